@@ -1,13 +1,25 @@
 """The real command, in a process of its own or in this one, and what it leaves."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
 from paraloom.pipeline.cli import main
+
+Capsys = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+WriteConfig = Callable[..., Path]
+"""What the fixture `write_config` gives."""
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
@@ -49,6 +61,24 @@ def command(name: str, folder: Path, *more: str) -> subprocess.CompletedProcess[
 def again(name: str, folder: Path, *more: str) -> int:
     """The command within this process: its exit code."""
     return main([name, "--config", str(folder / "config.yaml"), *more, *ONE])
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    """manifest.json of a run, as JSON values."""
+    return dict(json.loads((folder / "run" / "manifest.json").read_text()))
+
+
+def table(folder: Path, stage: str, *columns: str) -> pa.Table:
+    """The rows of a stage, in their order."""
+    files = sorted((folder / "run" / stage).glob("*.parquet"))
+    return pa.concat_tables([pq.read_table(file, columns=list(columns) or None) for file in files])
+
+
+def one_line(capsys: Capsys) -> str:
+    """The one line on standard error with which a command ended."""
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("paraloom: ")
+    return line
 
 
 def part_file(folder: Path | str, name: str) -> Path:

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from paraloom.pipeline.config.options import AutoOptions
 from paraloom.pipeline.labelled import read_labelled
 from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.auto_select import selection_lines
-from tests.run_helpers import again, ran
+from tests.run_helpers import Capsys, WriteConfig, again, ran
 
 CRITERIA = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
 SCORERS = ["trigram_overlap", "translation_score"]
@@ -202,7 +202,7 @@ AUTO = ["--set", "select.by=auto", "--set"]
 
 
 def test_a_missing_sample_is_named_before_any_work(
-    write_config: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    write_config: WriteConfig, tmp_path: Path, capsys: Capsys
 ) -> None:
     write_config(tmp_path)
     assert again("select", tmp_path, *AUTO, "select.labelled=nowhere.tsv") == 2
@@ -218,9 +218,7 @@ def test_a_missing_sample_is_named_before_any_work(
     assert "select.auto.model: no encoder is named 'words'" in said and not ran(said)
 
 
-def test_a_run_chooses_and_selects(
-    a_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys) -> None:
     labelled = tmp_path / "sample.tsv"
     labelled.write_text("".join(f"{i % 5}\ta man in a hat {i}\ta man {i}\n" for i in range(40)))
     more = [*AUTO, f"select.labelled={labelled}", "--set", "select.auto={pairs: 20, seeds: 1}"]

@@ -12,6 +12,7 @@ import pytest
 from paraloom.models.errors import reading
 from paraloom.pipeline.cli import COMMANDS, PANELS, PAPERS, main
 from paraloom.pipeline.config import Config
+from tests.run_helpers import Capsys, Patch, one_line
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,13 +30,6 @@ def config(tmp_path: Path) -> Path:
     path = tmp_path / "c.yaml"
     path.write_text(GOOD.format(run=tmp_path / "run"))
     return path
-
-
-def said(capsys: pytest.CaptureFixture[str]) -> str:
-    captured = capsys.readouterr()
-    (line,) = captured.err.strip().splitlines()
-    assert line.startswith("paraloom: ")
-    return line
 
 
 def real(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -62,28 +56,26 @@ def test_a_missing_input_is_found_before_any_work(config: Path, tmp_path: Path) 
 
 
 def test_an_unknown_encoder_is_found_before_any_work(
-    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    config: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     change = ["--set", "embeddings.model=word-agv", "--set", "nmt.model=null"]
     assert main(["corpus", "--config", str(config), *change]) == 2
-    assert "embeddings.model: " in said(capsys)
+    assert "embeddings.model: " in one_line(capsys)
 
 
 def test_a_stage_that_the_configuration_does_not_have(
-    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    config: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     (tmp_path / "run" / "model").mkdir(parents=True)
     assert main(["train-nmt", "--config", str(config)]) == 2
-    assert "nothing to do for nmt" in said(capsys)
+    assert "nothing to do for nmt" in one_line(capsys)
 
 
-def test_a_run_folder_that_cannot_be_written(
-    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_folder_that_cannot_be_written(config: Path, tmp_path: Path, capsys: Capsys) -> None:
     (tmp_path / "file").touch()
     change = ["--set", f"run={tmp_path}/file/run", "--set", "nmt.model=null"]
     assert main(["ingest", "--config", str(config), *change]) == 2
-    assert "file/run: cannot be written (" in said(capsys)
+    assert "file/run: cannot be written (" in one_line(capsys)
 
 
 AFTER_A_COMMAND = """
@@ -113,11 +105,7 @@ class PanicException(BaseException):
 
 @pytest.mark.parametrize("kind", [ZeroDivisionError, PanicException])
 def test_a_bug_is_told_in_one_line_and_its_traceback_kept(
-    kind: type[BaseException],
-    config: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    kind: type[BaseException], config: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     import paraloom.pipeline.run
 
@@ -158,10 +146,7 @@ def test_only_a_difference_ends_with_1(stream: str, argument: str, target: str) 
 
 @pytest.mark.parametrize("cause", [None, KeyboardInterrupt()])
 def test_an_interrupt_says_what_to_do(
-    cause: BaseException | None,
-    config: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cause: BaseException | None, config: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     """Modules that pybind11 made turn one of their import into an ImportError."""
     import paraloom.pipeline.run
@@ -171,10 +156,10 @@ def test_an_interrupt_says_what_to_do(
 
     monkeypatch.setattr(paraloom.pipeline.run, "run_stages", interrupted)
     assert main(["select", "--config", str(config)]) == 130
-    assert "the same command resumes" in said(capsys)
+    assert "the same command resumes" in one_line(capsys)
 
 
-def test_arguments_reach_the_run(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_reach_the_run(config: Path, monkeypatch: Patch) -> None:
     import paraloom.pipeline.run
 
     calls = []
@@ -194,17 +179,17 @@ def test_arguments_reach_the_run(config: Path, monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
-def test_beam_options_where_no_beam_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_beam_options_where_no_beam_is(capsys: Capsys) -> None:
     assert main(["doctor", "--", "--runner", "X"]) == 2
-    assert said(capsys) == "paraloom: doctor takes no Beam options"
+    assert one_line(capsys) == "paraloom: doctor takes no Beam options"
     assert main(["papers", "mteb", "--", "--runner", "X"]) == 2
-    assert said(capsys) == "paraloom: mteb takes no Beam options"
+    assert one_line(capsys) == "paraloom: mteb takes no Beam options"
 
 
-def test_no_neighbours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_neighbours(tmp_path: Path, capsys: Capsys) -> None:
     arguments = ["neighbours", "--model", str(tmp_path), "--in", str(tmp_path), "--count", "0"]
     assert main(arguments) == 2
-    assert said(capsys) == "paraloom: neighbours: --count must be at least 1"
+    assert one_line(capsys) == "paraloom: neighbours: --count must be at least 1"
 
 
 EVERY = {entry.name: entry for entry in COMMANDS} | {
@@ -213,7 +198,7 @@ EVERY = {entry.name: entry for entry in COMMANDS} | {
 
 
 @pytest.mark.parametrize("words", EVERY)
-def test_every_command_has_help(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help(words: str, capsys: Capsys) -> None:
     command = EVERY[words]
     assert main([*words.split(), "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
@@ -222,7 +207,7 @@ def test_every_command_has_help(words: str, capsys: pytest.CaptureFixture[str]) 
     assert ("Options after -- go to Beam" in text) == command.beam
 
 
-def test_every_command_is_listed_in_its_panel(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_is_listed_in_its_panel(capsys: Capsys) -> None:
     assert main(["--help"]) == 0
     panel, listed = None, {}
     for line in capsys.readouterr().out.splitlines():
@@ -254,7 +239,7 @@ assert time.process_time() < 1, time.process_time()
     assert done.returncode == 0, done.stderr
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version(capsys: Capsys) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"paraloom {metadata.version('paraloom')}\n"
 
@@ -271,11 +256,9 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["explain", "x", "y", "z"], "explain: got unexpected extra argument(s) (z)"),
     ],
 )
-def test_a_usage_error_is_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_usage_error_is_one_line(arguments: list[str], message: str, capsys: Capsys) -> None:
     assert main(arguments) == 2
-    assert said(capsys).startswith(f"paraloom: {message}")
+    assert one_line(capsys).startswith(f"paraloom: {message}")
 
 
 @pytest.mark.parametrize(

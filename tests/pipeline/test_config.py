@@ -6,6 +6,7 @@ import pytest
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.run import localised, remote_paths
+from tests.run_helpers import Patch
 
 GOOD = """
 run: runs/x
@@ -98,9 +99,7 @@ def test_changes_come_over_the_file_in_order(tmp_path: Path) -> None:
     assert config.select.deciles is None
 
 
-def test_variables_are_filled_in_everywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_are_filled_in_everywhere(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("SOME_DATA", "/data")
     monkeypatch.delenv("NO_DATA", raising=False)
     config = read(tmp_path, GOOD, "run=${SOME_DATA}/run", "input.paths=['${SOME_DATA}/*.gz', b]")
@@ -113,9 +112,7 @@ def test_variables_are_filled_in_everywhere(
     )
 
 
-def test_the_manifest_has_variables_by_their_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: Patch) -> None:
     values = {"DATA": "/data/me/", "KEY": "sesame", "SOURCE": "fr", "BY": "c", "ROOT": "/"}
     for name, value in {**values, "NAME": "mine"}.items():
         monkeypatch.setenv(name, value)
@@ -169,9 +166,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_configurations_that_come_along_are_sound(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_configurations_that_come_along_are_sound(path: Path, monkeypatch: Patch) -> None:
     languages = {"SOURCE": "cs", "TARGET": "en"}
     for name in re.findall(r"\$\{(\w+)\}", path.read_text()):
         monkeypatch.setenv(name, languages.get(name, "/data"))
@@ -201,9 +196,7 @@ def test_declared_files_by_key(tmp_path: Path) -> None:
     }
 
 
-def test_remote_files_are_replaced_by_local_copies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_remote_files_are_replaced_by_local_copies(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.beam_jobs.io.remote.localise", lambda path: f"/copy/{path[5:]}")
     config = read(
         tmp_path,

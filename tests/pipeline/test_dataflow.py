@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from paraloom.pipeline.cli import main
 from tests.google_store import BUCKET
+from tests.run_helpers import Capsys, Patch, WriteConfig
 
 OPTIONS = ["--runner=DataflowRunner", "--project=p", "--region=r", "--sdk_container_image=i"]
 
@@ -23,12 +23,7 @@ OPTIONS = ["--runner=DataflowRunner", "--project=p", "--region=r", "--sdk_contai
     ],
 )
 def test_what_workers_do_not_see_is_one_line(
-    key: str,
-    line: str,
-    write_config: Callable[..., Path],
-    gs: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    key: str, line: str, write_config: WriteConfig, gs: list[str], tmp_path: Path, capsys: Capsys
 ) -> None:
     there = {
         "run": f"{BUCKET}/run",
@@ -45,10 +40,7 @@ def test_what_workers_do_not_see_is_one_line(
 
 
 def test_a_missing_bucket_for_jobs_is_one_line(
-    write_config: Callable[..., Path],
-    gs: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    write_config: WriteConfig, gs: list[str], tmp_path: Path, capsys: Capsys
 ) -> None:
     """Beam itself would look for it for ten minutes, once a stage is under way."""
     paths = {"source": f"{BUCKET}/cs", "reference": f"{BUCKET}/en"}
@@ -62,7 +54,7 @@ def test_a_missing_bucket_for_jobs_is_one_line(
 
 @pytest.mark.parametrize("choice", ["leave", "cancel"])
 def test_what_ctrl_c_does_goes_to_the_jobs(
-    choice: str, write_config: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    choice: str, write_config: WriteConfig, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     given: list[list[str]] = []
 

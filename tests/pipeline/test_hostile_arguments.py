@@ -8,11 +8,12 @@ import yaml
 
 from paraloom.models.files import digest
 from paraloom.pipeline.cli import main
+from tests.run_helpers import Capsys, Patch
 
 LONG = "/tmp/" + 5000 * "x"
 
 
-def line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def line(capsys: Capsys, *arguments: str) -> str:
     """The one line that a command ends with."""
     assert main(arguments) == 2
     captured = capsys.readouterr()
@@ -47,7 +48,7 @@ def write(folder: Path, values: dict[str, Any], text: str = "a\tb\n") -> str:
         (["embed", "--model", LONG], "File name too long"),
     ],
 )
-def test_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+def test_arguments(capsys: Capsys, arguments: list[str], message: str) -> None:
     assert message in line(capsys, *arguments)
 
 
@@ -62,14 +63,12 @@ def test_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], mes
         ("embeddings.development", float("nan"), "embeddings.development: must be a finite"),
     ],
 )
-def test_values(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: Any, message: str
-) -> None:
+def test_values(tmp_path: Path, capsys: Capsys, key: str, value: Any, message: str) -> None:
     assert message in line(capsys, "select", "--config", write(tmp_path, {key: value}))
 
 
 def test_errors_of_the_system_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capsys, monkeypatch: Patch
 ) -> None:
     def fail(error: Exception) -> str:
         def raising(*_: Any) -> None:
@@ -90,7 +89,7 @@ def test_errors_of_the_system_are_one_line(
     assert "too many files are open" in fail(OSError(24, "Too many open files", "/a"))
 
 
-def test_a_file_name_that_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_name_that_is_not_utf8(tmp_path: Path, capsys: Capsys) -> None:
     Path(f"{tmp_path}/a\udcff.tsv").write_text("a\tb\n")
     config = write(tmp_path, {"input.paths": [f"{tmp_path}/*.tsv"]})
     found = line(capsys, "ingest", "--config", config)
@@ -98,9 +97,7 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(digest(tmp_path)) == 64
 
 
-def test_rows_send_nothing_to_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_send_nothing_to_the_terminal(tmp_path: Path, capsys: Capsys) -> None:
     escape = "\x1b]8;;http://evil\x1b\\\x1b[2J\x07"
     text = f"a\u202eb\tc{escape}\nx\u202ey\tz\n"
     one = ["--", "--direct_num_workers", "1"]

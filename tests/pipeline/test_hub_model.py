@@ -1,6 +1,5 @@
 """A whole corpus with a model from the Hub, through the real command."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +10,13 @@ import pytest
 
 from paraloom.models.nmt import NmtOptions, Translator
 from paraloom.pipeline.cli import main
+from tests.run_helpers import Capsys, WriteConfig, manifest, one_line
 
 from .conftest import ROWS
 
 
 @pytest.fixture
-def marian_run(
-    hub_model: Callable[[str], Path], write_config: Callable[..., Path], tmp_path: Path
-) -> Path:
+def marian_run(hub_model: Callable[[str], Path], write_config: WriteConfig, tmp_path: Path) -> Path:
     """The configuration of a run with a model of its own."""
     model = shutil.copytree(hub_model("marian"), tmp_path / "opus")
     return write_config(
@@ -33,15 +31,10 @@ def marian_run(
     )
 
 
-def manifest(folder: Path) -> dict[str, Any]:
-    stages: dict[str, Any] = json.loads((folder / "run" / "manifest.json").read_text())["stages"]
-    return stages
-
-
 def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
     select = ["select", "--config", str(marian_run)]
     assert main(select) == 0
-    stages = manifest(tmp_path)
+    stages = manifest(tmp_path)["stages"]
     model = stages["back_translate"]["model"]
     assert (model["family"], model["license"]) == ("Marian", "cc-by-4.0")
     assert stages["ingest"]["rows_out"] == ROWS - 1
@@ -57,30 +50,26 @@ def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
     assert "cc-by-4.0" in card
     # It has one language only, so the target's name changes nothing.
     assert main([*select, "--set", "input.target_language=eng"]) == 0
-    assert manifest(tmp_path)["back_translate"] == stages["back_translate"]
+    assert manifest(tmp_path)["stages"]["back_translate"] == stages["back_translate"]
 
 
 def test_a_bad_model_is_found_before_any_work(
-    marian_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    marian_run: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     (tmp_path / "opus" / "source.spm").unlink()
     assert main(["select", "--config", str(marian_run)]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("paraloom: ")
+    line = one_line(capsys)
     assert "the tokeniser is missing from the model folder (source.spm)" in line
     assert not (tmp_path / "run").exists()
 
 
 def test_a_language_that_the_model_does_not_have(
-    hub_model: Callable[[str], Path],
-    write_config: Callable[..., Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    hub_model: Callable[[str], Path], write_config: WriteConfig, tmp_path: Path, capsys: Capsys
 ) -> None:
     config = write_config(tmp_path, nmt={"model": str(hub_model("m2m100"))})
     capsys.readouterr()  # what training the model printed
     assert main(["select", "--config", str(config), "--set", "input.source_language=cz"]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    line = one_line(capsys)
     assert line.startswith("paraloom: input.source_language: the model has no language 'cz'; near")
 
 
@@ -93,25 +82,18 @@ def test_a_language_that_the_model_does_not_have(
     ],
 )
 def test_options_that_do_not_fit_the_model(
-    marian_run: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    nmt: dict[str, Any],
-    message: str,
+    marian_run: Path, tmp_path: Path, capsys: Capsys, nmt: dict[str, Any], message: str
 ) -> None:
     changes = [
         f"--set=nmt.{key}={'null' if value is None else value}" for key, value in nmt.items()
     ]
     assert main(["select", "--config", str(marian_run), *changes]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("paraloom: ")
+    line = one_line(capsys)
     assert message in line
     assert not (tmp_path / "run").exists()
 
 
-def test_weights_are_read_after_ingest(
-    marian_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_weights_are_read_after_ingest(marian_run: Path, tmp_path: Path, capsys: Capsys) -> None:
     weights = tmp_path / "opus" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     assert main(["select", "--config", str(marian_run)]) == 2

@@ -1,13 +1,9 @@
 """`input.where` and `input.unique` in runs: what they reject, what they save, what they change."""
 
-import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from paraloom.pipeline.cli import main
@@ -16,9 +12,8 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.plan import key_of
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
-from tests.run_helpers import again, ran
+from tests.run_helpers import Capsys, WriteConfig, again, manifest, one_line, ran, table
 
-WriteConfig = Callable[..., Path]
 CONDITIONS = ["source_tokens <= 4", "identical = no"]
 
 
@@ -38,25 +33,12 @@ def repeating(tmp_path: Path, bitext: dict[str, str]) -> dict[str, str]:
     return paths
 
 
-def manifest(folder: Path) -> Any:
-    return json.loads((folder / "run" / "manifest.json").read_text())
-
-
-def pairs(folder: Path, stage: str) -> list[dict[str, Any]]:
-    files = sorted((folder / "run" / stage).glob("part-*.parquet"))
-    rows: list[dict[str, Any]] = pa.concat_tables(map(pq.read_table, files)).to_pylist()
-    return rows
-
-
 def test_each_distinct_source_is_translated_once(
-    tmp_path: Path,
-    repeating: dict[str, str],
-    write_config: WriteConfig,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, repeating: dict[str, str], write_config: WriteConfig, capsys: Capsys
 ) -> None:
     write_config(tmp_path, input={"paths": repeating})
     assert again("back-translate", tmp_path) == 0
-    plain = pairs(tmp_path, "back_translate")
+    plain = table(tmp_path, "back_translate").to_pylist()
     capsys.readouterr()
 
     write_config(tmp_path, input={"paths": repeating, "unique": "source"})
@@ -64,14 +46,14 @@ def test_each_distinct_source_is_translated_once(
     out, err = capsys.readouterr()
     assert ran(err)[0] == "back_translate"
     record = manifest(tmp_path)["stages"]["back_translate"]
-    sources = [row["source"] for row in pairs(tmp_path, "ingest")]
+    sources = [row["source"] for row in table(tmp_path, "ingest").to_pylist()]
     assert record["rows_in"] == len(sources)
     assert record["saved"]["input.unique"]["rows"] == len(sources) - len(set(sources))
     assert record["metrics"]["sentences"] == len(set(sources))
     assert "Not translated" in out and "input.unique" in out
     html = (tmp_path / "run" / "report" / "index.html").read_text()
     assert "Rows that were not translated" in html
-    for row, other in zip(pairs(tmp_path, "back_translate"), plain, strict=True):
+    for row, other in zip(table(tmp_path, "back_translate").to_pylist(), plain, strict=True):
         score, exact = row.pop("translation_score"), other.pop("translation_score")
         assert score == pytest.approx(exact, abs=1e-5)
         assert row == other
@@ -83,8 +65,8 @@ def test_pairs_and_conditions(
     write_config(tmp_path, input={"paths": repeating, "unique": "pair", "where": CONDITIONS})
     assert again("ingest", tmp_path) == 0
     record = manifest(tmp_path)["stages"]["ingest"]
-    accepted = pairs(tmp_path, "ingest")
-    rejected = pairs(tmp_path, "ingest/rejected")
+    accepted = table(tmp_path, "ingest").to_pylist()
+    rejected = table(tmp_path, "ingest/rejected").to_pylist()
     assert record["rows_in"] == len(accepted) + len(rejected) == 240
     texts = [(row["source"], row["reference"]) for row in accepted]
     assert len(set(texts)) == len(texts)
@@ -115,10 +97,10 @@ def test_keys_of_runs_without_are_as_before(write_config: WriteConfig, tmp_path:
 
 
 def test_a_bad_condition_ends_in_one_line(
-    tmp_path: Path, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     path = write_config(tmp_path, input={"where": ["identical = no", "source_token <= 3"]})
     assert main(["ingest", "--config", str(path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = one_line(capsys)
     assert "input.where[1]: source_token is no column of untranslated pairs; did you" in line
     assert not (tmp_path / "run").exists()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.cli import main
@@ -15,7 +14,7 @@ from paraloom.pipeline.judging.judgments import Action, JudgeFile
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord
-from tests.run_helpers import again, parts, ran
+from tests.run_helpers import Capsys, WriteConfig, again, parts, ran
 from tests.sample import LABELLED
 
 
@@ -44,7 +43,7 @@ def report(folder: Path) -> str:
 
 
 def test_without_judgments_it_says_what_to_run(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     write_config(a_run, select={"by": "judged"})
     assert again("select", a_run) == 2
@@ -57,7 +56,7 @@ def test_without_judgments_it_says_what_to_run(
 
 
 def test_it_selects_the_deciles_of_the_cut(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     judge(a_run, good_above(5))
     write_config(a_run, select={"by": "judged"})
@@ -80,7 +79,7 @@ def test_it_selects_the_deciles_of_the_cut(
 
 
 def test_new_judgments_choose_again_and_select_only_another_cut_again(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     judge(a_run, good_above(5))
     write_config(a_run, select={"by": "judged"})
@@ -99,7 +98,7 @@ def test_new_judgments_choose_again_and_select_only_another_cut_again(
 
 
 def test_a_precision_that_no_cut_reaches_names_the_best(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     judge(a_run, good_above(8))
     write_config(a_run, select={"by": "judged", "precision": 0.95})
@@ -111,7 +110,7 @@ def test_a_precision_that_no_cut_reaches_names_the_best(
 
 
 def test_judgments_of_other_texts_do_not_choose(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     JudgeFile(str(a_run / "run"), "Anna").append(
         [Action(id=row["id"], reference="a", translation="b", score=90.0) for row in pairs(a_run)]
@@ -123,7 +122,7 @@ def test_judgments_of_other_texts_do_not_choose(
 
 
 def test_the_report_has_judgments_with_any_selection_and_is_written_when_they_come(
-    a_run: Path, capsys: pytest.CaptureFixture[str]
+    a_run: Path, capsys: Capsys
 ) -> None:
     assert again("select", a_run) == 0
     before = report(a_run)
@@ -143,9 +142,7 @@ def test_the_report_has_judgments_with_any_selection_and_is_written_when_they_co
     assert report(a_run) == before
 
 
-def test_agreement_prints_what_the_report_shows(
-    a_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_agreement_prints_what_the_report_shows(a_run: Path, capsys: Capsys) -> None:
     judge(a_run, good_above(5))
     results = a_run / "results.json"
     command = ["agreement", str(a_run / "run"), "--precision", "0.8", "--precision", "0.9"]
@@ -162,7 +159,7 @@ def test_agreement_prints_what_the_report_shows(
 
 
 def test_each_round_has_a_cut_of_its_own(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     judge(a_run, lambda row: 90.0)
     write_config(

@@ -6,13 +6,12 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.run_helpers import STAGES, again, kill_in, parts, popen, ran
+from tests.run_helpers import STAGES, Capsys, WriteConfig, again, kill_in, parts, popen, ran
 
 
 def finished(folder: Path, stage: str) -> dict[str, Any]:
@@ -25,9 +24,7 @@ def finished(folder: Path, stage: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "bucket"])
-def test_killed_in_the_middle(
-    stage: str, a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_killed_in_the_middle(stage: str, a_run: Path, finished_run: Path, capsys: Capsys) -> None:
     for name in STAGES[STAGES.index(stage) :]:
         shutil.rmtree(a_run / "run" / name)
     kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "receipts/part-*.json")
@@ -43,7 +40,7 @@ def test_killed_in_the_middle(
 
 
 def test_killed_between_the_last_shard_and_the_manifest(
-    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+    a_run: Path, finished_run: Path, capsys: Capsys
 ) -> None:
     """All receipts are there, but nothing says that the stage is finished."""
     path = a_run / "run" / "manifest.json"
@@ -58,7 +55,7 @@ def test_killed_between_the_last_shard_and_the_manifest(
 
 
 def test_killed_with_another_configuration_and_back(
-    a_run: Path, write_config: Callable[..., Path], finished_run: Path
+    a_run: Path, write_config: WriteConfig, finished_run: Path
 ) -> None:
     """Half of the shards of another beam, then the first one again: no shard is mistaken."""
     write_config(a_run, nmt={"beam": 1})

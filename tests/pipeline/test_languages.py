@@ -1,7 +1,6 @@
 """Runs with another target language: stages, tokens, data card, encoder, notices."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,11 @@ from paraloom.pipeline.plan import key_of, plan
 from paraloom.pipeline.report.differences import mark_differences
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import nmt
-from tests.run_helpers import again, ran
-
-WriteConfig = Callable[..., Path]
+from tests.run_helpers import Capsys, WriteConfig, again, ran
 
 
 def test_another_language_scores_again(
-    a_run: Path, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     """The small model speaks English, whatever the language is called."""
     before = {name: stage.key for name, stage in Manifest(str(a_run / "run")).stages.items()}
@@ -116,9 +113,7 @@ def test_words_are_marked_by_characters() -> None:
     assert marked == "<mark>犬</mark>が走る。"
 
 
-def test_statistics_know_the_language_of_a_run(
-    a_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_statistics_know_the_language_of_a_run(a_run: Path, capsys: Capsys) -> None:
     from paraloom.pipeline.cli import main
 
     manifest = a_run / "run/manifest.json"

@@ -10,13 +10,13 @@ import pytest
 
 import paraloom
 from paraloom.pipeline import library
-from tests.run_helpers import ROOT, STAGES
+from tests.run_helpers import ROOT, STAGES, Patch
 
 PAGE = (ROOT / "docs" / "library.md").read_text("utf-8")
 
 
 @pytest.fixture
-def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(finished_run: Path, tmp_path: Path, monkeypatch: Patch) -> Path:
     """A folder that has a finished run, `runs/sample`, and a bitext, `pairs.tsv`."""
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "sample").symlink_to(finished_run / "run")

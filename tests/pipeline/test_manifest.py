@@ -18,6 +18,7 @@ from paraloom.pipeline.records import (
     RunRecord,
     StageRecord,
 )
+from tests.run_helpers import Patch
 
 OLD: dict[str, Any] = {
     "config": {"run": "runs/x", "sample": {"pairs": 9}, "select": {"by": "auto", "later": [1]}},
@@ -78,9 +79,7 @@ def of_run(name: str) -> Any:
     )
 
 
-def test_finished_stages_keep_what_made_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_stages_keep_what_made_them(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.pipeline.manifest.versions", lambda: {"python": "3"})
     first, own = {"python": "1"}, {"python": "2"}
     inputs = [{"path": "p", "sha256": "s"}]

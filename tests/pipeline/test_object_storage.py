@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from paraloom.beam_jobs.io import clients, remote, storage
 from paraloom.pipeline.cli import main
 from tests.object_store import KEYS
-from tests.run_helpers import STAGES, part_file, popen, ran
+from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, part_file, popen, ran
 
 Stored = tuple[str, list[str]]
 
@@ -22,7 +21,7 @@ def config(
     stored: Stored,
     bitext: dict[str, str],
     nmt_model: Path,
-    write_config: Callable[..., Path],
+    write_config: WriteConfig,
     tmp_path: Path,
 ) -> Path:
     """The configuration of the finished run, with everything in the bucket."""
@@ -45,7 +44,7 @@ def select(config: Path, options: list[str], *more: str) -> int:
 
 @pytest.mark.parametrize("stored", ["s3"], indirect=True)  # gs:// below
 def test_the_corpus_is_that_of_a_local_run(
-    config: Path, stored: Stored, finished_run: Path, capsys: pytest.CaptureFixture[str]
+    config: Path, stored: Stored, finished_run: Path, capsys: Capsys
 ) -> None:
     bucket, options = stored
     assert select(config, options) == 0
@@ -89,7 +88,7 @@ def test_the_corpus_is_that_of_a_local_run(
     ],
 )
 def test_what_is_not_there_is_one_line(
-    config: Path, stored: Stored, capsys: pytest.CaptureFixture[str], change: str, line: str
+    config: Path, stored: Stored, capsys: Capsys, change: str, line: str
 ) -> None:
     bucket, options = stored
     change, line = (text.replace("SCHEME", bucket[:2]) for text in (change, line))
@@ -101,11 +100,7 @@ def test_what_is_not_there_is_one_line(
 
 
 def test_without_credentials_it_is_one_line(
-    config: Path,
-    stored: Stored,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    config: Path, stored: Stored, monkeypatch: Patch, tmp_path: Path, capsys: Capsys
 ) -> None:
     _, options = stored
     clients.check_google_credentials.cache_clear()

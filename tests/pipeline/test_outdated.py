@@ -1,7 +1,6 @@
 """A stage of an earlier configuration is described by that one, and shown or refused as such."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.manifest import Manifest, as_made, outdated
 from tests import slow_metric
-from tests.run_helpers import ONE, again
+from tests.run_helpers import ONE, Capsys, Patch, WriteConfig, again
 
 CHANGED = ["--set", "select.deciles=[0]", "--set", "select.size=5"]
 PUBLISH = ["--license", "cc-by-4.0", "--held-out", "0"]
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> str:
+def said(capsys: Capsys) -> str:
     captured = capsys.readouterr()
     return " ".join((captured.out + captured.err).split())
 
@@ -35,7 +34,7 @@ def corpus_id(folder: Path) -> str:
     ids=["selection", "candidates"],
 )
 def test_a_corpus_of_an_earlier_configuration(
-    a_run: Path, capsys: pytest.CaptureFixture[str], stage: str, changes: list[str]
+    a_run: Path, capsys: Capsys, stage: str, changes: list[str]
 ) -> None:
     folder = str(a_run / "run")
     card = a_run / "run/corpus/README.md"
@@ -68,7 +67,7 @@ def test_a_corpus_of_an_earlier_configuration(
 
 
 def test_arguments_that_the_manifest_does_not_show(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     for stage, seconds in (("select", "0"), ("ingest", "0.01")):
         command = {"words": f"{sys.executable} {slow_metric.__file__} {seconds}"}
@@ -81,7 +80,7 @@ def test_arguments_that_the_manifest_does_not_show(
 
 
 def test_a_process_that_is_killed_as_it_begins(
-    a_run: Path, write_config: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    a_run: Path, write_config: WriteConfig, monkeypatch: Patch
 ) -> None:
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -99,7 +98,7 @@ def test_a_process_that_is_killed_as_it_begins(
 
 
 def test_compare_leaves_out_what_is_of_an_earlier_configuration(
-    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+    a_run: Path, finished_run: Path, capsys: Capsys
 ) -> None:
     assert again("score", a_run, *CHANGED) == 0
     capsys.readouterr()

@@ -2,21 +2,14 @@
 
 import json
 import shutil
-import subprocess
 import sys
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from paraloom.pipeline.cli import main
-from tests.run_helpers import again, ran
-
-WriteConfig = Callable[..., Path]
+from tests.run_helpers import Capsys, Patch, WriteConfig, again, ran, table
 
 FILE = """
 from pathlib import Path
@@ -46,18 +39,6 @@ def vowels(pairs):
 SCORER = Scorer(function=vowels, meaning="share of vowels of the translation", unit="share",
                 version={version})
 """
-PYPROJECT = """
-[build-system]
-requires = ["setuptools"]
-build-backend = "setuptools.build_meta"
-[project]
-name = "vowel-score"
-version = "{version}"
-[project.entry-points."paraloom.scorers"]
-vowel_share = "vowel_score:SCORER"
-[tool.setuptools]
-py-modules = ["vowel_score"]
-"""
 
 
 class Own:
@@ -72,17 +53,15 @@ class Own:
         (self.folder / "loud.py").write_text(code)
 
     def install(self, *, version: int = 1) -> None:
-        """Build the package's wheel and unpack it, as installers do."""
-        source = self.folder / f"source{version}"
-        source.mkdir()
-        code = PACKAGE.format(log=str(self.log("vowel")), version=version)
-        (source / "vowel_score.py").write_text(code)
-        (source / "pyproject.toml").write_text(PYPROJECT.format(version=version))
-        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", str(source)]
-        subprocess.run(build, check=True, capture_output=True)
-        (wheel,) = (source / "dist").glob("*.whl")
+        """Write the files of the package and what installers write beside them."""
         shutil.rmtree(self.site, ignore_errors=True)
-        zipfile.ZipFile(wheel).extractall(self.site)
+        about = self.site / f"vowel_score-{version}.dist-info"
+        about.mkdir(parents=True)
+        code = PACKAGE.format(log=str(self.log("vowel")), version=version)
+        (self.site / "vowel_score.py").write_text(code)
+        (about / "METADATA").write_text(f"Name: vowel-score\nVersion: {version}\n")
+        entry = "[paraloom.scorers]\nvowel_share = vowel_score:SCORER\n"
+        (about / "entry_points.txt").write_text(entry)
 
     def log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
@@ -96,7 +75,7 @@ class Own:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
+def own(tmp_path: Path, monkeypatch: Patch) -> Own:
     found = Own(tmp_path)
     found.write_file()
     found.install()
@@ -104,18 +83,13 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
     return found
 
 
-def table(folder: Path, stage: str) -> pa.Table:
-    files = sorted((folder / "run" / stage).glob("part-*.parquet"))
-    return pa.concat_tables(map(pq.read_table, files))
-
-
 def test_the_whole_way(
     tmp_path: Path,
     own: Own,
     write_config: WriteConfig,
     finished_run: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Patch,
+    capsys: Capsys,
 ) -> None:
     shutil.copytree(finished_run / "run", tmp_path / "run")  # its translations are not made again
     scorers = ["translation_score", "trigram_overlap", "vowel_share", own.entry]
@@ -171,7 +145,7 @@ def test_the_whole_way(
 
 
 def test_a_resource_that_two_scorers_open_differently(
-    tmp_path: Path, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     code = (
         "from paraloom.models.scorers import Resource, Scorer\n"

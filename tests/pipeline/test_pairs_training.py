@@ -15,6 +15,7 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.plan import key_of
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import embeddings
+from tests.run_helpers import Capsys
 
 SMALL = ("--set", "embeddings.dim=8", "--set", "embeddings.epochs=2")
 PHRASES = "dog\thound\ncat\tkitten\nman\tguy\nruns\tsprints\nsleeps\tnaps\n"
@@ -27,7 +28,7 @@ def pairs(tmp_path: Path) -> str:
     return str(tmp_path / "pairs.tsv")
 
 
-def train(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+def train(capsys: Capsys, *arguments: object) -> tuple[int, str]:
     code = cli.main(["train-embeddings", *map(str, arguments)])
     return code, capsys.readouterr().err
 
@@ -36,9 +37,7 @@ def stages(run: Path) -> dict[str, Any]:
     return dict(json.loads((run / "manifest.json").read_text())["stages"])
 
 
-def test_pairs_need_no_configuration(
-    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pairs_need_no_configuration(tmp_path: Path, pairs: str, capsys: Capsys) -> None:
     run = tmp_path / "run"
     given = ("--pairs", pairs, "--out", run, *SMALL)
     assert train(capsys, *given, "--negative", 3)[0] == 0
@@ -56,7 +55,7 @@ def test_pairs_need_no_configuration(
     assert code == 0 and stages(run)["embeddings"]["key"] != found["embeddings"]["key"]
 
 
-def test_pairs_of_two_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pairs_of_two_languages(tmp_path: Path, capsys: Capsys) -> None:
     """ParaNMT, footnote 10: the negatives of a source are references, those of these sources."""
     words = {"pes": "dog", "kočka": "cat", "muž": "man", "žena": "woman", "dítě": "child"}
     acts = {"spí": "sleeps", "běží": "runs", "zpívá": "sings", "jí": "eats"}
@@ -77,7 +76,7 @@ def test_pairs_of_two_languages(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_test_data_that_choose_the_epoch_are_noticed(
-    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, pairs: str, capsys: Capsys
 ) -> None:
     rows = "5\tdog 1 runs\thound 1 sprints\n0\tdog 2\tcat 3 sleeps\n2\tdog 1\tdog 1 runs\n"
     (tmp_path / "sts" / "2012").mkdir(parents=True)
@@ -101,11 +100,7 @@ def test_test_data_that_choose_the_epoch_are_noticed(
     ],
 )
 def test_mistakes_are_one_line(
-    tmp_path: Path,
-    pairs: str,
-    arguments: list[str],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, pairs: str, arguments: list[str], message: str, capsys: Capsys
 ) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(f"run: {tmp_path / 'run'}\n")
@@ -129,7 +124,7 @@ def config_of(folder: Path, pairs: str, **changes: Any) -> Path:
 
 
 def test_an_encoder_starts_from_the_vectors_of_the_run(
-    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, pairs: str, capsys: Capsys
 ) -> None:
     tiny = {"learning_rate": 1e-9}  # so that the vectors stay as they are
     config = config_of(tmp_path, pairs, **tiny)
@@ -149,7 +144,7 @@ def test_an_encoder_starts_from_the_vectors_of_the_run(
 
 
 def test_vectors_of_another_dimension_are_not_used(
-    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, pairs: str, capsys: Capsys
 ) -> None:
     lines = [f"{word} 1 2 3\n" for word in ("dog", "cat")]
     (tmp_path / "vectors.txt").write_text("".join(lines))

@@ -1,22 +1,20 @@
 """configs/paranmt.yaml, on some pairs of the sample."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 import yaml
 
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
-from tests.run_helpers import again
+from tests.run_helpers import Capsys, Patch, WriteConfig, again
 from tests.sample import LABELLED, ROOT
 
 CONFIG = ROOT / "configs" / "paranmt.yaml"
 
 
-def test_it_is_the_recipe_of_the_paper(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_is_the_recipe_of_the_paper(monkeypatch: Patch, tmp_path: Path) -> None:
     monkeypatch.setenv("PARALOOM_DATA", str(tmp_path))
     config = yaml.safe_load(CONFIG.read_text())
     sections = {name: config[name] for name in ("select", "embeddings")}
@@ -32,9 +30,7 @@ def test_it_is_the_recipe_of_the_paper(monkeypatch: pytest.MonkeyPatch, tmp_path
     )
 
 
-def test_it_runs(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_runs(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
     """With the paper's sections; only paths and sizes are those of the sample."""
     vectors = a_run / "vectors.txt"
     words = ("a", "the", "man", "woman", "in", "he", "she", ".")

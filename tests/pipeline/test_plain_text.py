@@ -1,14 +1,12 @@
 """`input.format: text`: a forward model makes the sources, and `reference_score` reads them."""
 
 import gzip
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs.io.shards import content_key
@@ -26,10 +24,20 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.plan import key_of
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
-from tests.run_helpers import again, kill_in, parts, ran
+from tests.run_helpers import (
+    Capsys,
+    Patch,
+    WriteConfig,
+    again,
+    kill_in,
+    manifest,
+    one_line,
+    parts,
+    ran,
+    table,
+)
 from tests.small_model import new_pairs
 
-WriteConfig = Callable[..., Path]
 SCORERS = ["translation_score", "trigram_overlap", "reference_score"]
 
 
@@ -57,31 +65,22 @@ def write_text(
     return write
 
 
-def rows(folder: Path, stage: str) -> pa.Table:
-    files = sorted((folder / "run" / stage).glob("part-*.parquet"))
-    return pa.concat_tables(map(pq.read_table, files))
-
-
-def manifest(folder: Path) -> Any:
-    return json.loads((folder / "run" / "manifest.json").read_text())
-
-
 def test_the_round_trip(
     tmp_path: Path,
-    write_text: Callable[..., Path],
+    write_text: WriteConfig,
     nmt_model: Path,
     hub_model: Callable[[str], Path],
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     write_text(tmp_path)
     assert again("select", tmp_path) == 0
     _, err = capsys.readouterr()
     stages = ["ingest", "pivot", "back_translate", "translation_model", "score", "bucket", "corpus"]
     assert ran(err) == stages
-    text, pivot, pairs = (rows(tmp_path, name) for name in ("ingest", "pivot", "bucket"))
+    text, pivot, pairs = (table(tmp_path, name) for name in ("ingest", "pivot", "bucket"))
     assert text.column_names == ["id", "reference"]
     assert text["id"][0].as_py() == "1-text.en:1"
-    rejected = rows(tmp_path, "ingest/rejected").to_pylist()
+    rejected = table(tmp_path, "ingest/rejected").to_pylist()
     assert [row["reason"] for row in rejected] == [
         "empty line",
         "control character U+0009 in reference",
@@ -92,7 +91,7 @@ def test_the_round_trip(
     made, _ = forward.translate(pivot["reference"])
     assert pivot.column_names == ["id", "source", "reference"]
     assert pivot["source"].to_pylist() == made["translation"].to_pylist()
-    reasons = rows(tmp_path, "pivot/rejected")["reason"].to_pylist()
+    reasons = table(tmp_path, "pivot/rejected")["reason"].to_pylist()
     assert "reference of more than 60 subwords" in reasons
 
     back = Translator(nmt_model, options.replace(candidates=2), threads=1)
@@ -126,10 +125,7 @@ def test_the_round_trip(
 
 
 def test_killed_while_sources_are_made(
-    tmp_path: Path,
-    write_text: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, write_text: WriteConfig, capsys: Capsys, monkeypatch: Patch
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -147,7 +143,7 @@ def test_killed_while_sources_are_made(
     assert {name: mine[name] for name in parts(other)} == parts(other)
 
     stages = manifest(tmp_path)["stages"]
-    references = rows(tmp_path, "ingest")["reference"].to_pylist()
+    references = table(tmp_path, "ingest")["reference"].to_pylist()
     repeats = len(references) - len(set(references))
     assert stages["pivot"]["saved"]["input.unique"]["rows"] == repeats > 10
     assert stages["pivot"]["metrics"]["sentences"] <= len(set(references))
@@ -157,7 +153,7 @@ def test_killed_while_sources_are_made(
     found = estimate(read_config(tmp_path / "config.yaml"))
     assert list(found.jobs) == ["ingest", "pivot", "back_translate", "score", "bucket", "corpus"]
     assert found.jobs["pivot"].rows == len(set(references))
-    made = rows(tmp_path, "score").num_rows
+    made = table(tmp_path, "score").num_rows
     assert found.jobs["score"].rows == pytest.approx(made, rel=0.05)
     assert found.left_out == ("reference_score",)
 
@@ -174,16 +170,12 @@ def test_killed_while_sources_are_made(
     ],
 )
 def test_bad_configurations_end_in_one_line(
-    tmp_path: Path,
-    write_text: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
-    change: str,
-    said: str,
+    tmp_path: Path, write_text: WriteConfig, capsys: Capsys, change: str, said: str
 ) -> None:
     config = write_text(tmp_path)
     capsys.readouterr()
     assert main(["select", "--config", str(config), "--set", change]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = one_line(capsys)
     assert said in line
 
 

@@ -15,6 +15,7 @@ from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, o
 from paraloom.pipeline.records import StageRecord
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.score import column_keys
+from tests.run_helpers import Patch
 
 FILES = {
     "bitext.tsv": "pes\tdog\n",
@@ -284,7 +285,7 @@ def test_stages_of_another_configuration_are_outdated_and_what_reads_them(folder
 
 
 def test_the_column_of_a_score_depends_on_its_resource_its_code_and_the_language(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: Patch
 ) -> None:
     def columns(change: str = "seed=1", **digests: str) -> dict[str, str]:
         config = read_config(folder / "config.yaml", [change])

@@ -20,6 +20,7 @@ from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
 from paraloom.pipeline.stages.resources import columns
 from paraloom.pipeline.stages.score import resource_paths
+from tests.run_helpers import Patch
 
 ONE = ["--direct_num_workers", "1"]
 REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
@@ -58,9 +59,7 @@ def make(
     return run, True
 
 
-def test_a_file_that_changes_after_it_was_digested(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changes_after_it_was_digested(tmp_path: Path, monkeypatch: Patch) -> None:
     path, stage = tmp_path / "file.tsv", next(s for s in STAGES if s.name == "columns")
     path.write_text("a\t1\n")
     text = CONFIG.replace("idf:", f"columns: {{{{comet: {path}}}}}, idf:")

@@ -2,14 +2,11 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs.io import storage
@@ -22,7 +19,19 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import corpus as corpus_stage
 from tests.once import made_once
-from tests.run_helpers import again, kill_in, part_file, parts, ran
+from tests.run_helpers import (
+    Capsys,
+    Patch,
+    WriteConfig,
+    again,
+    kill_in,
+    manifest,
+    one_line,
+    part_file,
+    parts,
+    ran,
+    table,
+)
 from tests.sample import SIMILARITY
 
 FIRST = ["rounds/1/corpus", "rounds/1/embeddings", "rounds/1/evaluate"]
@@ -64,7 +73,7 @@ def changes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def one_round(
     finished_run: Path,
-    write_config: Callable[..., Path],
+    write_config: WriteConfig,
     changes: dict[str, Any],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
@@ -81,7 +90,7 @@ def one_round(
 @pytest.fixture(scope="module")
 def two_rounds(
     one_round: Path,
-    write_config: Callable[..., Path],
+    write_config: WriteConfig,
     changes: dict[str, Any],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
@@ -97,19 +106,11 @@ def two_rounds(
 
 @pytest.fixture
 def copy(
-    two_rounds: Path, write_config: Callable[..., Path], changes: dict[str, Any], tmp_path: Path
+    two_rounds: Path, write_config: WriteConfig, changes: dict[str, Any], tmp_path: Path
 ) -> Path:
     shutil.copytree(two_rounds / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
     return tmp_path
-
-
-def manifest(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / "run" / "manifest.json").read_text()))
-
-
-def table(folder: Path, stage: str) -> pa.Table:
-    return pq.read_table([*sorted((folder / "run" / stage).glob("part-*.parquet"))])
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -124,10 +125,10 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_a_second_round_runs_nothing_of_the_first(
     one_round: Path,
-    write_config: Callable[..., Path],
+    write_config: WriteConfig,
     changes: dict[str, Any],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
@@ -175,21 +176,6 @@ def test_the_second_round_selects_by_the_first_ones_encoder(
     assert corpus["id"].to_pylist() == pairs["id"].filter(reasons == "").to_pylist()
 
 
-def test_the_best_round_is_kept(two_rounds: Path) -> None:
-    stages = manifest(two_rounds)["stages"]
-    loop = stages["loop"]
-    best = loop["best"]
-    assert loop["labelled"][best - 1] == max(loop["labelled"])
-    assert len(set(loop["labelled"])) == 2
-    run = two_rounds / "run"
-    for name in ("corpus/corpus.tsv.gz", "embeddings/model.safetensors", "evaluation.json"):
-        assert (run / name).read_bytes() == (run / f"rounds/{best}" / name).read_bytes()
-    assert table(two_rounds, "corpus").equals(table(two_rounds, f"rounds/{best}/corpus"))
-    for name in RESULT[1:]:
-        assert stages[name]["round"] == best
-        assert stages[name]["digest"] == stages[f"rounds/{best}/{name}"]["digest"]
-
-
 def test_every_encoder_has_a_card(two_rounds: Path) -> None:
     stages, run = manifest(two_rounds)["stages"], two_rounds / "run"
     best = stages["loop"]["best"]
@@ -218,10 +204,7 @@ def labels(folder: Path, number: int, path: Path) -> None:
 
 
 def test_whichever_round_is_best_is_kept_and_said(
-    copy: Path,
-    write_config: Callable[..., Path],
-    changes: dict[str, Any],
-    capsys: pytest.CaptureFixture[str],
+    copy: Path, write_config: WriteConfig, changes: dict[str, Any], capsys: Capsys
 ) -> None:
     best = 3 - manifest(copy)["stages"]["loop"]["best"]
     labels(copy, best, copy / "labels.tsv")
@@ -263,8 +246,8 @@ def test_whichever_round_is_best_is_kept_and_said(
 )
 def test_of_equal_rounds_the_first_is_best(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    write_config: Callable[..., Path],
+    monkeypatch: Patch,
+    write_config: WriteConfig,
     pearson: list[tuple[float, float]],
     means: list[float],
     best: int,
@@ -289,11 +272,11 @@ def test_of_equal_rounds_the_first_is_best(
 
 def test_three_rounds_and_back_to_two_and_to_one(
     copy: Path,
-    write_config: Callable[..., Path],
+    write_config: WriteConfig,
     changes: dict[str, Any],
     one_round: Path,
     two_rounds: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     write_config(copy, **{**changes, "loop": {"rounds": 3}})
     assert again("corpus", copy) == 0
@@ -316,7 +299,7 @@ def test_three_rounds_and_back_to_two_and_to_one(
 
 @pytest.mark.parametrize("place", ["corpus", "rounds/2/score"])
 def test_a_deleted_part_file_is_made_again_and_nothing_else(
-    copy: Path, two_rounds: Path, capsys: pytest.CaptureFixture[str], place: str
+    copy: Path, two_rounds: Path, capsys: Capsys, place: str
 ) -> None:
     part_file(copy / "run" / place, "part-00000-00003").unlink()
     assert again("corpus", copy) == 0
@@ -327,10 +310,10 @@ def test_a_deleted_part_file_is_made_again_and_nothing_else(
 def test_killed_in_the_second_round(
     one_round: Path,
     two_rounds: Path,
-    write_config: Callable[..., Path],
+    write_config: WriteConfig,
     changes: dict[str, Any],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
@@ -341,10 +324,7 @@ def test_killed_in_the_second_round(
 
 
 def test_killed_while_the_best_round_is_copied(
-    copy: Path,
-    two_rounds: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    copy: Path, two_rounds: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     """A part file of the corpus is the last thing that is done."""
     path = copy / "run" / "manifest.json"
@@ -381,10 +361,10 @@ def test_killed_while_the_best_round_is_copied(
     ],
 )
 def test_errors_name_the_key(
-    write_config: Callable[..., Path],
+    write_config: WriteConfig,
     changes: dict[str, Any],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     more: dict[str, Any],
     said: str,
 ) -> None:
@@ -393,17 +373,17 @@ def test_errors_name_the_key(
         **{key: {**changes.get(key, {}), **more.get(key, {})} for key in {*changes, *more}},
     )
     assert again("corpus", tmp_path) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    line = one_line(capsys)
     assert said in line
     assert not (tmp_path / "run").exists()
 
 
 def test_every_round_chooses_for_itself(
     one_round: Path,
-    write_config: Callable[..., Path],
+    write_config: WriteConfig,
     changes: dict[str, Any],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     auto = {"by": "auto", "auto": {"pairs": 40, "seeds": 1}}

@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,10 @@ from paraloom.beam_jobs.io.shards import receipts
 from paraloom.models.scorers.elsewhere.commands import shown_words
 from paraloom.pipeline.cli import main
 from tests import slow_metric
-from tests.run_helpers import again, parts, popen, ran
+from tests.run_helpers import Capsys, WriteConfig, again, parts, popen, ran, table
 
 STAGES = ["score", "bucket", "corpus"]
 METRIC = shlex.join([sys.executable, slow_metric.__file__, "0"])
-
-
-def table(folder: Path, stage: str, *columns: str) -> pa.Table:
-    tables = [pq.read_table(path) for path in sorted((folder / "run" / stage).glob("*.parquet"))]
-    whole = pa.concat_tables(tables)
-    return whole.select(columns) if columns else whole
 
 
 def rejected(folder: Path) -> dict[str, str]:
@@ -40,7 +33,7 @@ def rejected(folder: Path) -> dict[str, str]:
     return found
 
 
-def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def run(folder: Path, capsys: Capsys) -> list[str]:
     """Bring the corpus up to date; the stages that were run."""
     code = again("select", folder)
     text = capsys.readouterr().err
@@ -48,7 +41,7 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return ran(text)
 
 
-def error(folder: Path, capsys: pytest.CaptureFixture[str], workers: str = "1") -> str:
+def error(folder: Path, capsys: Capsys, workers: str = "1") -> str:
     """The one line with which the command ends."""
     capsys.readouterr()
     config, arguments = str(folder / "config.yaml"), ["--", "--direct_num_workers", workers]
@@ -66,9 +59,7 @@ def columns(folder: Path) -> list[dict[str, str]]:
     return [receipt.numbers.columns for receipt in receipts(str(folder / "run" / "score"))]
 
 
-def test_columns_of_files(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_of_files(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
     ids = table(a_run, "back_translate", "id")["id"].to_pylist()
     values = {key: np.float32(i / 7) for i, key in enumerate(ids)}
     lines = [f"{key}\t{values[key]}" for key in ids[5:]]
@@ -114,10 +105,7 @@ def test_columns_of_files(
 
 
 def test_a_file_that_cannot_be_read(
-    a_run: Path,
-    finished_run: Path,
-    write_config: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
+    a_run: Path, finished_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     file = a_run / "comet.tsv"
     file.write_text("a\t1\nb\n")
@@ -129,9 +117,7 @@ def test_a_file_that_cannot_be_read(
     assert parts(a_run) == parts(finished_run)
 
 
-def test_a_command(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
     write_config(a_run, score=scored(commands={"words": METRIC}), select={"by": "words"})
     assert run(a_run, capsys) == STAGES
     pairs = table(a_run, "score")
@@ -173,8 +159,8 @@ def program(folder: Path, code: str) -> str:
 )
 def test_a_command_that_fails(
     a_run: Path,
-    write_config: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
+    write_config: WriteConfig,
+    capsys: Capsys,
     workers: str,
     seconds: float,
     code: str,
@@ -200,7 +186,7 @@ def running(word: str) -> list[psutil.Process]:
 
 
 def test_killed_while_the_program_hangs(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     flag, hangs = a_run / "flag", a_run / "hangs"
     code = (

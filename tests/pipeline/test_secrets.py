@@ -7,7 +7,6 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run import run_stages
 from tests import slow_metric
 from tests.object_store import BUCKET
+from tests.run_helpers import Capsys, Patch, WriteConfig
 
 ADDRESS = "https://me:sesame-word@example.org/terms?token=sesame-query"
 
@@ -25,11 +25,11 @@ ADDRESS = "https://me:sesame-word@example.org/terms?token=sesame-query"
 def test_no_secret_is_left(
     on_s3: tuple[str, list[str]],
     bitext: dict[str, str],
-    write_config: Callable[..., Path],
+    write_config: WriteConfig,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: Patch,
     caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     run, store = on_s3
     folder = str(Path(bitext["source"]).parent)

@@ -20,7 +20,7 @@ from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.stage import Run, pairs_record, shards_are_valid
-from tests.run_helpers import part_file
+from tests.run_helpers import Patch, part_file
 
 
 def receipt(number: int, rejected: dict[str, int], rows: int = 10) -> Receipt:
@@ -98,7 +98,7 @@ def test_files_are_valid_if_they_are_there_and_those_of_the_record(tmp_path: Pat
 
 
 def test_local_copies_are_those_of_the_present_part_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: Patch
 ) -> None:
     run, folder = run_of(tmp_path), f"{tmp_path}/run/ingest"
 

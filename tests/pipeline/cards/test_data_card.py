@@ -15,6 +15,7 @@ from paraloom.beam_jobs.io.shards import Deciles, read_shard, receipts, write_sh
 from paraloom.pipeline.cards import data_card as card
 from paraloom.pipeline.records import RunRecord, UsedModel
 from tests.pipeline.report.made_run import MadeRun
+from tests.run_helpers import Patch
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 
@@ -39,7 +40,7 @@ def run(made_run: MadeRun, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def load(tmp_path: Path, monkeypatch: Patch) -> Callable[..., Any]:
     """`datasets.load_dataset` without a network and with a cache of its own."""
     for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         monkeypatch.setenv(name, "1")
@@ -56,7 +57,7 @@ def corpus(folder: Path) -> list[dict[str, Any]]:
     return [row for shard in found for row in read_shard(shard).to_pylist()]
 
 
-def test_the_readme_opens_the_shards(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readme_opens_the_shards(run: Path, monkeypatch: Patch) -> None:
     readme = Path(__file__).parents[3] / "README.md"
     example = readme.read_text().split("```python\n")[1].split("from sentence_transformers")[0]
     monkeypatch.chdir(run)

@@ -11,6 +11,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index, model_ind
 
 from paraloom.models.files import digest
 from paraloom.pipeline import cli
+from tests.run_helpers import Capsys
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_huggingface_hub_reads_it_as_written(tmp_path: Path, arguments: list[str
 
 
 def test_it_follows_the_evaluation_and_nothing_is_trained_again(
-    tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, arguments: list[str], capsys: Capsys
 ) -> None:
     assert train(*arguments) == 0
     folder = tmp_path / "run" / "embeddings"
@@ -86,7 +87,7 @@ def test_it_follows_the_evaluation_and_nothing_is_trained_again(
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_card_of_a_person_stays(
-    tmp_path: Path, arguments: list[str], whole: bool, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, arguments: list[str], whole: bool, capsys: Capsys
 ) -> None:
     assert train(*arguments) == 0
     path = tmp_path / "run" / "embeddings" / "README.md"

@@ -7,6 +7,7 @@ import pytest
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.judging.labels import default_names
+from tests.run_helpers import Capsys, one_line
 
 HEADER = "reference\tparaphrase\tscore\n"
 WORDS = "the old dog runs fast over green hills today and sleeps".split()  # noqa: SIM905
@@ -25,9 +26,7 @@ def labels(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_prints_the_scores_and_the_cut(
-    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_prints_the_scores_and_the_cut(labels: Path, tmp_path: Path, capsys: Capsys) -> None:
     results = tmp_path / "results.json"
     arguments = ["--labels", str(labels), "--good", "45"]
     (tmp_path / "idf.txt").write_text("".join(f"{word} {len(word)}\n" for word in WORDS))
@@ -45,7 +44,7 @@ def test_it_prints_the_scores_and_the_cut(
     assert [(cut["wanted"], cut["reached"]) for cut in found["cuts"]] == [(0.8, True), (0.5, True)]
 
 
-def test_only_some_scores(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_some_scores(labels: Path, capsys: Capsys) -> None:
     given = ["--scorers", "edit_distance,reference_score"]
     assert main(["agreement", "--labels", str(labels), *given]) == 0
     out = " ".join(capsys.readouterr().out.split())
@@ -77,15 +76,10 @@ def test_only_some_scores(labels: Path, capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_wrong_arguments_are_one_line(
-    labels: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
+    labels: Path, tmp_path: Path, capsys: Capsys, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "run").mkdir()
     names = {"RUN": str(tmp_path / "run"), "LABELS": str(labels)}
     assert main(["agreement", *(names.get(name, name) for name in arguments)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("paraloom: ")
+    line = one_line(capsys)
     assert message in line

@@ -5,12 +5,13 @@ import pytest
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run import doctor
+from tests.run_helpers import Capsys, Patch
 
 Told = Callable[[], tuple[int, dict[str, tuple[str, str]]]]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
+def told(monkeypatch: Patch, capsys: Capsys) -> Told:
     monkeypatch.setenv("COLUMNS", "200")
 
     def tell() -> tuple[int, dict[str, tuple[str, str]]]:
@@ -41,9 +42,7 @@ def test_what_this_machine_has(told: Told) -> None:
         assert rows[name][1]
 
 
-def test_what_is_missing_is_named_with_what_to_do(
-    told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_named_with_what_to_do(told: Told, monkeypatch: Patch) -> None:
     found = {"python": "3.11.9", "paraloom": "1", "fairseq-fixed": "not installed"}
     monkeypatch.setattr(doctor, "versions", lambda: found)
 
@@ -57,7 +56,7 @@ def test_what_is_missing_is_named_with_what_to_do(
     assert rows["engine fairseq"] == ("no", needed)
 
 
-def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: Patch) -> None:
     def broken() -> NoReturn:
         raise ImportError("libcudart.so: [Errno 2] cannot [open]\nmore")
 
@@ -70,7 +69,7 @@ def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: pytest.Mo
     )
 
 
-def test_a_machine_without_a_gpu_is_well(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_gpu_is_well(told: Told, monkeypatch: Patch) -> None:
     for name in ("_torch_gpu", "_ctranslate2_gpu"):
         monkeypatch.setattr(doctor, name, lambda: (False, "none"))
     code, rows = told()

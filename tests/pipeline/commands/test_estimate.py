@@ -12,13 +12,11 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import estimate, timings
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.stage import Run
-from tests.run_helpers import STAGES
-
-WriteConfig = Callable[..., Path]
+from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig
 
 
 @pytest.fixture(autouse=True)
-def few_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_copies(monkeypatch: Patch) -> None:
     monkeypatch.setattr(timings, "COPIES", 2)
 
 
@@ -26,7 +24,7 @@ Told = Callable[..., tuple[estimate.Estimate, str]]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
+def told(monkeypatch: Patch, capsys: Capsys) -> Told:
     """The estimate of a configuration, and what the command prints."""
     made: list[estimate.Estimate] = []
     whole = estimate.estimate
@@ -80,7 +78,7 @@ def test_what_a_run_takes_is_what_it_took(
 def test_what_cannot_be_estimated_is_one_line(
     write_config: WriteConfig,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     change: dict[str, dict[str, object]],
     said: str,
 ) -> None:
@@ -91,7 +89,7 @@ def test_what_cannot_be_estimated_is_one_line(
 
 
 def test_the_model_of_the_run_and_several_translations_of_a_source(
-    write_config: WriteConfig, tmp_path: Path, nmt_model: Path, monkeypatch: pytest.MonkeyPatch
+    write_config: WriteConfig, tmp_path: Path, nmt_model: Path, monkeypatch: Patch
 ) -> None:
     timed = []
 

@@ -17,6 +17,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.model import evaluate
 from paraloom.pipeline.commands.model.comparison_page import comparison_page
 from tests.pipeline.report.test_report_browser import needs_browser, opened
+from tests.run_helpers import Capsys, Patch
 from tests.small_encoder import NUMBERED, small_encoder
 
 
@@ -38,7 +39,7 @@ def sts(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def models(tmp_path: Path, monkeypatch: Patch) -> list[str]:
     """An encoder of ours, and the same without what is only ours."""
     monkeypatch.setattr(evaluate, "memory_of", lambda name, sentences: 12_000_000)
     monkeypatch.setattr(cost, "_SECONDS", 0.01)
@@ -48,9 +49,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [str(ours), str(theirs)]
 
 
-def test_side_by_side(
-    sts: Path, models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_side_by_side(sts: Path, models: list[str], tmp_path: Path, capsys: Capsys) -> None:
     arguments = [part for model in models for part in ("--model", model)]
     arguments += [part for name in ("2015", "2017", "stsb") for part in ("--sts", str(sts / name))]
     files = ["--json", str(tmp_path / "x.json"), "--html", str(tmp_path / "x.html")]
@@ -76,12 +75,7 @@ def test_side_by_side(
     assert page.count("<svg") == 2 and "src=" not in page
 
 
-def test_mistakes(
-    sts: Path,
-    models: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_mistakes(sts: Path, models: list[str], tmp_path: Path, capsys: Capsys) -> None:
     def fails(message: str, *arguments: str) -> None:
         assert main(["evaluate", "--model", models[0], *arguments]) == 2
         error = capsys.readouterr().err

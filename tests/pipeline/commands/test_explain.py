@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from paraloom.beam_jobs.io.shards import Receipt, commit, receipts
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run import explain
 from paraloom.pipeline.commands.run.explain import find
+from tests.run_helpers import Capsys, Patch
 
 
 def ids(folder: Path, stage: str, rejected: bool = False) -> list[str]:
@@ -17,12 +17,12 @@ def ids(folder: Path, stage: str, rejected: bool = False) -> list[str]:
     return [name for s in shards for name in pq.read_table(s.path)["id"].to_pylist()]
 
 
-def told(folder: Path, id: str, capsys: pytest.CaptureFixture[str]) -> str:
+def told(folder: Path, id: str, capsys: Capsys) -> str:
     assert main(["explain", str(folder / "run"), id]) == 0
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_a_pair_in_the_corpus(finished_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pair_in_the_corpus(finished_run: Path, capsys: Capsys) -> None:
     name = ids(finished_run, "corpus")[3]
     way = find(str(finished_run / "run"), name)
     assert [(step.stage, step.rejected) for step in way] == [
@@ -37,20 +37,18 @@ def test_a_pair_in_the_corpus(finished_run: Path, capsys: pytest.CaptureFixture[
     assert "in the corpus" in text
 
 
-def test_a_pair_that_was_not_selected(
-    finished_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pair_that_was_not_selected(finished_run: Path, capsys: Capsys) -> None:
     text = told(finished_run, ids(finished_run, "corpus", rejected=True)[0], capsys)
     assert "out at corpus: outside the selected deciles of trigram_overlap" in text
     assert "in the corpus" not in text
 
 
-def test_a_row_that_was_rejected(finished_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_that_was_rejected(finished_run: Path, capsys: Capsys) -> None:
     (name,) = ids(finished_run, "ingest", rejected=True)
     assert "out at ingest: empty source" in told(finished_run, name, capsys)
 
 
-def test_a_run_on_its_way(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_on_its_way(a_run: Path, capsys: Capsys) -> None:
     name = ids(a_run, "corpus")[0]
     path = a_run / "run" / "manifest.json"
     content = json.loads(path.read_text())
@@ -62,16 +60,12 @@ def test_a_run_on_its_way(a_run: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "decile" not in text
 
 
-def test_an_unknown_id_that_looks_like_an_option(
-    finished_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_id_that_looks_like_an_option(finished_run: Path, capsys: Capsys) -> None:
     assert main(["explain", str(finished_run / "run"), "-1 --on h"]) == 2
     assert "no row with the id -1 --on h;" in capsys.readouterr().err
 
 
-def test_only_the_first_stage_is_searched_whole(
-    finished_run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_first_stage_is_searched_whole(finished_run: Path, monkeypatch: Patch) -> None:
     read: list[str] = []
 
     def counted(path: str) -> list[Receipt]:

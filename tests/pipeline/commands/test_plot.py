@@ -12,6 +12,7 @@ from paraloom.pipeline.commands.model.plot import (
     principal_components,
     unit_plot,
 )
+from tests.run_helpers import Capsys, Patch
 from tests.small_encoder import NUMBERED, small_encoder
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -23,16 +24,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, *arguments: str
-) -> tuple[int, Path]:
+def run(monkeypatch: Patch, folder: Path, text: str, *arguments: str) -> tuple[int, Path]:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     out = folder.parent / "plot.svg"
     code = cli.main(["plot", "--model", str(folder), "--out", str(out), *arguments])
     return code, out
 
 
-def test_a_picture_from_lines(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_a_picture_from_lines(monkeypatch: Patch, folder: Path) -> None:
     text = "".join(f"w{i} & w{i + 1}\n" for i in range(29))
     code, out = run(monkeypatch, folder, text)
     assert code == 0
@@ -47,7 +46,7 @@ def test_a_picture_from_lines(monkeypatch: pytest.MonkeyPatch, folder: Path) -> 
 
 @pytest.mark.parametrize("options", [[], ["--unit", "1"]])
 def test_characters_that_xml_does_not_have(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, options: list[str]
+    monkeypatch: Patch, folder: Path, options: list[str]
 ) -> None:
     code, out = run(monkeypatch, folder, "w1 \0\x1b[31m\uffff\nw2 😀 <é>\n", *options)
     assert code == 0
@@ -63,12 +62,7 @@ def test_characters_that_xml_does_not_have(
     ],
 )
 def test_mistakes_are_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    capsys: pytest.CaptureFixture[str],
-    text: str,
-    unit: str,
-    message: str,
+    monkeypatch: Patch, folder: Path, capsys: Capsys, text: str, unit: str, message: str
 ) -> None:
     code, out = run(monkeypatch, folder, text, "--unit", unit)
     assert code == 2 and not out.exists()

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from paraloom.pipeline.config import read_config
 from paraloom.pipeline.records import BucketRecord, PairsRecord, StatisticsRecord
 from paraloom.pipeline.run import run_stages
 from tests.models.parsers import train_parser
-from tests.run_helpers import ran
+from tests.run_helpers import Capsys, Patch, WriteConfig, ran
 
 ONE = ["--", "--direct_num_workers", "1"]
 
@@ -26,7 +25,7 @@ def write(path: Path, rows: int, **columns: list[float]) -> None:
 
 
 @pytest.fixture
-def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def corpora(tmp_path: Path, monkeypatch: Patch) -> list[str]:
     """A run with a corpus, a folder, and a file."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "run/corpus/part-0.parquet", 3, trigram_overlap=[0.0, 0.5, 1.0])
@@ -38,9 +37,7 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["run", "[red]x", "[red]x/x.parquet"]
 
 
-def test_side_by_side(
-    corpora: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_side_by_side(corpora: list[str], tmp_path: Path, capsys: Capsys) -> None:
     out = tmp_path / "statistics.json"
     assert main(["statistics", *corpora, "--json", str(out), *ONE]) == 0
     shown = capsys.readouterr().out
@@ -70,11 +67,7 @@ def test_side_by_side(
     ],
 )
 def test_what_is_no_corpus_is_one_line(
-    corpus: str,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    corpus: str, said: str, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
@@ -83,12 +76,7 @@ def test_what_is_no_corpus_is_one_line(
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith(f"paraloom: {said}")
 
 
-def test_in_a_run(
-    a_run: Path,
-    write_config: Callable[..., Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_in_a_run(a_run: Path, write_config: WriteConfig, tmp_path: Path, capsys: Capsys) -> None:
     """All pairs beside the corpus; what changes neither leaves the figures."""
     parser = train_parser(tmp_path / "parser")
     write_config(a_run, statistics={"spacy": parser})

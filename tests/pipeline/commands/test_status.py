@@ -1,8 +1,5 @@
 import json
-import os
 import shutil
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +12,12 @@ from paraloom.beam_jobs.io.shards import Receipt, receipts, write_receipt
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.status import busy_seconds, duration, status
 from paraloom.pipeline.manifest import locked
-from tests.run_helpers import STAGES, again, popen
+from tests.run_helpers import STAGES, Capsys
 
 NOW = 1_900_000_000.0
 
 
-def told(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str, str]:
+def told(folder: Path, capsys: Capsys, *more: str) -> tuple[int, str, str]:
     code = main(["status", str(folder / "run"), *more])
     captured = capsys.readouterr()
     return code, " ".join(captured.out.split()), captured.err.strip()
@@ -49,7 +46,7 @@ def under_way(a_run: Path) -> Path:
     return a_run
 
 
-def test_a_stage_under_way(under_way: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stage_under_way(under_way: Path, capsys: Capsys) -> None:
     run = str(under_way / "run")
     with locked(run):
         _, stage, *later = found = status(run, NOW)
@@ -83,9 +80,7 @@ def test_a_stage_under_way(under_way: Path, capsys: pytest.CaptureFixture[str]) 
     assert "no shard finished yet, so nothing to count" in out
 
 
-def test_the_page_of_a_job_on_a_service(
-    under_way: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_of_a_job_on_a_service(under_way: Path, capsys: Capsys) -> None:
     """Of the one at work, though its launcher is gone, and of the last of a finished stage."""
     content = json.loads((under_way / "run" / "manifest.json").read_text())
     jobs = [{"name": "x", "id": str(i), "address": f"https://console/{i}"} for i in range(3)]
@@ -98,9 +93,7 @@ def test_the_page_of_a_job_on_a_service(
     assert "https://console/0" not in out
 
 
-def test_cost_so_far_and_to_the_end(
-    under_way: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cost_so_far_and_to_the_end(under_way: Path, finished_run: Path, capsys: Capsys) -> None:
     _, out, _ = told(under_way, capsys, "--gpu-hour", "100")
     assert "3 workers, 0.04 hours so far (4.00 at 100.00 an hour)" in out
     assert "0.02 more to the end (6.03 in all)" in out  # 40 of 79 rows are left
@@ -126,36 +119,7 @@ def test_a_stage_of_a_further_round(a_run: Path) -> None:
     assert last.state == "waiting"
 
 
-def test_a_run_seen_from_another_process(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in STAGES[1:]:
-        shutil.rmtree(a_run / "run" / name)
-    process = popen("select", a_run)
-    try:
-        while not any((a_run / "run" / "back_translate").glob("receipts/*.json")):
-            assert process.poll() is None
-            time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGSTOP)
-        stage = status(str(a_run / "run"))[1]
-        assert (stage.name, stage.state) == ("back_translate", "under way")
-        assert stage.rows[0] and 0 < stage.rows[0] <= 119 == stage.rows[1]
-        assert stage.last_shard is not None and stage.seconds
-        assert 0 <= stage.last_shard < stage.seconds < 600
-        assert stage.rate and stage.rate > 0
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    assert status(str(a_run / "run"))[1].state == "stopped"
-    assert again("select", a_run) == 0
-    capsys.readouterr()
-    assert {stage.state for stage in status(str(a_run / "run"))} == {"finished"}
-    assert told(a_run, capsys)[1].startswith(f"{a_run}/run: finished")
-    assert again("score", a_run, "--force") == 0  # what is not asked for does not wait
-    assert [stage.name for stage in status(str(a_run / "run"))] == list(STAGES[:3])
-
-
-def test_a_run_on_an_object_store(
-    on_s3: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_on_an_object_store(on_s3: tuple[str, list[str]], capsys: Capsys) -> None:
     folder, options = on_s3
     assert main(["status", folder, "--gpu-hour", "36000", *options]) == 0
     out = " ".join(capsys.readouterr().out.split())

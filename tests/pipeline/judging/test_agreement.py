@@ -1,8 +1,6 @@
 """Judgments joined with a run's scores."""
 
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from paraloom.pipeline.judging.describe import alpha, counts_line
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.records import ScorerRecord
+from tests.run_helpers import WriteConfig
 
 
 def rows_of(run: ScoredRun) -> list[dict[str, Any]]:
@@ -31,9 +30,7 @@ def joined(run: ScoredRun, judgments: list[Judgment]) -> JudgedPairs:
     return join(judgments, run.shards(), run.scores, own={})
 
 
-def test_a_pair_has_its_scores_and_deciles_and_the_mean_label(
-    write_run: Callable[..., Path],
-) -> None:
+def test_a_pair_has_its_scores_and_deciles_and_the_mean_label(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run()))
     rows = rows_of(run)
     two = judged(rows[7], 80), judged(rows[7], 50, "Ben"), judged(rows[300], 10)
@@ -48,9 +45,7 @@ def test_a_pair_has_its_scores_and_deciles_and_the_mean_label(
     assert pairs.counts["judges"] == 2
 
 
-def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(
-    write_run: Callable[..., Path],
-) -> None:
+def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run(equal=3)))
     rows = rows_of(run)
     judgments = [
@@ -74,7 +69,7 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(
     assert "1 pair of equal sides, 3 judgments of texts that have changed" in line
 
 
-def test_what_the_judges_say_together(write_run: Callable[..., Path]) -> None:
+def test_what_the_judges_say_together(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run(equal=3)))
     rows = rows_of(run)
     judgments = [
@@ -138,7 +133,7 @@ def test_every_number_is_that_of_its_definition() -> None:
     assert other.cuts[0].chance != found.cuts[0].chance
 
 
-def test_translations_of_a_source_are_different_pairs(write_run: Callable[..., Path]) -> None:
+def test_translations_of_a_source_are_different_pairs(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run(candidates=3)))
     rows = rows_of(run)
     assert rows[0]["id"] == rows[2]["id"]
@@ -150,14 +145,14 @@ def test_translations_of_a_source_are_different_pairs(write_run: Callable[..., P
     assert found.scores["unigram_f1"].precision[9 - empty :] == [None] * (empty + 1)
 
 
-def test_without_counted_judgments_there_is_no_cut(write_run: Callable[..., Path]) -> None:
+def test_without_counted_judgments_there_is_no_cut(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run()))
     found = measure(joined(run, []), good=70, precisions=[0.9])
     assert (found.pairs, found.cuts) == (0, [])
     assert found.scores["unigram_f1"].spearman is None
 
 
-def test_less_is_better_is_cut_from_the_other_end(write_run: Callable[..., Path]) -> None:
+def test_less_is_better_is_cut_from_the_other_end(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run(rows=1000)))
     pairs = joined(run, [judged(row, 100 * (row["unigram_f1_decile"] < 4)) for row in rows_of(run)])
     pairs.higher_is_better["unigram_f1"] = False

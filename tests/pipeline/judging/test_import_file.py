@@ -2,7 +2,6 @@
 
 import gzip
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,9 +13,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.judging.import_file import import_judgments
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
-from tests.run_helpers import part_file
-
-Write = Callable[..., Path]
+from tests.run_helpers import Capsys, WriteConfig, part_file
 
 
 def content(run: Path) -> dict[str, bytes]:
@@ -30,7 +27,7 @@ def tsv(folder: Path, *lines: str, name: str = "anna.tsv") -> str:
     return str(path)
 
 
-def test_by_id_and_by_texts(write_run: Write, tmp_path: Path) -> None:
+def test_by_id_and_by_texts(write_run: WriteConfig, tmp_path: Path) -> None:
     run = write_run()
     row = pq.read_table(part_file(run / "bucket", "part-2")).slice(7, 1).to_pylist()[0]
     by_id = tsv(tmp_path, "id | score | fluency", "p-3 | 70 | 2", "p-399 | 0.5 | ", "x | 1 | 1")
@@ -65,7 +62,9 @@ def test_by_id_and_by_texts(write_run: Write, tmp_path: Path) -> None:
     assert (done.added, [row.number for row in done.unknown]) == (1, [3])
 
 
-def test_of_pairs_with_the_same_texts_the_first_is_meant(write_run: Write, tmp_path: Path) -> None:
+def test_of_pairs_with_the_same_texts_the_first_is_meant(
+    write_run: WriteConfig, tmp_path: Path
+) -> None:
     run = ScoredRun(str(write_run(60)))
     (table, *others) = run.tables(["source", "reference", "translation"])
     again = table.set_column(0, "id", pa.array(["z"] * len(table))).cast(table.schema)
@@ -76,7 +75,7 @@ def test_of_pairs_with_the_same_texts_the_first_is_meant(write_run: Write, tmp_p
     assert [one.id for one in read_judgments(run.folder)] == [row["id"]]
 
 
-def test_twice_is_once(write_run: Write, tmp_path: Path) -> None:
+def test_twice_is_once(write_run: WriteConfig, tmp_path: Path) -> None:
     run = write_run()
     file = tsv(tmp_path, "id | score | judge", "p-3 | 70 | a", "p-3 | 60 | b", "p-4 | 20 | a")
     import_judgments(ScoredRun(str(run)), file)
@@ -90,7 +89,7 @@ def test_twice_is_once(write_run: Write, tmp_path: Path) -> None:
     assert [one.score for one in read_judgments(str(run))] == [71, 20, 60]
 
 
-def test_several_translations_of_a_source(write_run: Write, tmp_path: Path) -> None:
+def test_several_translations_of_a_source(write_run: WriteConfig, tmp_path: Path) -> None:
     run = ScoredRun(str(write_run(60, candidates=3)))
     file = tsv(tmp_path, "id | candidate | score", "p-3 | 1 | 70", "p-3 | 2 | 10", "p-3 | 5 | 9")
     done = import_judgments(run, file)
@@ -119,11 +118,7 @@ def test_several_translations_of_a_source(write_run: Write, tmp_path: Path) -> N
     ],
 )
 def test_wrong_rows(
-    write_run: Write,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    lines: list[str],
-    message: str,
+    write_run: WriteConfig, tmp_path: Path, capsys: Capsys, lines: list[str], message: str
 ) -> None:
     run = write_run(60)
     file = tsv(tmp_path, *lines)
@@ -133,7 +128,7 @@ def test_wrong_rows(
     assert content(run) == {}
 
 
-def test_the_command(write_run: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(write_run: WriteConfig, tmp_path: Path, capsys: Capsys) -> None:
     run = str(write_run())
     first = tsv(tmp_path, "id | score | fluency", "p-1 | 10 | 0", "p-2 | 50 | 1", "p-3 | 90 | 2")
     second = tsv(

@@ -16,6 +16,7 @@ from paraloom.pipeline.judging.judgments import (
     judgments_digest,
     read_judgments,
 )
+from tests.run_helpers import Patch
 
 
 def action(id: str, score: float | None = 50, *, undone: bool = False) -> Action:
@@ -35,9 +36,7 @@ def test_a_run_without_judgments_has_none(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_line_and_a_new_file_are_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_and_a_new_file_are_on_the_disk(tmp_path: Path, monkeypatch: Patch) -> None:
     flushed: list[bool] = []  # whether it is a folder
     monkeypatch.setattr("os.fsync", lambda file: flushed.append(S_ISDIR(os.fstat(file).st_mode)))
     file = JudgeFile(str(tmp_path), "a")
@@ -101,9 +100,7 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
         read_judgments(str(tmp_path))
 
 
-def test_a_write_that_fails_leaves_the_file_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: Patch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 

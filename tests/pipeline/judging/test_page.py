@@ -4,7 +4,7 @@ import json
 import shutil
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -17,13 +17,12 @@ from paraloom.pipeline.commands.run.judge import judging_server
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from tests.pipeline.judging.serving import Served, serving
+from tests.run_helpers import Capsys, WriteConfig
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
 )
 pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
-
-Write = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +63,7 @@ def saved(run: Path, judge: str = "Anna") -> dict[str, tuple[float, int | None]]
 
 
 def test_judging_by_keys(
-    write_run: Write,
-    browser: Browser,
-    capsys: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
+    write_run: WriteConfig, browser: Browser, capsys: Capsys, request: pytest.FixtureRequest
 ) -> None:
     run = write_run(200)
     pairs = sample_pairs(ScoredRun(str(run)), 30)
@@ -153,7 +149,7 @@ def in_this_process(run: Path, pairs: Sequence[Pair], *options: str) -> Iterator
     server.close()
 
 
-def test_judging_by_touch(write_run: Write, browser: Browser) -> None:
+def test_judging_by_touch(write_run: WriteConfig, browser: Browser) -> None:
     run = write_run(60, candidates=3)
     pairs = sample_pairs(ScoredRun(str(run)), 3)
     with in_this_process(run, pairs, "0-100", "Ota") as url:
@@ -179,7 +175,7 @@ def test_judging_by_touch(write_run: Write, browser: Browser) -> None:
     assert complaints == []
 
 
-def test_yes_and_no_and_two_judges(write_run: Write, browser: Browser) -> None:
+def test_yes_and_no_and_two_judges(write_run: WriteConfig, browser: Browser) -> None:
     run = write_run(100)
     pairs = sample_pairs(ScoredRun(str(run)), 2)
     with in_this_process(run, pairs, "yes-no") as url:

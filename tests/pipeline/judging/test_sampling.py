@@ -1,7 +1,6 @@
 """The pairs that people judge: even over deciles, the same for everybody, few in memory."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import ConfigRecord, PairsRecord, StageRecord
 from tests.pipeline.judging.conftest import SCORES
+from tests.run_helpers import Patch, WriteConfig
 
 
 def counts(run: ScoredRun, pairs: list[Pair]) -> np.ndarray:
@@ -30,7 +30,7 @@ def counts(run: ScoredRun, pairs: list[Pair]) -> np.ndarray:
     return found
 
 
-def test_any_first_part_is_even(write_run: Callable[..., Path]) -> None:
+def test_any_first_part_is_even(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run(2000)))
     pairs = sample_pairs(run, 200)
     assert len({pair.id for pair in pairs}) == 200
@@ -42,7 +42,7 @@ def test_any_first_part_is_even(write_run: Callable[..., Path]) -> None:
     assert counts(run, one)[1].tolist() == [20] * 10
 
 
-def test_few_pairs_begin_the_order_of_many(write_run: Callable[..., Path]) -> None:
+def test_few_pairs_begin_the_order_of_many(write_run: WriteConfig) -> None:
     """The pairs among which the next one is chosen are there however few are taken."""
     orders = []
     for seed in (1, 2, 3):
@@ -87,7 +87,7 @@ def test_texts_left_out_do_not_count_for_their_decile() -> None:
         assert np.bincount(deciles[:first], minlength=2).tolist() == [first / 2] * 2
 
 
-def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: Callable[..., Path]) -> None:
+def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: WriteConfig) -> None:
     folder = write_run(100)
     (folder / "rounds/2").mkdir(parents=True)
     (folder / "bucket").rename(folder / "rounds/2/bucket")
@@ -107,13 +107,13 @@ def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: Callable[..., 
     assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
 
 
-def test_equal_sides_are_left_out(write_run: Callable[..., Path]) -> None:
+def test_equal_sides_are_left_out(write_run: WriteConfig) -> None:
     pairs = sample_pairs(ScoredRun(str(write_run(100, equal=60))), 200)
     assert sorted(pair.id for pair in pairs) == [f"p-{i}" for i in range(60, 100)]
     assert sample_pairs(ScoredRun(str(write_run(40, equal=40))), 200) == []
 
 
-def test_several_translations_of_a_source(write_run: Callable[..., Path]) -> None:
+def test_several_translations_of_a_source(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run(60, candidates=3)))
     pairs = sample_pairs(run, 200)
     assert len({pair.key for pair in pairs}) == 60
@@ -121,7 +121,7 @@ def test_several_translations_of_a_source(write_run: Callable[..., Path]) -> Non
     assert {pair.candidate for pair in sample_pairs(ScoredRun(str(write_run(60))), 2)} == {None}
 
 
-def test_few_rows_are_kept(write_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_are_kept(write_run: WriteConfig, monkeypatch: Patch) -> None:
     kept: list[int] = []
     lowest = sampling._lowest
 
@@ -135,7 +135,7 @@ def test_few_rows_are_kept(write_run: Callable[..., Path], monkeypatch: pytest.M
     assert max(kept) <= 30 * 10 * len(SCORES)
 
 
-def test_what_cannot_be_sampled(write_run: Callable[..., Path], tmp_path: Path) -> None:
+def test_what_cannot_be_sampled(write_run: WriteConfig, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run here"):
         ScoredRun(str(tmp_path))
     run = write_run()

@@ -3,7 +3,7 @@
 import http.client
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -21,8 +21,7 @@ from paraloom.pipeline.judging.server import JudgingServer
 from paraloom.pipeline.judging.session import Scale, Session
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import InputSection
-
-Write = Callable[..., Path]
+from tests.run_helpers import Capsys, Patch, WriteConfig
 
 
 class Reply(NamedTuple):
@@ -79,7 +78,7 @@ class Client:
 
 
 @pytest.fixture
-def client(write_run: Write) -> Iterator[Client]:
+def client(write_run: WriteConfig) -> Iterator[Client]:
     client = Client(write_run(100))
     yield client
     client.server.close()
@@ -203,7 +202,7 @@ def test_the_page_reads_nothing_from_elsewhere(client: Client) -> None:
     assert client.ask(body=body, Host=other, Origin=f"http://{other}").status == 200
 
 
-def test_the_page_says_run_judge_and_languages(write_run: Write) -> None:
+def test_the_page_says_run_judge_and_languages(write_run: WriteConfig) -> None:
     folder = write_run(100)
     manifest = Manifest(str(folder))
     manifest.record.config.input = InputSection(source_language="he_IL", target_language="fr")
@@ -220,7 +219,7 @@ def test_the_page_says_run_judge_and_languages(write_run: Write) -> None:
     assert text.count('lang="he" dir="rtl"') == 1
 
 
-def test_yes_and_no(write_run: Write) -> None:
+def test_yes_and_no(write_run: WriteConfig) -> None:
     client = Client(write_run(100), "yes-no")
     (pair, other, *_) = client.pairs
     assert client.ask(body=client.answer(pair)).status == 409
@@ -240,7 +239,7 @@ def test_a_pair_with_another_text_is_judged_again(client: Client) -> None:
         assert now == ("another one", 0, None)
 
 
-def test_a_full_disk(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(client: Client, monkeypatch: Patch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -252,7 +251,7 @@ def test_a_full_disk(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.ask(body=client.answer(client.pairs[0])).body["judged"] == 1
 
 
-def test_ports(write_run: Write, tmp_path: Path) -> None:
+def test_ports(write_run: WriteConfig, tmp_path: Path) -> None:
     run = write_run(100)
     session = Session(str(run), [], "0-100")
     first, second = JudgingServer(session), JudgingServer(session)
@@ -266,9 +265,7 @@ def test_ports(write_run: Write, tmp_path: Path) -> None:
             socket.create_connection((host, ports[0] or 0), timeout=1)
 
 
-def test_nothing_to_judge(
-    write_run: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_to_judge(write_run: WriteConfig, tmp_path: Path, capsys: Capsys) -> None:
     assert main(["judge", str(write_run(40, equal=40))]) == 2
     assert "no pair with two different sides" in capsys.readouterr().err
     assert main(["judge", str(write_run(100)), "--judge", "../x"]) == 2

@@ -15,6 +15,7 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.cards.metadata import SplitFiles
 from paraloom.pipeline.publishing import files, release
 from paraloom.pipeline.publishing.files import PAIRS, SplitWriter, held_out, write_configurations
+from tests.run_helpers import Patch
 
 COLUMNS = pa.schema(
     [pa.field(name, pa.string(), nullable=False) for name in ("id", "reference", "translation")]
@@ -93,7 +94,7 @@ def test_from_1_on_it_is_a_number_of_rows(said: float, share: float) -> None:
 
 @pytest.mark.parametrize("cut", [1, 7, 100])
 def test_files_have_a_limited_size_however_rows_come(
-    cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cut: int, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(files, "GROUP_ROWS", 10)
     monkeypatch.setattr(files, "FILE_ROWS", 30)

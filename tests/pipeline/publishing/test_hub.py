@@ -8,6 +8,7 @@ import pytest
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.publishing import files
 from paraloom.pipeline.publishing.release import ABOUT, files_of
+from tests.run_helpers import Capsys, Patch, one_line
 
 REPO = "me/captions"
 
@@ -57,7 +58,7 @@ class Hub:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
+def hub(monkeypatch: Patch) -> Hub:
     """An empty Hub, and a token for it."""
     found = Hub()
     monkeypatch.setattr("huggingface_hub.HfApi", lambda **_: found)
@@ -67,12 +68,6 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
 
 def push(run: Path, *options: str) -> int:
     return main(["publish", str(run), "--held-out", "0.1", "--repo", REPO, "--push", *options])
-
-
-def said(capsys: pytest.CaptureFixture[str]) -> str:
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("paraloom: ")
-    return line
 
 
 def sent(hub: Hub) -> dict[str, bytes]:
@@ -85,7 +80,7 @@ def release(run: Path) -> dict[str, bytes]:
 
 
 def test_every_file_is_sent_and_the_data_set_is_private(
-    run: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
+    run: Path, hub: Hub, capsys: Capsys
 ) -> None:
     assert push(run, "--dry-run") == 0
     assert hub.repositories == {}
@@ -95,9 +90,7 @@ def test_every_file_is_sent_and_the_data_set_is_private(
     assert hub.private == {REPO: True} and hub.first == [ABOUT]
 
 
-def test_the_next_release_replaces_the_files(
-    run: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_release_replaces_the_files(run: Path, hub: Hub, monkeypatch: Patch) -> None:
     monkeypatch.setattr(files, "GROUP_ROWS", 20)
     monkeypatch.setattr(files, "FILE_ROWS", 20)
     assert push(run) == 0
@@ -109,32 +102,28 @@ def test_the_next_release_replaces_the_files(
     assert not any("train-00001" in name or "test-" in name for name in sent(hub))
 
 
-def test_what_others_sent_is_not_touched(
-    run: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_others_sent_is_not_touched(run: Path, hub: Hub, capsys: Capsys) -> None:
     hub.repositories[REPO] = {"data/train-00000-of-00001.parquet": b"theirs"}
     assert push(run) == 2
-    assert f"--repo {REPO}: holds files that `paraloom publish` did not send" in said(capsys)
+    assert f"--repo {REPO}: holds files that `paraloom publish` did not send" in one_line(capsys)
     assert sent(hub) == {"data/train-00000-of-00001.parquet": b"theirs"}
 
 
-def test_a_hub_that_refuses(run: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hub_that_refuses(run: Path, hub: Hub, capsys: Capsys) -> None:
     hub.refuses = "403 Forbidden\nFor more information see the documentation"
     assert push(run) == 2
-    line = said(capsys)
+    line = one_line(capsys)
     assert f"--push: {REPO} was not sent, or not all of it; the same command goes on" in line
     assert "403 Forbidden For more" in line
     assert (run / "release").exists()
 
 
-def test_no_token(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_token(run: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
     import huggingface_hub.constants as constants
 
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     assert push(run) == 2
-    assert "there is no token of the Hub here" in said(capsys)
+    assert "there is no token of the Hub here" in one_line(capsys)
     assert not (run / "release").exists()

@@ -16,7 +16,7 @@ from paraloom.models.files import digest
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.publishing.release import files_of
 from tests.pipeline.publishing.test_files import plain
-from tests.run_helpers import part_file
+from tests.run_helpers import Capsys, Patch, part_file
 
 TENTH = ("--held-out", "0.1")
 
@@ -25,7 +25,7 @@ def publish(run: Path | str, *options: str) -> int:
     return main(["publish", str(run), *TENTH, *options])
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> str:
+def said(capsys: Capsys) -> str:
     captured = capsys.readouterr()
     assert captured.out == ""
     (line,) = captured.err.strip().splitlines()
@@ -51,11 +51,7 @@ def change(run: Path, edit: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_datasets_opens_splits_and_configurations(
-    run: Path,
-    corpus: list[dict[str, Any]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Path, corpus: list[dict[str, Any]], tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         monkeypatch.setenv(name, "1")
@@ -148,7 +144,7 @@ def test_the_same_again_has_the_same_bytes(run: Path, corpus: list[Any]) -> None
     assert not [*run.glob(".release*")]
 
 
-def test_it_overwrites_nothing_else(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_overwrites_nothing_else(run: Path, capsys: Capsys) -> None:
     assert publish(run, "--out", str(run)) == 2
     assert "exists and is no release" in said(capsys)
     harms: list[Callable[[Path], object]] = [
@@ -169,7 +165,7 @@ def test_it_overwrites_nothing_else(run: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("harm", ["damaged", "missing", "empty", "none"])
-def test_a_damaged_corpus(run: Path, harm: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
     path = part_file(run / "corpus", "part-1")
     if harm == "damaged":
         path.write_bytes(path.read_bytes()[:-1])
@@ -198,9 +194,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_options_are_one_line(
-    run: Path, case: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_options_are_one_line(run: Path, case: str, capsys: Capsys) -> None:
     options, message = WRONG[case]
     assert publish(run, *options) == 2
     assert message in said(capsys)
@@ -234,7 +228,7 @@ def test_a_licence_that_is_not_on_the_list(run: Path, tmp_path: Path) -> None:
 
 
 def test_from_an_object_store(
-    run: Path, bucket: str, s3: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, bucket: str, s3: list[str], tmp_path: Path, capsys: Capsys
 ) -> None:
     for path in [*run.glob("corpus/**/*.*"), run / "manifest.json"]:
         name = path.relative_to(run).as_posix()
@@ -247,9 +241,7 @@ def test_from_an_object_store(
         assert (tmp_path / "out" / name).read_bytes() == (run / "release" / name).read_bytes()
 
 
-def test_a_full_disk_is_one_line(
-    run: Path, full_disk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_is_one_line(run: Path, full_disk: Path, capsys: Capsys) -> None:
     (full_disk / "filler").write_bytes(bytes(48 * 1024))
     assert publish(run, "--out", str(full_disk / "release")) == 2
     assert "No space left on device" in said(capsys)

@@ -30,6 +30,7 @@ from paraloom.pipeline.report.report_data import (
     sample_pairs,
 )
 from tests.pipeline.report.made_run import MadeRun
+from tests.run_helpers import Patch
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def test_sampled_pairs_are_of_their_decile(made_run: MadeRun, scores: Scores) ->
 
 
 def test_each_shard_is_read_once_and_texts_only_where_sampled(
-    made_run: MadeRun, deciles: dict[str, Deciles], monkeypatch: pytest.MonkeyPatch
+    made_run: MadeRun, deciles: dict[str, Deciles], monkeypatch: Patch
 ) -> None:
     read = []
 
