@@ -8,14 +8,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.judging.judgments import Action, JudgeFile
-from paraloom.pipeline.judging.record import JudgedRecord
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import PairsRecord
 from tests.run_helpers import Capsys, WriteConfig, again, parts, ran
-from tests.sample import LABELLED
 
 
 def pairs(folder: Path) -> list[dict[str, Any]]:
@@ -156,25 +151,3 @@ def test_agreement_prints_what_the_report_shows(a_run: Path, capsys: Capsys) -> 
     assert sum(found["scores"]["trigram_overlap"]["good"][:5]) == 0
     assert main([*command, "--scorers", "translation_score"]) == 0
     assert "trigram_overlap" not in capsys.readouterr().out
-
-
-def test_each_round_has_a_cut_of_its_own(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
-    judge(a_run, lambda row: 90.0)
-    write_config(
-        a_run,
-        select={"by": "judged", "precision": 0.5, "labelled": str(LABELLED)},
-        embeddings={"dim": 8, "epochs": 1, "batch_size": 10, "mega_batch": 1, "loaders": 0},
-        loop={"rounds": 2},
-    )
-    assert again("train-embeddings", a_run) == 0
-    names = [name for name in ran(capsys.readouterr().err) if "judged" in name]
-    assert names == ["judged", "rounds/2/judged"]
-    record = Manifest(str(a_run / "run")).record
-    corpora = [record.find(PairsRecord, f"rounds/{n}/corpus") for n in (1, 2)]
-    assert all(corpus and corpus.rows_out for corpus in corpora)
-    of_round = [record.find(JudgedRecord, name) for name in names]
-    scores = [found.chosen.score for found in of_round if found]
-    assert scores[0] in ("translation_score", "trigram_overlap")
-    assert scores[1] == ENCODER

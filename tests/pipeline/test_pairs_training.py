@@ -55,26 +55,6 @@ def test_pairs_need_no_configuration(tmp_path: Path, pairs: str, capsys: Capsys)
     assert code == 0 and stages(run)["embeddings"]["key"] != found["embeddings"]["key"]
 
 
-def test_pairs_of_two_languages(tmp_path: Path, capsys: Capsys) -> None:
-    """ParaNMT, footnote 10: the negatives of a source are references, those of these sources."""
-    words = {"pes": "dog", "kočka": "cat", "muž": "man", "žena": "woman", "dítě": "child"}
-    acts = {"spí": "sleeps", "běží": "runs", "zpívá": "sings", "jí": "eats"}
-    pairs = [
-        (f"{source} {verb}", f"{words[source]} {acts[verb]}") for source in words for verb in acts
-    ]
-    lines = ["source\treference", *("\t".join(pair) for pair in pairs)]
-    (tmp_path / "bitext.tsv").write_text("\n".join(lines) + "\n")
-    config = tmp_path / "config.yaml"
-    source = {"paths": [str(tmp_path / "bitext.tsv")], "first": "source", "second": "reference"}
-    training = {"negatives": "other", "dim": 16, "epochs": 60, "learning_rate": 0.02}
-    values = {"run": str(tmp_path / "run"), "embeddings": {"pairs": [source], **training}}
-    config.write_text(yaml.safe_dump(values))
-    assert train(capsys, "--config", config)[0] == 0
-    embed = load_encoder(tmp_path / "run" / "embeddings").embed
-    sources, references = (embed(list(side)) for side in zip(*pairs, strict=True))
-    assert (sources @ references.T).argmax(axis=1).tolist() == list(range(len(pairs)))
-
-
 def test_test_data_that_choose_the_epoch_are_noticed(
     tmp_path: Path, pairs: str, capsys: Capsys
 ) -> None:

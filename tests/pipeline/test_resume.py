@@ -1,7 +1,6 @@
 """Resuming: a stage is run again if and only if what it depends on has changed."""
 
 import hashlib
-import json
 import platform
 import re
 import shutil
@@ -213,24 +212,6 @@ def test_a_lost_manifest_costs_no_translation(a_run: Path, finished_run: Path) -
     assert again("select", a_run) == 0
     assert stamps(a_run, "back_translate") == before
     assert parts(a_run) == parts(finished_run)
-
-
-def test_receipts_of_before_memory_was_measured_are_still_receipts(
-    a_run: Path, finished_run: Path, capsys: Capsys
-) -> None:
-    for stage in STAGES:
-        for path in (a_run / "run" / stage / "receipts").glob("*.json"):
-            receipt = json.loads(path.read_text())
-            assert receipt.pop("peak_memory")
-            path.write_text(json.dumps(receipt))
-    before = stamps(a_run, "score")
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []
-    assert again("score", a_run, "--force") == 0  # other memory and seconds, the same content
-    assert ran(capsys.readouterr().err) == ["score"]
-    assert stamps(a_run, "score") != before
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []
 
 
 def test_a_second_process_is_kept_out(a_run: Path) -> None:

@@ -26,7 +26,6 @@ from tests.run_helpers import (
     again,
     kill_in,
     manifest,
-    one_line,
     part_file,
     parts,
     ran,
@@ -347,35 +346,6 @@ def test_killed_while_the_best_round_is_copied(
     assert again("corpus", copy) == 0
     assert ran(capsys.readouterr().err) == ["corpus", "corpus", "embeddings", "evaluate"]
     assert files(copy) == files(two_rounds)
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"select": {"labelled": []}}, "select.labelled: loop.rounds is 2, and labelled pairs"),
-        ({"select": {"deciles": None}}, "select.deciles: loop.rounds is 2, but without deciles"),
-        (
-            {"score": {"scorers": ["trigram_overlap", "encoder_similarity"]}},
-            "score.scorers: encoder_similarity needs an encoder of a first round; set loop.rounds",
-        ),
-    ],
-)
-def test_errors_name_the_key(
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    tmp_path: Path,
-    capsys: Capsys,
-    more: dict[str, Any],
-    said: str,
-) -> None:
-    write_config(
-        tmp_path,
-        **{key: {**changes.get(key, {}), **more.get(key, {})} for key in {*changes, *more}},
-    )
-    assert again("corpus", tmp_path) == 2
-    line = one_line(capsys)
-    assert said in line
-    assert not (tmp_path / "run").exists()
 
 
 def test_every_round_chooses_for_itself(

@@ -1,17 +1,12 @@
 """Scores of files and of programs, through the command line: joined, resumed, killed, reported."""
 
 import json
-import os
 import shlex
-import shutil
-import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +15,7 @@ from paraloom.beam_jobs.io.shards import receipts
 from paraloom.models.scorers.elsewhere.commands import shown_words
 from paraloom.pipeline.cli import main
 from tests import slow_metric
-from tests.run_helpers import Capsys, WriteConfig, again, parts, popen, ran, table
+from tests.run_helpers import Capsys, WriteConfig, again, parts, ran, table
 
 STAGES = ["score", "bucket", "corpus"]
 METRIC = shlex.join([sys.executable, slow_metric.__file__, "0"])
@@ -173,46 +168,3 @@ def test_a_command_that_fails(
     assert "(shard part-00000-0000" in line
     write_config(a_run, score=scored(commands={"words": METRIC}))
     assert run(a_run, capsys) == STAGES
-
-
-def running(word: str) -> list[psutil.Process]:
-    """The processes that run a program, without their supervisors."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        line = process.info["cmdline"] or []
-        if word in line and not any("supervise" in part for part in line):
-            found.append(process)
-    return found
-
-
-def test_killed_while_the_program_hangs(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
-    flag, hangs = a_run / "flag", a_run / "hangs"
-    code = (
-        f"here = any(line.startswith(sys.argv[1]) for line in pairs)\n"
-        f"if here and os.path.exists({str(flag)!r}):\n"
-        f"    open({str(hangs)!r}, 'w'); time.sleep(600)\n"
-        "for line in pairs: print(len(line))"
-    )
-    source = table(a_run, "back_translate", "source")["source"][50].as_py()
-    command = f"{program(a_run, code)} {shlex.quote(source)}"
-    path = str(a_run / "program.py")
-    write_config(a_run, score=scored(commands={"words": command}))
-    assert run(a_run, capsys) == STAGES
-    wanted = parts(a_run)
-    shutil.rmtree(a_run / "run" / "score")
-    flag.touch()
-    process = popen("select", a_run, "--", "--direct_num_workers", "2")
-    end = time.monotonic() + 300
-    while not hangs.exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert running(path)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    while running(path) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not running(path)
-    flag.unlink()
-    assert run(a_run, capsys) == STAGES
-    assert parts(a_run) == wanted

@@ -3,16 +3,14 @@
 import re
 import time
 from html import escape, unescape
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Deciles, Measurements, Receipt, Shard, read_shard
+from paraloom.beam_jobs.io.shards import Deciles
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.pipeline.records import SelectSection
 from paraloom.pipeline.report import report_data
@@ -27,10 +25,8 @@ from paraloom.pipeline.report.report_data import (
     Scores,
     read_scores,
     regions,
-    sample_pairs,
 )
 from tests.pipeline.report.made_run import MadeRun
-from tests.run_helpers import Patch
 
 
 @pytest.fixture
@@ -108,48 +104,6 @@ def test_sampled_pairs_are_of_their_decile(made_run: MadeRun, scores: Scores) ->
                 assert row[schema.decile(name)] == decile
                 assert (pair.reference, pair.translation) == (row["reference"], row["translation"])
                 assert (pair.source, pair.value) == (row["source"], row[name])
-
-
-def test_each_shard_is_read_once_and_texts_only_where_sampled(
-    made_run: MadeRun, deciles: dict[str, Deciles], monkeypatch: Patch
-) -> None:
-    read = []
-
-    def spy(shard: Any, columns: Any = None) -> pa.Table:
-        read.append((shard.path, set(columns)))
-        return real(shard, columns)
-
-    real = read_shard
-    monkeypatch.setattr(report_data, "read_shard", spy)
-    monkeypatch.setattr(report_data, "sample_pairs", lambda *_: {1: [("unigram_f1", 0, 0, 0)]})
-    read_scores(made_run.folder, deciles, seed=1, with_corpus=True)
-    assert len({path for path, _ in read}) == len(read) == 6
-    assert ["reference" in columns for _, columns in read] == [i == 1 for i in range(6)]
-    assert read[0][1] == set(deciles)
-
-
-@given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 3))
-def test_sampled_ranks_exist(rows: list[int], seed: int) -> None:
-    receipts = [
-        Receipt(
-            name=str(i),
-            key="",
-            rows_in=n,
-            shards=(Shard("", n, ""),),
-            rejected={},
-            numbers=Measurements(deciles={"s": Deciles(rows=[n] * 10, lowest=[], highest=[])}),
-        )
-        for i, n in enumerate(rows)
-    ]
-    sampled = sample_pairs(receipts, ["s"], seed)
-    found: dict[int, list[tuple[int, int, int]]] = {d: [] for d in SHOWN_DECILES.values()}
-    for index, of_shard in sampled.items():
-        for _, decile, place, rank in of_shard:
-            assert 0 <= rank < rows[index]
-            found[decile].append((place, index, rank))
-    for entries in found.values():
-        assert sorted(place for place, _, _ in entries) == list(range(min(EXAMPLES, sum(rows))))
-        assert len({(index, rank) for _, index, rank in entries}) == len(entries)
 
 
 @pytest.mark.parametrize(
