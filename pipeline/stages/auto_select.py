@@ -1,14 +1,13 @@
 """choice: the scorer and deciles of `select.by: auto`."""
 
-from dataclasses import replace
 from typing import Any
 
 from paraloom.beam_jobs.analysis import probes, sampling
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
-from paraloom.pipeline.auto_select.search import VERSION, Search, small_encoder
+from paraloom.pipeline.auto_select import VERSION, Search, small_encoder
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.labelled import check_labelled, labelled_digests, read_labelled
+from paraloom.pipeline.labelled import check_labelled, labelled_digests
 from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.stage import Run, Stage
 
@@ -40,20 +39,7 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> AutoSelectRecord:
     """Search for the best deciles, among all translations of a source."""
-    config = run.config
-    search = Search(
-        shards=run.shards("bucket"),
-        scorers=run.ranked_by,
-        labelled=read_labelled(config.select.labelled_paths),
-        options=config.select.auto,
-        encoder=config.embeddings,
-        criteria=replace(run.criteria(), per_source="all"),
-        folder=run.folder("choice"),
-        seed=config.seed,
-        arguments=run.arguments,
-        language=run.language,
-    )
-    return search.select()
+    return Search(run).select()
 
 
 def check(config: Config) -> None:

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,20 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.analysis.probes import Subset
-from paraloom.beam_jobs.analysis.sampling import Sample
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, write_shard
-from paraloom.beam_jobs.select import Criteria
-from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.papers.options import SystemOptions
-from paraloom.pipeline.auto_select.search import Search, small_encoder
+from paraloom.pipeline.auto_select import Search, small_encoder
+from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.options import AutoOptions
 from paraloom.pipeline.labelled import read_labelled
 from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.auto_select import selection_lines
+from paraloom.pipeline.stage import Run
 from tests.run_helpers import Capsys, WriteConfig, again, ran
 
-CRITERIA = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
 SCORERS = ["trigram_overlap", "translation_score"]
 ROWS, WORDS = 1500, 24
 
@@ -87,26 +84,25 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def search(folder: Path, scorers: list[str] = SCORERS, **select: Any) -> Search:
+    """The search of a run in this folder, which has no files yet."""
+    auto = {"seeds": 2, "pairs": 400, **select.pop("auto", {})}
+    config = {
+        "run": str(folder),
+        "input": {"format": "tsv", "paths": ["a.tsv"]},
+        "score": {"scorers": scorers},
+        "select": {"by": "auto", "labelled": "x", "max_tokens": None, "auto": auto, **select},
+        "embeddings": {"dim": 60},
+    }
+    return Search(Run(Config.of(config), None, ["--direct_num_workers=1"]))  # type: ignore[arg-type]
+
+
 def selected(
-    shards: list[Shard],
-    labelled: Path,
-    folder: Path,
-    scorers: list[str] = SCORERS,
-    criteria: Criteria = CRITERIA,
-    **options: Any,
+    shards: list[Shard], labelled: Path, folder: Path, scorers: list[str] = SCORERS, **select: Any
 ) -> AutoSelectRecord:
-    found = Search(
-        shards=shards,
-        scorers=scorers,
-        labelled=read_labelled([str(labelled)]),
-        options=AutoOptions(**{"seeds": 2, "pairs": 400, **options}),
-        encoder=EmbeddingOptions(dim=60),
-        criteria=criteria,
-        folder=str(folder),
-        seed=1,
-        arguments=["--direct_num_workers=1"],
-    ).select()
-    return AutoSelectRecord.model_validate_json(json.dumps(found.json_values()))  # as on disk
+    made = search(folder, scorers, labelled=str(labelled), **select)
+    made.run.shards = lambda stage: shards  # type: ignore[method-assign]
+    return AutoSelectRecord.model_validate_json(json.dumps(made.select().json_values()))
 
 
 @pytest.fixture(scope="module")
@@ -151,11 +147,11 @@ def test_what_was_trained_is_not_trained_again(
     shutil.copytree(record[1], folder)
 
     def kept() -> dict[str, int]:
-        found = folder.glob("*/receipts/*.json")
+        found = folder.glob("choice/*/receipts/*.json")
         return {f"{p.parent.parent.name}/{p.stem}": p.stat().st_mtime_ns for p in found}
 
     before = kept()
-    gone = folder / "deciles" / "receipts" / "trigram_overlap-3-150.1.json"
+    gone = folder / "choice" / "deciles" / "receipts" / "trigram_overlap-3-150.1.json"
     gone.unlink()  # as if it had been killed there
     again = selected(shards, labelled, folder)
     after = kept()
@@ -174,8 +170,8 @@ def test_where_few_stand_it_draws_on(shards: list[Shard], labelled: Path, tmp_pa
     """Some 30 of the 150 pairs of a decile stand; 20 are tried, of 1,500 drawn 300 at first.
 
     No more are tried than the corpus may have."""
-    few = replace(CRITERIA, where=(Predicate.parse("translation_score >= -0.2"),), size=20)
-    found = selected(shards, labelled, tmp_path, criteria=few, seeds=1, pairs=60)
+    few = {"where": ["translation_score >= -0.2"], "size": 20}
+    found = selected(shards, labelled, tmp_path, auto={"seeds": 1, "pairs": 60}, **few)
     assert found.sample == 20
     assert found.left_out == {"trigram_overlap": [], "translation_score": list(range(8))}
     for runs in found.runs.values():
@@ -186,9 +182,8 @@ def test_where_few_stand_it_draws_on(shards: list[Shard], labelled: Path, tmp_pa
 
 
 def test_too_few_pairs(shards: list[Shard], labelled: Path, tmp_path: Path) -> None:
-    none = replace(CRITERIA, max_tokens=3)
     with pytest.raises(UserError, match="too few pairs to choose deciles by: at most 0"):
-        selected(shards, labelled, tmp_path, criteria=none)
+        selected(shards, labelled, tmp_path, max_tokens=3)
 
 
 def test_labelled_pairs_of_no_use(tmp_path: Path) -> None:
@@ -246,7 +241,7 @@ def test_the_best_two_deciles_are_selected_as_in_the_paper(
     shards: list[Shard], labelled: Path, tmp_path: Path
 ) -> None:
     """ParaNMT, section 6.3: the score with the best decile, and its two best deciles."""
-    found = selected(shards, labelled, tmp_path, best=2, seeds=1, pairs=150)
+    found = selected(shards, labelled, tmp_path, auto={"best": 2, "seeds": 1, "pairs": 150})
     means = {
         (scorer, k): np.mean(values)
         for scorer, by_decile in found.scores.items()
@@ -281,10 +276,8 @@ class Probed(Search):
     """A search on given counts, whose probes score the lowest decile of a subset."""
 
     def __init__(self, most: int, counts: dict[str, list[list[int]]]) -> None:
-        none = Sample(table=pa.table({}), thresholds={})
-        options = AutoOptions(pairs=most, seeds=2)
-        super().__init__([], [*counts], [], options, EmbeddingOptions(), CRITERIA, "folder", 1)
-        self.sample, self.asked = none, list[list[Subset]]()
+        super().__init__(search(Path("folder"), auto={"pairs": most, "seeds": 2}).run)
+        self.scorers, self.asked = [*counts], list[list[Subset]]()
         self.counts = {scorer: np.array(of) for scorer, of in counts.items()}
 
     def run_probes(self, name: str, subsets: Sequence[Subset]) -> list[list[float]]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraloom.pipeline.auto_select.ranges import (
+from paraloom.pipeline.auto_select import (
     best_deciles,
     grow_ranges,
     largest_of_the_best,

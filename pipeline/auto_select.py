@@ -1,15 +1,22 @@
-"""The search for the scorer and the deciles that train the best small encoder.
+"""The search behind `select.by: auto`: the scorer and the deciles that train the best small encoder
+(ParaNMT, section 6.3, Table 4).
 
 A small encoder is trained on a sample of every decile of every score, all of the same size, and
-evaluated on labelled pairs. Ranges of deciles grow from the best ones and are evaluated too; one
-is selected (`ranges`), and compared with the best range of another scorer and with as many random
-pairs. Sampling and probes are Beam jobs, so they run wherever the runner does. The result is
-deterministic for a seed; an interrupted search resumes and trains only missing candidates.
+evaluated on labelled pairs. The number of deciles cannot be chosen in this way: a wider range has
+worse pairs, but more of them. For each score, a contiguous range of deciles is therefore grown
+greedily from the best one, and every range is evaluated on all its pairs up to a limit. In a small
+corpus the amount of data counts; in a large one, in which every range reaches the limit, only
+quality does. Among ranges within one standard error of the best (Breiman et al. 1984, 3.4.3), the
+largest is selected: beyond the limit, more pairs of the same quality can only help. It is compared
+with the best range of another scorer and with as many random pairs.
+
+Sampling and probes are Beam jobs, so they run wherever the runner does. The result is deterministic
+for a seed; an interrupted search resumes and trains only missing candidates.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from statistics import fmean
 
@@ -25,15 +32,10 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
-from paraloom.models.languages import ENGLISH
-from paraloom.pipeline.auto_select.ranges import (
-    best_deciles,
-    grow_ranges,
-    largest_of_the_best,
-    pooled_deviation,
-)
 from paraloom.pipeline.config.options import AutoOptions
+from paraloom.pipeline.labelled import read_labelled
 from paraloom.pipeline.records import AutoSelectRecord, Candidate, Lead
+from paraloom.pipeline.stage import Run
 
 VERSION = 1
 """Bump when the same scores lead to another selection."""
@@ -44,37 +46,28 @@ Scores = dict[str, dict[int, list[float]]]
 """The scores of the deciles of each scorer, one per seed."""
 
 
-@dataclass
 class Search:
-    """What a search works on.
+    """The search of a run, in the round that it is at."""
 
-    Attributes:
-        shards: scored pairs with deciles, as `bucket` writes them.
-        labelled: the pairs to evaluate on, from `read_labelled`.
-        encoder: the run's encoder; probes start from the same file of word vectors, if it has one,
-            and have the same dimension.
-        criteria: what pairs must meet in any decile (tokens, predicates).
-        folder: for the sample and the receipts of the probes; a later search reuses them.
-        seed: the seed of samples and trainings; the same seed gives the same result.
-        arguments: for Beam.
-        language: the pairs' language.
-    """
+    def __init__(self, run: Run) -> None:
+        self.run, self.options = run, run.config.select.auto
+        self.folder = run.folder("choice")  # the sample and the probes' receipts
+        self.scorers = run.ranked_by
 
-    shards: Sequence[Shard]
-    scorers: Sequence[str]
-    labelled: Sequence[LabelledPairs]
-    options: AutoOptions
-    encoder: EmbeddingOptions
-    criteria: Criteria
-    folder: str
-    seed: int
-    arguments: Sequence[str] = ()
-    language: str = ENGLISH
+    @cached_property
+    def labelled(self) -> list[LabelledPairs]:
+        """The pairs to evaluate on."""
+        return read_labelled(self.run.config.select.labelled_paths)
+
+    @property
+    def criteria(self) -> Criteria:
+        """What pairs must meet in any decile, all translations of a source."""
+        return replace(self.run.criteria(), per_source="all")
 
     @property
     def seeds(self) -> list[int]:
         """The seeds of each probe."""
-        return [self.seed + i for i in range(self.options.seeds)]
+        return [self.run.config.seed + i for i in range(self.options.seeds)]
 
     @property
     def most(self) -> int:
@@ -84,8 +77,8 @@ class Search:
     @cached_property
     def sample(self) -> Sample:
         """The pairs that probes train on."""
-        work = units(self.shards, content_key("draw", sampling.VERSION))
-        where = self.folder, self.criteria, self.scorers, self.arguments
+        work = units(self.run.shards("bucket"), content_key("draw", sampling.VERSION))
+        where = self.folder, self.criteria, self.scorers, self.run.arguments
         return sampling.run(work, *where, most=self.most, seeds=self.seeds)
 
     @cached_property
@@ -105,7 +98,8 @@ class Search:
 
     def run_probes(self, name: str, subsets: Sequence[Subset]) -> list[list[float]]:
         """The scores of subsets, one per seed; receipts go to the folder of this name."""
-        small, vectors = small_encoder(self.options, self.encoder), self.encoder.vector_file
+        encoder, language = self.run.config.embeddings, self.run.language
+        small, vectors = small_encoder(self.options, encoder), encoder.vector_file
         return probes.run(
             subsets,
             self.seeds,
@@ -114,11 +108,11 @@ class Search:
             storage.join(self.folder, name),
             small,
             self.labelled,
-            self.arguments,
+            self.run.arguments,
             base=probes.key_of(
-                small, self.labelled, digest(vectors) if vectors else None, self.language
+                small, self.labelled, digest(vectors) if vectors else None, language
             ),
-            language=self.language,
+            language=language,
         )
 
     def select(self) -> AutoSelectRecord:
@@ -202,6 +196,54 @@ class Search:
             )
             for subset, values in zip(subsets, self.run_probes("runs", subsets), strict=True)
         ]
+
+
+def grow_ranges(scores: Mapping[int, float]) -> list[tuple[int, ...]]:
+    """Ranges of 1, 2, … deciles: the best decile, then each time the better neighbour as well.
+
+    A range does not grow beyond a decile that is not in `scores`.
+
+    >>> grow_ranges({0: 1.0, 1: 3.0, 2: 2.0, 3: 2.5})
+    [(1,), (1, 2), (1, 2, 3), (0, 1, 2, 3)]
+    """
+    low = high = max(scores, key=lambda decile: (scores[decile], decile))
+    ranges: list[tuple[int, ...]] = [(low,)]
+    while neighbours := [decile for decile in (low - 1, high + 1) if decile in scores]:
+        best = max(neighbours, key=lambda decile: (scores[decile], decile))
+        low, high = min(low, best), max(high, best)
+        ranges.append(tuple(range(low, high + 1)))
+    return ranges
+
+
+def best_deciles(scores: Mapping[int, float], count: int) -> tuple[int, ...]:
+    """The deciles with the highest scores, so many or all there are; of equal ones the higher.
+
+    >>> best_deciles({0: 1.0, 1: 3.0, 2: 2.0, 3: 3.0}, 2)
+    (1, 3)
+    """
+    ranked = sorted(scores, key=lambda decile: (scores[decile], decile), reverse=True)
+    return tuple(sorted(ranked[:count]))
+
+
+def pooled_deviation(groups: Iterable[Sequence[float]]) -> float:
+    """The pooled standard deviation within groups; 0 if each has one value.
+
+    >>> pooled_deviation([(1.0, 3.0), (7.0, 9.0)]) == math.sqrt(2)
+    True
+    """
+    squares, degrees = 0.0, 0
+    for values in groups:
+        mean = fmean(values)
+        squares += sum((value - mean) ** 2 for value in values)
+        degrees += len(values) - 1
+    return math.sqrt(squares / degrees) if degrees else 0.0
+
+
+def largest_of_the_best(candidates: Sequence[Candidate], error: float) -> Candidate:
+    """The candidate with most rows among those at most `error` below the best mean."""
+    best = max(candidate.mean for candidate in candidates)
+    near = [candidate for candidate in candidates if candidate.mean >= best - error]
+    return max(near, key=lambda candidate: (candidate.rows, candidate.mean, candidate.scorer))
 
 
 def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingOptions:
