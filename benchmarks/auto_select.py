@@ -30,7 +30,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import AutoSelectRecord
-from paraloom.pipeline.report.auto_select import candidate_name
+from paraloom.pipeline.report.describe import candidate_name
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -28,8 +28,13 @@ from paraloom.pipeline.records import (
     RunRecord,
     TrainingRecord,
 )
-from paraloom.pipeline.report.describe import correlation, count, resolve_auto, selection_in_words
-from paraloom.pipeline.report.evaluation import evaluation_table
+from paraloom.pipeline.report.describe import (
+    correlation,
+    count,
+    evaluation_table,
+    resolve_auto,
+    selection_in_words,
+)
 from paraloom.pipeline.report.final_view import final_view, round_view
 from paraloom.pipeline.report.render import Markdown, code, render_markdown
 

@@ -11,18 +11,20 @@ from markupsafe import Markup
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.languages import short_code
-from paraloom.pipeline.judging.judgments import judgments_digest
+from paraloom.pipeline.judging.agreement import join, measure
+from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.report.describe import resolve_auto, score
 from paraloom.pipeline.report.final_view import final_view, rounds
-from paraloom.pipeline.report.judgments import agreement
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
-from paraloom.pipeline.stage import best_round, stage_path
+from paraloom.pipeline.stage import best_round, shards_of, stage_path
 
 VERSION = 4
 """Bump when the report looks different for the same run."""
+
+_PRECISIONS = (0.8, 0.9)  # of the cuts that judgments recommend
 
 
 def report_path(folder: str) -> str:
@@ -82,7 +84,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             section("selection", "Selection", **data),
             *_auto_selections(record),
             section("scores", "Scores", **data),
-            *_judgments(folder, view, stage),
+            *_judgments(folder, view, bucket, stage),
             section(
                 "pairs",
                 "Example pairs",
@@ -110,10 +112,14 @@ def section(template: str, heading: str, anchor: str = "", **values: object) -> 
     return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
 
 
-def _judgments(folder: str, view: RunRecord, stage: str) -> Iterator[Section]:
+def _judgments(folder: str, view: RunRecord, bucket: BucketRecord, stage: str) -> Iterator[Section]:
     """What the judgments of the run's pairs say of its scores, if there are any."""
-    if found := agreement(folder, view, stage):
-        yield section("judgments", "Judgments", found=found, select=view.config.select)
+    if judgments := read_judgments(folder):
+        shards, select = shards_of(storage.join(folder, stage)), view.config.select
+        pairs = join(judgments, shards, list(bucket.deciles), own=view.own_scorers)
+        precisions = sorted({*_PRECISIONS, select.precision})
+        found = measure(pairs, good=select.good, precisions=precisions, seed=view.config.seed)
+        yield section("judgments", "Judgments", found=found, select=select)
 
 
 def _auto_selections(record: RunRecord) -> Iterator[Section]:

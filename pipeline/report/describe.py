@@ -1,12 +1,17 @@
-"""Scores, selection and training in words, for the report, the summary and the data card."""
+"""A run in words, and its evaluation in a table: for the report, the summary and the cards."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean, stdev
+from typing import NamedTuple
 
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.judging.describe import deciles_in_words
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import (
     AutoSelectRecord,
+    Candidate,
+    Correlation,
+    EvaluateRecord,
     NmtSection,
     RunRecord,
     ScorerRecord,
@@ -130,3 +135,100 @@ def chosen_epoch(record: RunRecord) -> str | None:
         f"of epoch {found['best_epoch']}, the best of {found['epochs']}: "
         f"{found['development']:.2f} ({data})"
     )
+
+
+def selection_lines(result: AutoSelectRecord) -> list[str]:
+    """What was chosen, and its lead over the second best and over random pairs."""
+    chosen = f"{candidate_name(result.chosen)}: {mean_deviation(result.chosen.scores)}"
+    lines = [f"Chosen: {chosen} with {result.chosen.pairs:,} pairs"]
+    if result.second:
+        second = f"{candidate_name(result.second)} ({mean_deviation(result.second.scores)})"
+        lines.append(f"{_lead(result, result.second)} against the second best, {second}")
+    same_size = f"as many pairs drawn at random ({mean_deviation(result.same_size.scores)})"
+    lines.append(f"{_lead(result, result.same_size)} against {same_size}")
+    return lines
+
+
+def candidate_name(candidate: Candidate) -> str:
+    """Score and deciles in words: `trigram overlap, deciles 0–4`."""
+    return f"{readable(candidate.scorer)}, {deciles_in_words(candidate.deciles)}"
+
+
+def best_and_worst(by_decile: Mapping[int, Sequence[float]]) -> tuple[int, int]:
+    """The deciles with the highest and the lowest mean over the seeds."""
+    means = {decile: fmean(seeds) for decile, seeds in by_decile.items()}
+    return max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+
+
+def mean_and_range(
+    by_decile: Mapping[int, Sequence[float]],
+) -> list[tuple[int, float, float, float]]:
+    """Each decile with the mean, the lowest and the highest of its seeds."""
+    return [(k, fmean(of), min(of), max(of)) for k, of in sorted(by_decile.items())]
+
+
+def mean_deviation(scores: Sequence[float] | None) -> str:
+    """The mean over the seeds, and their standard deviation; "" without scores.
+
+    >>> mean_deviation([40.0, 41.0, 42.0])
+    '41.0 ± 1.0'
+    """
+    if not scores:
+        return ""
+    if len(scores) == 1:
+        return f"{scores[0]:.1f}"
+    return f"{fmean(scores):.1f} ± {stdev(scores):.1f}"
+
+
+def _lead(result: AutoSelectRecord, other: Candidate) -> str:
+    difference = result.chosen.mean - other.mean
+    shown = f"{round(difference, 1) + 0.0:+.1f}"  # never -0.0
+    if len(result.chosen.scores) < 2:
+        return f"{shown} (one seed gives no standard error)"
+    error = result.over_random.error
+    note = "" if abs(difference) > error else ", within one standard error,"
+    return f"{shown} ± {error:.1f}{note}"
+
+
+class EvaluationTable(NamedTuple):
+    """Correlations × 100 of every round and model."""
+
+    models: list[str]
+    columns: list[str]
+    rows: list[tuple[str, list[str], bool]]  # (head, cells, whether it is a mean)
+    missing: list[str]  # data sets that were not found, by year
+
+
+def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
+    """The results of the rounds side by side; with MSE where a model predicts labels.
+
+    `evaluated` has the name of each round ("" if there is only one) and its results.
+    """
+    results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
+    models = list(dict.fromkeys(model for _, _, model in results))
+    groups = evaluated[0][1].results.groups
+    sets = [data for group in groups.values() for data in group.data_sets.values()]
+    has_mse = any(found.mse is not None for data in sets for found in data.models.values())
+    columns = ["data set", "pairs"]
+    for name, _, model in results:
+        prefix = f"{name} " * bool(name) + f"{model} " * (len(models) > 1)
+        columns += [f"{prefix}{kind}" for kind in ("Pearson", "Spearman", "MSE")[: 2 + has_mse]]
+
+    def cells(found: Iterable[Correlation]) -> list[str]:
+        shown = []
+        for each in found:
+            mse = "" if each.mse is None else f"{each.mse:.3f}"
+            shown += [correlation(each.pearson), correlation(each.spearman), mse][: 2 + has_mse]
+        return shown
+
+    rows, missing = [], []
+    for group, content in groups.items():
+        for test, data in content.data_sets.items():
+            of_set = (of.groups[group].data_sets[test].models[model] for _, of, model in results)
+            rows.append((f"{group} {test}", [f"{data.pairs:,}", *cells(of_set)], False))
+        if content.mean:
+            of_group = ((of.groups[group].mean or {})[model] for _, of, model in results)
+            rows.append((f"{group} mean", ["", *cells(of_group)], True))
+        if content.missing:
+            missing.append(f"{group} {', '.join(content.missing)}")
+    return EvaluationTable(models, columns, rows, missing)

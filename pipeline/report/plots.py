@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from paraloom.pipeline.judging.describe import cumulative_shares
+from paraloom.pipeline.judging.record import AgreementRecord
 from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
 from paraloom.pipeline.report.describe import percent
 from paraloom.pipeline.report.report_data import Array, Density
@@ -43,6 +45,15 @@ def agreement_scale(result: AutoSelectRecord) -> Scale:
     values += result.random
     room = 0.08 * (max(values) - min(values)) or 1.0
     return Scale(min(values) - room, max(values) + room, 180, 12)
+
+
+def share_scale(found: AgreementRecord) -> Scale:
+    """The y axis of cumulative shares: all curves, the wanted precisions, and some room."""
+    values = [s for score in found.scores.values() for _, s in cumulative_shares(score)]
+    values += [cut.wanted for cut in found.cuts]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = 0.06 * (high - low) or 0.05
+    return Scale(max(low - room, 0.0), min(high + room, 1.0), 226, 20)
 
 
 def lost_lines(record: PairsRecord, width: float) -> list[str]:

@@ -11,15 +11,7 @@ from markupsafe import Markup, escape
 
 from paraloom.models.printing import visible
 from paraloom.pipeline.judging import describe as judged
-from paraloom.pipeline.report import (
-    auto_select,
-    describe,
-    differences,
-    evaluation,
-    judgments,
-    plots,
-    savings,
-)
+from paraloom.pipeline.report import describe, differences, plots, savings
 from paraloom.pipeline.report.describe import count
 from paraloom.pipeline.report.final_view import rounds, verdict
 from paraloom.pipeline.report.report_data import SHOWN_DECILES
@@ -45,7 +37,7 @@ class Markdown(str):
 def _html() -> Environment:
     """The functions of the report's modules are functions and filters in templates."""
     environment = _environment(autoescape=True)
-    modules = (auto_select, describe, differences, evaluation, judged, judgments, plots, savings)
+    modules = (describe, differences, judged, plots, savings)
     functions = {
         name: function
         for module in modules

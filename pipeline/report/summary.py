@@ -17,9 +17,7 @@ from paraloom.pipeline.records import (
     StatisticsRecord,
 )
 from paraloom.pipeline.report import report_path
-from paraloom.pipeline.report.auto_select import selection_lines
-from paraloom.pipeline.report.describe import chosen_epoch
-from paraloom.pipeline.report.evaluation import evaluation_table
+from paraloom.pipeline.report.describe import chosen_epoch, evaluation_table, selection_lines
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.savings import Saving, hours_in_words, savings
 from paraloom.pipeline.stage import Run

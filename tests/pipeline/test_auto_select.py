@@ -21,7 +21,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.options import AutoOptions
 from paraloom.pipeline.labelled import read_labelled
 from paraloom.pipeline.records import AutoSelectRecord
-from paraloom.pipeline.report.auto_select import selection_lines
+from paraloom.pipeline.report.describe import selection_lines
 from paraloom.pipeline.stage import Run
 from tests.run_helpers import Capsys, WriteConfig, again, ran
 
