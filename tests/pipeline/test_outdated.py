@@ -1,5 +1,6 @@
 """A stage of an earlier configuration is described by that one, and shown or refused as such."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from paraloom.pipeline import run as run_module
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.manifest import Manifest, as_made, outdated
 from tests import slow_metric
@@ -108,3 +110,16 @@ def test_compare_leaves_out_what_is_of_an_earlier_configuration(
     assert "the first difference is in corpus" in text
     assert main(["statistics", str(a_run / "run"), *ONE]) == 0
     assert "no corpus of this run is of the last command's configuration" in said(capsys)
+
+
+def test_a_round_that_the_configuration_does_not_have_is_not_compared(
+    a_run: Path, finished_run: Path
+) -> None:
+    path = a_run / "run/manifest.json"
+    values = json.loads(path.read_text())
+    values["stages"]["rounds/3/corpus"] = values["stages"]["corpus"]
+    path.write_text(json.dumps(values))
+    found = compare(str(a_run / "run"), str(finished_run / "run"))
+    assert all(stage.same for stage in found)
+    names = {stage.name.removesuffix(", rejected") for stage in found}
+    assert names == set(values["planned"]) - {"embeddings", "evaluate"}

@@ -56,7 +56,7 @@ def keys(folder: Path, *changes: str) -> dict[str, str]:
     stages = plan(run.config)
     run.manifest.record.stages = {stage.name: StageRecord(digest="same") for stage in stages}
     skipped = ("corpus",) if run.config.select.by in ("auto", "judged") else ()
-    wanted = [s for s in stages if s.enabled(run.config) and s.name not in skipped]
+    wanted = [s for s in stages if s.enabled(run.config) and s.kind not in skipped]
     return {stage.name: key_of(stage, run) for stage in wanted}
 
 
@@ -173,6 +173,7 @@ GERMAN = "input.target_language=de"
         (JUDGED, "score.scorers=[mean_idf, paragram_similarity]", {"judged", "score", "bucket"}),
         (WHERE, "select.where=['trigram_overlap   <= 0.50']", set()),
         (ROUNDS, "select.labelled={folder}/pairs-labelled.tsv", {"loop"}),
+        (f"{JUDGED}; {ROUNDS}", "select.precision=0.8", {"judged", "rounds/2/judged"}),
         (ROUNDS, "select.size=7", {"rounds/1/corpus", "rounds/2/corpus"}),
         (ROUNDS, "loop.rounds=3", {"loop", "corpus", "embeddings", "evaluate"}),
     ],

@@ -376,3 +376,13 @@ def test_every_round_chooses_for_itself(
     report = (tmp_path / "run/report/index.html").read_text()
     for number in (1, 2):
         assert f"Automatic selection of deciles, round {number}" in report
+
+
+def test_force_makes_the_corpus_of_every_round(
+    copy: Path, two_rounds: Path, capsys: Capsys
+) -> None:
+    assert again("select", copy, "--force") == 0
+    assert ran(capsys.readouterr().err) == [FIRST[0], of_round(2)[2], "corpus"]
+    assert again("corpus", copy) == 0
+    assert ran(capsys.readouterr().err) == []  # the same rows
+    assert files(copy) == files(two_rounds)

@@ -9,6 +9,7 @@ import yaml
 from huggingface_hub import ModelCard, ModelCardData
 from huggingface_hub.repocard_data import eval_results_to_model_index, model_index_to_eval_results
 
+from paraloom.beam_jobs.io import storage
 from paraloom.models.files import digest
 from paraloom.pipeline import cli
 from tests.run_helpers import Capsys
@@ -112,3 +113,16 @@ def test_the_card_is_no_part_of_the_digest(tmp_path: Path, arguments: list[str])
     (folder / "README.md").write_text("---\nlicense: mit\n---\n")  # as of any model of others
     assert digest(folder) != stages["embeddings"]["digest"]
     assert digest(folder, ignored=["README.md"]) == stages["embeddings"]["digest"]
+
+
+def test_a_run_in_object_storage(
+    bucket: str, s3: list[str], arguments: list[str], capsys: Capsys
+) -> None:
+    arguments[arguments.index("--out") + 1] = f"{bucket}/run"
+    assert train(*arguments, "--", *s3) == 0
+    text = storage.read_bytes(f"{bucket}/run/embeddings/README.md").decode()
+    assert "STS 2015 (mean of 2 data sets)" in text and "paraloom-" not in text
+    capsys.readouterr()
+    assert train(*arguments, "--set", "evaluate.sts=null", "--", *s3) == 0
+    assert "…" not in capsys.readouterr().err
+    assert b"was not evaluated" in storage.read_bytes(f"{bucket}/run/embeddings/README.md")

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from paraloom.models.errors import UserError
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.records import BucketRecord, PairsRecord, StatisticsRecord
@@ -99,3 +100,11 @@ def test_in_a_run(a_run: Path, write_config: WriteConfig, tmp_path: Path, capsys
     assert ran(capsys.readouterr().err) == ["corpus", "statistics"]
     run_stages(read_config(a_run / "config.yaml", ["statistics=null"]), ["corpus"], ONE[1:])
     assert "statistics" not in ran(capsys.readouterr().err)
+
+
+def test_a_run_needs_its_parser_before_any_work(a_run: Path, capsys: Capsys) -> None:
+    config = read_config(a_run / "config.yaml", ["statistics.spacy=no_such_pipeline"])
+    with pytest.raises(UserError, match=r"^spaCy cannot load no_such_pipeline") as caught:
+        run_stages(config, ["corpus", "statistics"], ONE[1:])
+    assert caught.value.__notes__ == ["statistics.spacy"]
+    assert ran(capsys.readouterr().err) == []

@@ -9,7 +9,7 @@ from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.models.agreement.correlation import spearman
 from paraloom.models.agreement.cuts import Judged, recommend
 from paraloom.models.agreement.precision import exact_deciles
-from paraloom.pipeline.judging.agreement import JudgedPairs, join, measure
+from paraloom.pipeline.judging.agreement import JudgedPairs, directions, join, measure
 from paraloom.pipeline.judging.describe import alpha, counts_line
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
@@ -159,3 +159,9 @@ def test_less_is_better_is_cut_from_the_other_end(write_run: WriteConfig) -> Non
     found = measure(pairs, good=50, precisions=[0.9])
     assert found.cuts[0].deciles == [0, 1, 2, 3]
     assert found.scores["unigram_f1"].good == [100] * 4 + [0] * 6
+
+
+def test_directions_come_from_the_scorers() -> None:
+    own = {"mine": ScorerRecord(meaning="", unit="", higher_is_better=False)}
+    found = directions(["edit_distance", "unigram_f1", "translation_score", "mine"], own)
+    assert list(found.values()) == [False, True, True, False]

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from paraloom.beam_jobs.bucket import decile_ranks
+from paraloom.models.agreement.precision import exact_deciles
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import PairScorer
@@ -109,3 +112,8 @@ def test_scores_that_need_more_are_left_out_and_named(tmp_path: Path) -> None:
     assert pairs.left_out["comet"] == "is not computed from the two texts"
     with pytest.raises(UserError, match="no score can be computed on this file: comet is not"):
         score_labels(texts, ["comet"], language=ENGLISH, resources={})
+
+
+def test_deciles_begin_where_those_of_a_run_do() -> None:
+    sizes = np.bincount(exact_deciles(np.arange(25.0)))
+    assert sizes.tolist() == np.diff([0, *decile_ranks(25), 25]).tolist()

@@ -134,3 +134,13 @@ def test_pages_have_an_index_and_end_by_content(tmp_path: Path) -> None:
 def test_what_is_held_out_stays_held_out_from_version_to_version() -> None:
     texts = pa.array([f"Sentence {i}!" for i in range(40)])
     assert np.flatnonzero(held_out(texts, 0.2, 1)).tolist() == [9, 16, 22, 29, 36, 38]
+
+
+def test_a_file_ends_when_it_is_large(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(files, "GROUP_ROWS", 100)
+    monkeypatch.setattr(files, "FILE_BYTES", 2_000)
+    generator = np.random.default_rng(1)
+    rows = table([generator.bytes(20).hex() for _ in range(500)])
+    writer = SplitWriter(tmp_path, "test", COLUMNS)
+    writer.write(rows)
+    assert len(writer.finish().files) == 5
