@@ -28,12 +28,12 @@ from paraloom.beam_jobs.analysis.sampling import Sample
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Shard, content_key, units, write_shard
 from paraloom.beam_jobs.select import Criteria
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, reading
 from paraloom.models.files import digest
+from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.options import AutoOptions
-from paraloom.pipeline.labelled import read_labelled
 from paraloom.pipeline.records import AutoSelectRecord, Candidate, Lead
 from paraloom.pipeline.stage import Run
 
@@ -196,6 +196,22 @@ class Search:
             )
             for subset, values in zip(subsets, self.run_probes("runs", subsets), strict=True)
         ]
+
+
+def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
+    """The labelled pairs of files and folders."""
+    return read_ranking(paths, "select.labelled")
+
+
+def check_labelled(config: Config) -> None:
+    """`Stage.check` of a stage that reads the labelled pairs."""
+    read_labelled(config.select.labelled_paths)
+
+
+def labelled_digests(run: Run) -> list[str]:
+    """The digests of the labelled pairs."""
+    with reading("select.labelled"):
+        return [digest(path) for path in run.config.select.labelled_paths]
 
 
 def grow_ranges(scores: Mapping[int, float]) -> list[tuple[int, ...]]:

@@ -5,9 +5,14 @@ from typing import Any
 from paraloom.beam_jobs.analysis import probes, sampling
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
-from paraloom.pipeline.auto_select import VERSION, Search, small_encoder
+from paraloom.pipeline.auto_select import (
+    VERSION,
+    Search,
+    check_labelled,
+    labelled_digests,
+    small_encoder,
+)
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.labelled import check_labelled, labelled_digests
 from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.stage import Run, Stage
 

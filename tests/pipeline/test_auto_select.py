@@ -16,10 +16,9 @@ from paraloom.beam_jobs.io.shards import Shard, write_shard
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.papers.options import SystemOptions
-from paraloom.pipeline.auto_select import Search, small_encoder
+from paraloom.pipeline.auto_select import Search, read_labelled, small_encoder
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.options import AutoOptions
-from paraloom.pipeline.labelled import read_labelled
 from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.describe import selection_lines
 from paraloom.pipeline.stage import Run
