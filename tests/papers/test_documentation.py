@@ -1,34 +1,15 @@
 """The JSON Schema and the configuration page are those of the code, and name every key."""
 
 import json
-from collections.abc import Iterator
-from typing import Any, get_args
 
 import yaml
 
-from paraloom.models.options import Options
 from paraloom.papers.documentation import PAGE, SCHEMA, page, schema
 from paraloom.papers.options import SystemConfig
 from paraloom.pipeline.config import Config
 
 CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
 REMEDY = "write it with `python -m paraloom.papers.documentation`"
-
-
-def sections_in(kind: Any) -> Iterator[type[Options]]:
-    """The sections in a type, at any depth."""
-    if isinstance(kind, type) and issubclass(kind, Options):
-        yield kind
-    for part in get_args(kind):
-        yield from sections_in(part)
-
-
-def keys(cls: type[Options], prefix: str = "") -> Iterator[str]:
-    for name, field in cls.model_fields.items():
-        if sections := list(sections_in(field.annotation)):
-            yield from keys(sections[0], f"{prefix}{name}.")
-        else:
-            yield prefix + name
 
 
 def test_the_schema_is_fresh() -> None:
@@ -38,10 +19,6 @@ def test_the_schema_is_fresh() -> None:
 def test_the_page_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), REMEDY
 
-
-def test_the_page_has_one_row_for_each_key() -> None:
-    rows = [line.split("`")[1] for line in page().splitlines() if line.startswith("| `")]
-    assert sorted(rows) == sorted(keys(SystemConfig))
 
 
 def test_the_example_of_the_page_is_sound() -> None:

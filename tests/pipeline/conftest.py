@@ -12,6 +12,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
 from tests.object_store import BUCKET, object_store
 from tests.once import made_once
+from tests.pipeline.report.made_run import MadeRun, make_run
 from tests.run_helpers import command
 from tests.small_model import new_pairs
 
@@ -70,6 +71,12 @@ def finished_run(
         assert done.returncode == 0, done.stderr
 
     return made_once(tmp_path_factory, "finished", make)
+
+
+@pytest.fixture(scope="session")
+def made_run(tmp_path_factory: pytest.TempPathFactory) -> MadeRun:
+    """A run as the stages leave it, written without them; copy the folder to change it."""
+    return make_run(tmp_path_factory.mktemp("made") / "captions")
 
 
 @pytest.fixture

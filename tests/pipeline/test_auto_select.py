@@ -169,7 +169,7 @@ def test_where_few_stand_it_draws_on(shards: list[Shard], labelled: Path, tmp_pa
     """Some 30 of the 150 pairs of a decile stand; 20 are tried, of 1,500 drawn 300 at first.
 
     No more are tried than the corpus may have."""
-    few = {"where": ["translation_score >= -0.2"], "size": 20}
+    few: dict[str, Any] = {"where": ["translation_score >= -0.2"], "size": 20}
     found = selected(shards, labelled, tmp_path, auto={"seeds": 1, "pairs": 60}, **few)
     assert found.sample == 20
     assert found.left_out == {"trigram_overlap": [], "translation_score": list(range(8))}

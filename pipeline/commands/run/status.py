@@ -103,8 +103,8 @@ def busy_seconds(receipts: Iterable[Receipt]) -> dict[str, float]:
 def duration(seconds: float | None) -> str:
     """A time span in its two largest units.
 
-    >>> [duration(s) for s in (12.3, 754, 7384, 190000)]
-    ['12 s', '12 min 34 s', '2 h 03 min', '2 d 04 h']
+    >>> [duration(s) for s in (59.6, 754, 7384, 190000)]
+    ['1 min 00 s', '12 min 34 s', '2 h 03 min', '2 d 04 h']
     """
     if seconds is None:
         return ""

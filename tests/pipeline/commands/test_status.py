@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Receipt, receipts, write_receipt
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.run.status import busy_seconds, duration, status
+from paraloom.pipeline.commands.run.status import busy_seconds, status
 from paraloom.pipeline.manifest import locked
 from tests.run_helpers import STAGES, Capsys
 
@@ -145,8 +145,3 @@ def test_threads_of_a_worker_count_once(spans: list[tuple[int, int, str]]) -> No
         for name in {worker for _, _, worker in spans}
     }
     assert busy_seconds(made) == expected
-
-
-def test_durations() -> None:
-    spoken = [duration(s) for s in (None, 0, 12.3, 59.6, 754, 7384, 190_000)]
-    assert spoken == ["", "0 s", "12 s", "1 min 00 s", "12 min 34 s", "2 h 03 min", "2 d 04 h"]

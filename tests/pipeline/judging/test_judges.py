@@ -68,7 +68,8 @@ def test_alpha_of_fluency_is_that_of_ranks() -> None:
 
 
 def test_alpha_that_is_not_defined() -> None:
-    for scores in ({"a": [1, 2]}, {"a": [1, None], "b": [None, 2]}, {"a": [3], "b": [3]}):
+    found: list[dict[str, list[int | None]]] = [{"a": [1, 2]}, {"a": [3], "b": [3]}]
+    for scores in (*found, {"a": [1, None], "b": [None, 2]}):
         assert alpha(judgments(scores)) is None
 
 

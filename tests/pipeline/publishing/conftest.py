@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from paraloom.beam_jobs.io.shards import read_shard, receipts
-from tests.pipeline.report.conftest import made_run  # noqa: F401
 from tests.pipeline.report.made_run import MadeRun
 
 
 @pytest.fixture
-def run(made_run: MadeRun, tmp_path: Path) -> Path:  # noqa: F811
+def run(made_run: MadeRun, tmp_path: Path) -> Path:
     """A copy of the run; its release holds out a tenth to have rows in both splits."""
     folder = tmp_path / "captions"
     shutil.copytree(made_run.folder, folder)

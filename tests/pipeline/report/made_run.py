@@ -1,7 +1,7 @@
 """A run as the stages leave it, written without them: enough for its report and data card."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import versions
+from paraloom.pipeline.stage import rejected_rows
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 ROWS, SHARDS = 360, 3
@@ -91,7 +92,7 @@ def make_run(folder: Path) -> MadeRun:
             "ingest": {**account(ROWS + 40, ROWS, rejected)},
             "back_translate": {**account(ROWS, ROWS, {}), "model": {"sha256": "1" * 64}},
             "bucket": {**account(ROWS, ROWS, {}), "deciles": deciles_of(bucketed)},
-            "corpus": account(ROWS, sum(r.rows_out for r in selected), reasons_of(selected)),
+            "corpus": account(ROWS, sum(r.rows_out for r in selected), rejected_rows(selected)),
             "evaluate": {"results": RESULTS, "seconds": 0.5},
         },
     }
@@ -138,12 +139,3 @@ def account(rows_in: int, rows_out: int, rejected: dict[str, int]) -> dict[str, 
 def deciles_of(receipts: Sequence[Receipt]) -> dict[str, Any]:
     """The deciles of a bucketed run as JSON values."""
     return {score: found.model_dump() for score, found in bucket.summarise(receipts).items()}
-
-
-def reasons_of(receipts: Iterable[Receipt]) -> dict[str, int]:
-    """Rows per reason over all receipts."""
-    found: dict[str, int] = {}
-    for receipt in receipts:
-        for reason, rows in receipt.rejected.items():
-            found[reason] = found.get(reason, 0) + rows
-    return found
