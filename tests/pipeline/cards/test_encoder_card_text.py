@@ -230,16 +230,27 @@ def test_a_mean_over_data_sets_that_were_used_is_left_out(
     assert [*dict.fromkeys(result.dataset_name for result in results)] == names
 
 
+def evaluated(
+    sets: dict[str, list[str]],
+    pearson: dict[str, float],
+    values: dict[str, Any],
+    select: dict[str, Any] | None = None,
+    **stages: Any,
+) -> tuple[str, list[dict[str, Any]]]:
+    """The card of an encoder with these results on all data sets, and its model-index."""
+    found = {name: {"pearson": value, "spearman": None} for name, value in pearson.items()}
+    data = {"pairs": 1, "models": found}
+    groups = {group: {"data_sets": dict.fromkeys(of, data)} for group, of in sets.items()}
+    stages |= {"evaluate": {"results": {"models": [*found], "groups": groups}}}
+    record = {"config": {"select": select or {}}, "stages": stages}
+    text = card.encoder_card(RunRecord.model_validate(record), values)
+    return text, yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+
+
 @pytest.mark.parametrize(("model", "value"), [("gru", 0.512346), ("word-avg", 0.2)])
 def test_results_are_those_of_the_encoder_or_of_the_first(model: str, value: float) -> None:
-    found = {"letters": 20.0, "gru": 51.23456}
-    models = {name: {"pearson": pearson, "spearman": None} for name, pearson in found.items()}
-    groups = {"SICK": {"data_sets": {"test": {"pairs": 1, "models": models}}}}
-    evaluate = {"results": {"models": [*found], "groups": groups}}
-    record = RunRecord.model_validate({"stages": {"evaluate": evaluate}})
-    text = card.encoder_card(record, settings(NATIVE, model=model))
-    head = yaml.safe_load(text.split("---\n")[1])
-    (result,) = head["model-index"][0]["results"]
+    pearson = {"letters": 20.0, "gru": 51.23456}
+    _, (result,) = evaluated({"SICK": ["test"]}, pearson, settings(NATIVE, model=model))
     assert [metric["value"] for metric in result["metrics"]] == [value]
 
 
@@ -255,16 +266,10 @@ def test_results_are_those_of_the_encoder_or_of_the_first(model: str, value: flo
     ],
 )
 def test_data_that_were_used_before(path: str, names: list[str]) -> None:
-    found = {"pairs": 1, "models": {"word-avg": {"pearson": 50.0, "spearman": 50.0}}}
     sets = {"STS 2012": ["OnWN"], "STS 2014": ["OnWN", "deft-news"], "SICK": ["train", "trial"]}
-    groups = {group: {"data_sets": dict.fromkeys(of, found)} for group, of in sets.items()}
-    record = {
-        "stages": {"evaluate": {"results": {"models": ["word-avg"], "groups": groups}}},
-    }
-    text = card.encoder_card(RunRecord.model_validate(record), settings(NATIVE, development=[path]))
-    results = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+    text, index = evaluated(sets, {"word-avg": 50.0}, settings(NATIVE, development=[path]))
     assert ", ".join(names) in text
-    tests = {result["dataset"]["name"] for result in results}
+    tests = {result["dataset"]["name"] for result in index}
     assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(names)
 
 
@@ -279,16 +284,10 @@ def test_data_that_were_used_before(path: str, names: list[str]) -> None:
 def test_labelled_pairs_that_chose_deciles_or_a_round(
     by: str, rounds: bool, labelled: str | list[str], used: bool
 ) -> None:
-    found = {"pairs": 1, "models": {"word-avg": {"pearson": 50.0, "spearman": 50.0}}}
-    groups = {"STS 2014": {"data_sets": {"OnWN": found, "deft-news": found}}}
     loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
-    evaluate = {"results": {"models": ["word-avg"], "groups": groups}}
-    record = {
-        "config": {"select": {"by": by, "labelled": labelled}},
-        "stages": {"evaluate": evaluate, **({"loop": loop} if rounds else {})},
-    }
-    text = card.encoder_card(RunRecord.model_validate(record), settings(NATIVE))
+    select, stages = {"by": by, "labelled": labelled}, {"loop": loop} if rounds else {}
+    sets = {"STS 2014": ["OnWN", "deft-news"]}
+    text, index = evaluated(sets, {"word-avg": 50.0}, settings(NATIVE), select, **stages)
     assert ("choose its epoch or its pairs: STS 2014 OnWN.\n" in text) == used
-    (index,) = yaml.safe_load(text.split("---\n")[1])["model-index"]
-    tests = [result["dataset"]["name"] for result in index["results"]]
+    tests = [result["dataset"]["name"] for result in index]
     assert tests == ["STS 2014 OnWN"] * (not used) + ["STS 2014 deft-news"]

@@ -1,9 +1,13 @@
 """The page in a real Chromium: judged by keys, undone, reloaded, the server killed; by touch."""
 
 import json
+import os
+import re
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +20,53 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.judge import judging_server
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from tests.pipeline.judging.serving import Served, serving
-from tests.run_helpers import Capsys, WriteConfig
+from tests.run_helpers import ROOT, Capsys, WriteConfig
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
 )
 pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
+
+
+class Served:
+    """`paraloom judge` at work on a run; `url` is the address of the page."""
+
+    def __init__(self, run: Path, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "paraloom.pipeline.cli", "judge", str(run), *options],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A shell in the background ignores SIGINT, and so would its children.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        assert self.process.stdout
+        self.printed: list[str] = []
+        for line in self.process.stdout:
+            self.printed.append(line.strip())
+            if found := re.search(r"http://\S+", line):
+                self.url = found.group()
+                return
+        raise AssertionError(self.process.communicate()[1])
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str, str]:
+        """Send a signal; gives the exit code and what was printed since the address."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out, err
+
+
+@contextmanager
+def serving(run: Path, *options: str) -> Iterator[Served]:
+    """The server, killed at the end if it still runs."""
+    served = Served(run, *options)
+    try:
+        yield served
+    finally:
+        if served.process.poll() is None:
+            served.stop(signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
