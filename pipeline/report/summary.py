@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from paraloom.beam_jobs.select import tsv_path
 from paraloom.pipeline import statistics
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import restrict
@@ -12,7 +11,6 @@ from paraloom.pipeline.records import (
     AutoSelectRecord,
     EvaluateRecord,
     PairsRecord,
-    RunRecord,
     StageRecord,
     StatisticsRecord,
 )
@@ -24,7 +22,7 @@ from paraloom.pipeline.stage import Run
 
 
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
-    """Print the rows of every stage, the reasons of rejection, the results, and the files."""
+    """Print the rows of every stage, the reasons of rejection, the results, and where they are."""
     out = console(max(120, 24 * (2 + len(run.config.score.names))))
     record = restrict(run.manifest.record, stages)
     out.print(_stages(record.stages, ran))
@@ -44,7 +42,10 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         out.print(statistics.table(described.results))
     if evaluated := record.find(EvaluateRecord):
         out.print(_evaluation(evaluated))
-    out.print(_files(run, record))
+    if chosen := chosen_epoch(record):
+        out.print(f"Encoder: {chosen}")
+    where = f"Results: {run.config.run}; in pictures: {report_path(run.config.run)}"
+    out.print(where, soft_wrap=True)
 
 
 def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
@@ -89,21 +90,4 @@ def _evaluation(evaluated: EvaluateRecord) -> Table:
         table.add_row(head, *cells, style="bold" if is_mean else "", end_section=is_mean)
     if found.missing:
         table.caption = f"Missing data sets: {'; '.join(found.missing)}"
-    return table
-
-
-def _files(run: Run, record: RunRecord) -> Table:
-    table = Table("what", "where", title="Files", show_header=False, box=None)
-    if "corpus" in record.stages:
-        table.add_row("corpus", run.folder("corpus") + "/part-*.parquet")
-        table.add_row("", tsv_path(run.folder("corpus")))
-    if "embeddings" in record.stages:
-        table.add_row("encoder", run.folder("embeddings"))
-        if chosen := chosen_epoch(record):
-            table.add_row("", chosen)
-    for name, stage in record.pair_records.items():
-        if stage.rejected:
-            table.add_row("rejected", run.folder(name) + "/rejected")
-    table.add_row("report", report_path(run.config.run))
-    table.add_row("record", run.manifest.path)
     return table
