@@ -135,6 +135,7 @@ def test_the_account_adds_up(record: tuple[AutoSelectRecord, Path]) -> None:
         assert all(run.pairs == min(run.rows, 400) for run in runs)
         assert all(len(run.scores) == 2 for run in runs)
     assert found.same_size.pairs == found.chosen.pairs
+    assert found.over_random.error == pytest.approx(found.spread)  # × √(2 / 2 seeds)
     everything = [found.runs[scorer][-1].scores for scorer in SCORERS]
     assert everything[0] == everything[1]  # all deciles of one score are all of the other
 
@@ -299,5 +300,6 @@ def test_a_decile_has_a_quarter_of_the_largest_with_every_seed() -> None:
     search = Probed(36, counts)  # a quarter of what a probe takes
     assert search.large_deciles() == {"a": [*range(10)], "b": [0, 1, 2, *range(4, 10)]}
     assert search.common_size(search.large_deciles()) == 9
+    assert search.criteria.per_source == "all"
     search = Probed(1000, {"a": [[3, 2, 1, *[0] * 7]] * 2})
     assert search.large_deciles() == {"a": [0, 1]}  # a pair needs another one

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
 from paraloom.pipeline.records import StageRecord
 from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import back_translate
 from paraloom.pipeline.stages.score import column_keys
 from tests.run_helpers import Patch
 
@@ -217,6 +219,19 @@ def test_a_changed_file_changes_these_stages(
     path.write_text(path.read_text() + FILES[file])
     after = keys(folder, *given)
     assert {name for name in before if before[name] != after[name]} == stages
+
+
+def test_translations_depend_on_the_model_that_the_run_trained(
+    folder: Path, monkeypatch: Patch
+) -> None:
+    run = Run(read_config(folder / "config.yaml"), Manifest(str(folder / "run")))
+    monkeypatch.setattr(back_translate, "backward", lambda run: SimpleNamespace(folder=Path()))
+    monkeypatch.setattr(back_translate, "translate", lambda *given: given[-1])
+    keys = []
+    for sha256 in ("a", "b"):
+        monkeypatch.setattr(back_translate, "digest", lambda path, found=sha256: found)
+        keys.append(back_translate.STAGE.make(run, ""))
+    assert keys[0] != keys[1]
 
 
 def test_judgments_change_the_choice_by_them(folder: Path) -> None:
