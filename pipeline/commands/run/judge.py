@@ -14,8 +14,7 @@ from paraloom.pipeline.judging.describe import describe_judges
 from paraloom.pipeline.judging.import_file import import_judgments
 from paraloom.pipeline.judging.judgments import checked_name, judging, read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from paraloom.pipeline.judging.server import JudgingServer
-from paraloom.pipeline.judging.session import Scale, Session
+from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
 
 
 def command(

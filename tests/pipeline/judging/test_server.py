@@ -17,8 +17,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.judge import judging_server
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from paraloom.pipeline.judging.server import JudgingServer
-from paraloom.pipeline.judging.session import Scale, Session
+from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import InputSection
 from tests.run_helpers import Capsys, Patch, WriteConfig
