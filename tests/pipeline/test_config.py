@@ -81,6 +81,11 @@ def test_each_mistake_is_one_line_that_names_the_key(
         ("score.commands={a: x '}", "score.commands.a: cannot be read (No closing quotation)"),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
         ("loop.rounds=2", "select.labelled: loop.rounds is 2, and labelled pairs decide which"),
+        (
+            "nmt.forward_model=m",
+            "nmt.forward_model: translates plain text, but input.format tsv has",
+        ),
+        ("input.format=text", "nmt.forward_model: is missing; input.format text needs a model"),
         ("loop.rounds=0", "loop.rounds: must be at least 1"),
         ("score.scorers=[encoder_similarity]", "encoder_similarity needs an encoder of a first"),
         ("select.where=['trigram_overlap ~ 1']", "select.where[0]: 'trigram_overlap ~ 1' is no"),
@@ -93,6 +98,12 @@ def test_each_mistake_is_one_line_that_names_the_key(
 def test_a_change_is_checked_like_the_file(tmp_path: Path, change: str, message: str) -> None:
     text = GOOD + "seed: 3\nnmt: {beam: 2}\n"
     assert message in problem(tmp_path, text, change)
+
+
+def test_conditions_on_plain_text_read_no_source(tmp_path: Path) -> None:
+    models = ["input.format=text", "nmt.model=m", "nmt.forward_model=f"]
+    said = problem(tmp_path, GOOD, *models, "input.where=[identical = no]")
+    assert said.startswith("input.where[0]: identical needs a source, which plain")
 
 
 def test_changes_come_over_the_file_in_order(tmp_path: Path) -> None:

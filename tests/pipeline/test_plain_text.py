@@ -31,7 +31,6 @@ from tests.run_helpers import (
     again,
     kill_in,
     manifest,
-    one_line,
     ran,
     table,
 )
@@ -147,27 +146,6 @@ def test_equal_lines_are_translated_once(
     made = table(tmp_path, "score").num_rows
     assert found.jobs["score"].rows == pytest.approx(made, rel=0.05)
     assert found.left_out == ("reference_score",)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            "nmt.forward_model=null",
-            "nmt.forward_model: is missing; input.format text needs a model",
-        ),
-        ("input.format=tsv", "nmt.forward_model: translates plain text, but input.format tsv has"),
-        ("input.where=[identical = no]", "input.where[0]: identical needs a source, which plain"),
-    ],
-)
-def test_bad_configurations_end_in_one_line(
-    tmp_path: Path, write_text: WriteConfig, capsys: Capsys, change: str, said: str
-) -> None:
-    config = write_text(tmp_path)
-    capsys.readouterr()
-    assert main(["select", "--config", str(config), "--set", change]) == 2
-    line = one_line(capsys)
-    assert said in line
 
 
 def test_errors_about_the_forward_model_name_the_right_key() -> None:
