@@ -11,6 +11,7 @@ from paraloom.models.scorers.learned.sentence_similarity import (
     open_sentence_model,
     sentence_similarity,
 )
+from paraloom.models.scorers.tokens.content_overlap import content_overlap
 from paraloom.models.scorers.tokens.edit_distance import edit_distance, length_ratio
 from paraloom.models.scorers.tokens.mean_idf import mean_idf
 from paraloom.models.scorers.tokens.ngrams import trigram_overlap, unigram_f1
@@ -47,6 +48,11 @@ SCORERS = {
         function=unigram_f1,
         meaning="harmonic mean of precision and recall of the tokens",
         unit="F1",
+    ),
+    "content_overlap": Scorer(
+        function=content_overlap,
+        meaning="F1 of the stems of the content words; inflection and function words do not count",
+        unit="F1 of stems",
     ),
     "edit_distance": Scorer(
         function=edit_distance,

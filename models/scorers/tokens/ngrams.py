@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paraloom.models.text.tokens import PairText
+from paraloom.models.text.tokens import PairText, TokenIds
 
 _BITS = 63
 
@@ -13,7 +13,7 @@ def trigram_overlap(pairs: PairText) -> np.ndarray:
     0 where a side has fewer than 3 tokens.
     """
     fewer = np.minimum(pairs.reference.lengths, pairs.translation.lengths) - 2
-    return np.asarray(shared_ngrams(pairs, 3) / np.maximum(fewer, 1), np.float32)
+    return np.asarray(_shared(pairs, 3) / np.maximum(fewer, 1), np.float32)
 
 
 def unigram_f1(pairs: PairText) -> np.ndarray:
@@ -22,20 +22,24 @@ def unigram_f1(pairs: PairText) -> np.ndarray:
     1 where both sides are empty.
     """
     total = pairs.reference.lengths + pairs.translation.lengths
-    f1 = 2 * shared_ngrams(pairs, 1) / np.maximum(total, 1)
+    f1 = 2 * _shared(pairs, 1) / np.maximum(total, 1)
     return np.where(total > 0, f1, 1.0).astype(np.float32)
 
 
-def shared_ngrams(pairs: PairText, n: int) -> np.ndarray:
-    """Size of the multiset intersection of both sides' n-grams: int64 [rows]."""
-    sides = (pairs.reference, pairs.translation)
+def _shared(pairs: PairText, n: int) -> np.ndarray:
+    return shared_ngrams((pairs.reference, pairs.translation), len(pairs.vocabulary), n)
+
+
+def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.ndarray:
+    """Size of the multiset intersection of both sides' n-grams: int64 [rows]; ids < `words`."""
+    count = len(sides[0].lengths)
     tokens = np.concatenate([side.ids for side in sides], dtype=np.int64)
     if len(tokens) < n:
-        return np.zeros(len(pairs), np.int64)
+        return np.zeros(count, np.int64)
     # Every n-gram becomes one integer of row, tokens and side, so that one sort groups equal ones.
     # Where that takes too many bits, the n-grams so far are replaced by dense numbers.
-    width = bits = len(pairs.vocabulary).bit_length()
-    limit = _BITS - len(pairs).bit_length() - 1
+    width = bits = words.bit_length()
+    limit = _BITS - count.bit_length() - 1
     key = tokens.copy()
     for i in range(1, n):
         if bits + width > limit:
@@ -46,7 +50,7 @@ def shared_ngrams(pairs: PairText, n: int) -> np.ndarray:
         bits += width
     if bits > limit:
         key, bits = _renumbered(key)
-    every = np.arange(len(pairs), dtype=np.int64) << (bits + 1)
+    every = np.arange(count, dtype=np.int64) << (bits + 1)
     rows = np.concatenate([np.repeat(every | i, side.lengths) for i, side in enumerate(sides)])
     key <<= 1
     key |= rows[: len(key)]
@@ -56,7 +60,7 @@ def shared_ngrams(pairs: PairText, n: int) -> np.ndarray:
     # The last occurrence in the reference is followed by the first one in the translation.
     differ = np.append(key[:-1] ^ key[1:], 2)  # 0: the same on the same side, 1: on the other side
     last = np.flatnonzero(differ == 1)
-    shared = np.bincount(key[last] >> (bits + 1), minlength=len(pairs))
+    shared = np.bincount(key[last] >> (bits + 1), minlength=count)
     last = last[(differ[last - 1] < 2) & (differ[last + 1] < 2)]  # several on both sides
     of_reference = last + 1 - np.searchsorted(key, key[last], side="left")
     of_translation = np.searchsorted(key, key[last] + 1, side="right") - last - 1

@@ -149,6 +149,7 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "paragram_similarity": (-1, 1, lambda text: not set(WORDS[:7]).isdisjoint(text.split())),
     "length_ratio": (0, 1, lambda text: 1),
     "unigram_f1": (0, 1, lambda text: 1),
+    "content_overlap": (0, 1, lambda text: 1),
     "edit_distance": (0, 1, lambda text: 0),
     "word_order": (-1, 1, lambda text: 1),
     "mean_idf": (0, 10, plain_idf),
@@ -198,7 +199,9 @@ def test_many_words_and_many_rows_make_no_two_trigrams_the_same() -> None:
     rows = [words[start : start + 300] for start in range(0, len(words), 300)]
     sides = rows, [[*row[100:], *row[:100]] for row in rows]
     columns = [pa.array([" ".join(row) for row in side]) for side in sides]
-    assert (shared_ngrams(PairText(*columns), 3) == 198 + 98).all()
+    text = PairText(*columns)
+    shared = shared_ngrams((text.reference, text.translation), len(text.vocabulary), 3)
+    assert (shared == 198 + 98).all()
 
 
 def test_some_columns_alone() -> None:
