@@ -1,0 +1,270 @@
+"""How many of the pairs that a score ranks highest are right, among pairs with different words.
+
+python -m benchmarks.judged_rewordings --model DIR [--labels FILE] [--paragram FILE]
+
+Of the judged pairs with a unigram F1 of at most 0.7 (0.5), each score keeps its highest quarter;
+precision is the share of pairs with labels of at least 70. The references are divided into two
+halves by a hash: one chooses the best combination and fits the learned one, and only what it chose
+is measured on the other, with 95% intervals by bootstrap over references. Counted are pairs whose
+translation score is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import spearmanr
+
+from benchmarks.report import Measured
+from paraloom.models.agreement.resampling import RESAMPLES, percentile_interval, resamples
+from paraloom.models.scorers import SCORERS, PairScorer
+from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
+from paraloom.models.text.idf import count_words, idf_table
+from paraloom.models.text.tokens import moses_tokens
+from paraloom.pipeline.judging.labels import default_names
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMITS = (0.7, 0.5)  # of unigram F1
+KEPT, GOOD = 0.25, 70.0
+BASELINE = "sentence_similarity"
+LEARNED = "ridge on all scores"
+NEGATION = frozenset("not no 't n't cannot never nothing nobody none neither nor without".split())  # noqa: SIM905
+COMBINATIONS: dict[str, dict[str, float]] = {
+    " ".join(f"{weight:+g} {name}" for name, weight in weights.items()): weights
+    for weights in (
+        {BASELINE: 1.0, "token_alignment": 1.0},
+        {BASELINE: 1.0, "unigram_f1": 0.5},
+        {BASELINE: 1.0, "content_overlap": 0.5},
+        {BASELINE: 1.0, "edit_distance": 0.5},
+        {BASELINE: 1.0, "mean_idf": 0.5},
+        {BASELINE: 1.0, "same_negation": 0.5},
+        {BASELINE: 1.0, "translation_score": 0.2},
+        {BASELINE: 1.0, "translation_score": 0.4},
+        {BASELINE: 1.0, "translation_score": 0.4, "same_negation": 0.5},
+    )
+}
+"""Sums of scores in standard deviations; more is better of every score."""
+
+Floats = NDArray[np.float64]
+
+
+class Judged(NamedTuple):
+    """n judged pairs, none of them copies; more is better of every score."""
+
+    labels: Floats  # [n]
+    group: NDArray[np.int64]  # [n]: the number of the reference
+    chooses: NDArray[np.bool_]  # [n]: whether the reference is of the half that chooses
+    scores: dict[str, Floats]  # [n] each
+    rates: dict[str, float]  # pairs/s of a core, by score
+
+    def low(self, limit: float, *, chooses: bool) -> NDArray[np.int64]:
+        """The pairs of a half with a unigram F1 of at most `limit`."""
+        return np.flatnonzero((self.scores["unigram_f1"] <= limit) & (self.chooses == chooses))
+
+
+def precision(values: Floats, good: NDArray[np.bool_], weights: Floats) -> Floats:
+    """Share of good pairs among the highest `KEPT` of n pairs, which count `weights` [b, n]: [b].
+
+    >>> precision(np.arange(8.0), np.arange(8) > 6, np.ones((1, 8))).tolist()
+    [0.5]
+    """
+    order = np.argsort(-values, kind="stable")
+    weights = weights[:, order]
+    before = np.cumsum(weights, axis=1) - weights
+    kept = np.clip(KEPT * weights.sum(axis=1, keepdims=True) - before, 0, weights)
+    return np.asarray((kept * good[order]).sum(axis=1) / kept.sum(axis=1))
+
+
+def drawn(values: Floats, good: NDArray[np.bool_], group: NDArray[Any]) -> Floats:
+    """`precision` over references drawn anew, `RESAMPLES` times; the same draws for all values."""
+    numbers = np.unique(group, return_inverse=True)[1]
+    blocks = resamples(int(numbers.max()) + 1, RESAMPLES, 1)
+    return np.concatenate([precision(values, good, block[:, numbers]) for block in blocks])
+
+
+def token_alignment(first: pa.Array, second: pa.Array, *, model: Any) -> Floats:
+    """BERTScore's F1 (Zhang et al. 2020): each token's best cosine on the other side."""
+    texts = pa.concat_arrays([first, second]).unique().to_pylist()
+    found = model.encode(texts, output_value="token_embeddings", show_progress_bar=False)
+    units = {
+        text: (of / of.norm(dim=1, keepdim=True)).cpu().numpy()
+        for text, of in zip(texts, found, strict=True)
+    }
+    scores = []
+    for one, other in zip(first.to_pylist(), second.to_pylist(), strict=True):
+        cosines = units[one] @ units[other].T
+        sides = [cosines.max(axis).mean() for axis in (0, 1)]
+        scores.append(2 * sides[0] * sides[1] / sum(sides))
+    return np.array(scores)
+
+
+def same_negation(first: pa.Array, second: pa.Array) -> Floats:
+    """1 where both sides have a word of negation, or none has; else 0."""
+    sides = [moses_tokens(side).to_pylist() for side in (first, second)]
+    pairs = zip(*sides, strict=True)
+    return np.array([float(NEGATION.isdisjoint(a) == NEGATION.isdisjoint(b)) for a, b in pairs])
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """The rows of a file of judgments that are no copies and have a translation score."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [r for r in rows if r["reference"] != r["paraphrase"] and float(r["nll"]) >= 0]
+
+
+def score(
+    rows: Sequence[Mapping[str, str]],
+    scorers: Mapping[str, Callable[[pa.Array, pa.Array], Floats]],
+) -> Judged:
+    """Score the pairs."""
+    sides = [pa.array([row[side] for row in rows]) for side in ("reference", "paraphrase")]
+    references = sides[0].to_pylist()
+    scores, rates = {"translation_score": np.array([-float(row["nll"]) for row in rows])}, {}
+    for name, function in scorers.items():
+        function(*(side[:50] for side in sides))  # the first call is slower
+        started = time.process_time()
+        scores[name] = np.asarray(function(*sides), float)
+        rates[name] = len(rows) / (time.process_time() - started)
+        if name in SCORERS and not SCORERS[name].higher_is_better:
+            scores[name] = -scores[name]
+    return Judged(
+        labels=np.array([float(row["score"]) for row in rows]),
+        group=np.unique(references, return_inverse=True)[1],
+        chooses=np.array([hashlib.sha256(r.encode()).digest()[0] % 2 == 0 for r in references]),
+        scores=scores,
+        rates=rates,
+    )
+
+
+def combined(judged: Judged) -> dict[str, Floats]:
+    """The combinations whose scores are there, and the learned one, fitted on the half that
+    chooses, on pairs with different words.
+    """
+    units = {n: (v - v.mean()) / max(v.std(), 1e-9) for n, v in judged.scores.items()}
+    found = {
+        name: np.sum([weight * units[score] for score, weight in weights.items()], axis=0)
+        for name, weights in COMBINATIONS.items()
+        if weights.keys() <= units.keys()
+    }
+    columns = np.stack([*units.values(), np.ones(len(judged.labels))], axis=1)
+    rows = judged.low(LIMITS[0], chooses=True)
+    penalty = 100 * np.eye(columns.shape[1])
+    x, y = columns[rows], judged.labels[rows]
+    return {**found, LEARNED: columns @ np.linalg.solve(x.T @ x + penalty, x.T @ y)}
+
+
+class Found(NamedTuple):
+    """What a score is worth among pairs with different words."""
+
+    precision: float
+    interval: tuple[float, float] | None
+    lead: tuple[float, float] | None  # interval of the precision over that of the baseline
+    spearman: float
+
+
+def measure(judged: Judged, values: Floats, limit: float, *, chooses: bool) -> Found:
+    """Measure one score on one half."""
+    rows = judged.low(limit, chooses=chooses)
+    good, labels, group = judged.labels[rows] >= GOOD, judged.labels[rows], judged.group[rows]
+    baseline = drawn(judged.scores[BASELINE][rows], good, group)
+    own = drawn(values[rows], good, group)
+    return Found(
+        float(precision(values[rows], good, np.ones((1, len(rows))))[0]),
+        percentile_interval(own),
+        percentile_interval(own - baseline),
+        float(spearmanr(values[rows], labels).statistic),
+    )
+
+
+def chosen(judged: Judged, combinations: Mapping[str, Floats]) -> list[str]:
+    """The baseline, the best score and the best combination where half chooses, the learned one."""
+
+    def at(values: Floats) -> float:
+        rows = judged.low(LIMITS[0], chooses=True)
+        every = np.ones((1, len(rows)))
+        return float(precision(values[rows], judged.labels[rows] >= GOOD, every)[0])
+
+    plain = {name: values for name, values in combinations.items() if name != LEARNED}
+    best = [max(of, key=lambda name: at(of[name])) for of in (judged.scores, plain) if of]
+    return list(dict.fromkeys([BASELINE, *best, LEARNED]))
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Score, choose on one half, measure on the other, and print."""
+    data = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.judged_rewordings")
+    parser.add_argument("--labels", default=str(data / "judgments" / "parabank-even.tsv"))
+    parser.add_argument("--model", required=True, help="of sentence-transformers")
+    parser.add_argument("--paragram", help="word vectors, for paragram_similarity")
+    options = parser.parse_args(arguments)
+    model = open_sentence_model(Path(options.model))
+    rows = read(Path(options.labels))
+    idf = idf_table(count_words(pa.array([row["paraphrase"] for row in rows])))
+    resources: dict[str, Any] = {BASELINE: {"sentence_model": model}, "mean_idf": {"idf": idf}}
+    if options.paragram:
+        resources["paragram_similarity"] = {"paragram": options.paragram}
+    named = {n: PairScorer([n], **resources.get(n, {})) for n in [*default_names(), *resources]}
+
+    def by_scorer(name: str, first: pa.Array, second: pa.Array) -> Floats:
+        return np.asarray(named[name].score(first, second)[name], float)
+
+    functions = {name: partial(by_scorer, name) for name in named}
+    own = {
+        "token_alignment": partial(token_alignment, model=model),
+        "same_negation": same_negation,
+    }
+    judged = score(rows, {**functions, **own})
+    combinations = combined(judged)
+    measured = Measured(f"Precision at {KEPT:.0%} kept of {len(judged.labels):,} judged pairs")
+    every = {**judged.scores, **combinations}
+    halves = {"chooses": list(every), "reports": chosen(judged, combinations)}
+    for half, names in halves.items():
+        columns = ("precision", "95%", "over the cosine, 95%", "Spearman")
+        table = Table(half, *(f"F1 ≤ {x}: {y}" for x in LIMITS for y in columns), "pairs/s")
+        found = {
+            n: [measure(judged, every[n], x, chooses=half == "chooses") for x in LIMITS]
+            for n in names
+        }
+        for name, of in found.items():
+            cells = [
+                cell
+                for f in of
+                for cell in (
+                    f"{f.precision:.3f}",
+                    _span(f.interval),
+                    _span(f.lead),
+                    f"{f.spearman:.2f}",
+                )
+            ]
+            rate = judged.rates.get(name)
+            table.add_row(name, *cells, f"{rate:,.0f}" if rate else "")
+        Console(width=240).print(table)
+        for i, limit in enumerate(LIMITS):
+            low = judged.low(limit, chooses=half == "chooses")
+            measured.add(f"{half}, F1 <= {limit}: pairs", len(low))
+            measured.add(f"{half}, F1 <= {limit}: good", float((judged.labels[low] >= GOOD).mean()))
+            for name in halves["reports"]:
+                measured.add(f"{half}, F1 <= {limit}: {name}", found[name][i].precision)
+    return measured.done("judged_rewordings")
+
+
+def _span(ends: tuple[float, float] | None) -> str:
+    return f"{ends[0]:.2f} to {ends[1]:.2f}" if ends else ""
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

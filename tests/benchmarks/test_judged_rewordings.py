@@ -1,0 +1,67 @@
+"""The measure of the benchmark of rewordings, and that only chosen scores are reported."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.judged_rewordings import (
+    BASELINE,
+    LEARNED,
+    Judged,
+    chosen,
+    combined,
+    measure,
+    precision,
+    same_negation,
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.booleans(), st.integers(0, 3)), min_size=4),
+)
+@settings(max_examples=50)
+def test_precision_is_that_of_the_highest_quarter(rows: list[tuple[int, bool, int]]) -> None:
+    values = np.array([value + i / 1e6 for i, (value, _, _) in enumerate(rows)])
+    good = np.array([row[1] for row in rows])
+    times = np.array([4 * row[2] for row in rows])
+    if not times.any():
+        return
+    repeated = sorted(np.repeat(np.arange(len(rows)), times), key=lambda i: -values[i])
+    expected = np.mean(good[repeated[: len(repeated) // 4]])
+    assert precision(values, good, times[None].astype(float))[0] == pytest.approx(expected)
+
+
+def judged(seed: int = 0) -> Judged:
+    random = np.random.default_rng(seed)
+    labels = random.uniform(0, 100, 400)
+    scores = {
+        "unigram_f1": random.uniform(0, 1, 400),
+        BASELINE: labels + random.normal(0, 40, 400),
+        "edit_distance": random.normal(size=400),
+        "translation_score": labels + random.normal(0, 40, 400),
+    }
+    group = np.arange(400) // 8
+    return Judged(labels, group, group % 2 == 0, scores, {})
+
+
+def test_only_what_a_half_chose_is_reported() -> None:
+    pairs = judged()
+    combinations = combined(pairs)
+    names = chosen(pairs, combinations)
+    assert names[0] == BASELINE and names[-1] == LEARNED
+    assert "+1 sentence_similarity +0.4 translation_score" in names
+    assert len(names) <= 4 < len(combinations)
+    alone, both = (
+        measure(pairs, values, 0.7, chooses=False)
+        for values in (pairs.scores[BASELINE], combinations[LEARNED])
+    )
+    assert alone.lead == (0, 0)
+    assert both.interval and both.interval[0] < both.precision < both.interval[1]
+    assert both.spearman > alone.spearman
+
+
+def test_negation_on_one_side() -> None:
+    sides = pa.array(["He can't go.", "No dog", "A dog"]), pa.array(["He goes.", "not", "Dogs"])
+    assert same_negation(*sides).tolist() == [0, 1, 1]
