@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -18,7 +18,13 @@ from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Receipt, Shard, Unit, read_shard
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
 from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
-from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, row_hash
+from paraloom.beam_jobs.transforms.duplicates import (
+    Hashes,
+    WithDuplicates,
+    normalised,
+    repeated,
+    row_hash,
+)
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
@@ -106,6 +112,7 @@ def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
 
 
 _REPEATS = "repeats an earlier pair"
+_NOT_DRAWN = "not drawn"
 
 
 class Select(beam.PTransform):
@@ -143,6 +150,33 @@ class Select(beam.PTransform):
             accepted, lambda rows: [size], seed=criteria.seed
         )
         return joined | "Write" >> beam.ParDo(write, beam.pvalue.AsSingleton(bound))
+
+
+class Preview(NamedTuple):
+    """What `run` would do."""
+
+    counts: dict[str, int]  # rows by reason, the most frequent first; then those `selected`
+    units: np.ndarray  # int64 [n]: the part file of each pair that meets the conditions
+    rows: np.ndarray  # int64 [n]: its row there
+
+
+def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
+    """Judge pairs without a job; nothing is written. `size` is counted, but not drawn."""
+    counts: Counter[str] = Counter()
+    hashes, units, rows = [np.empty((0, 2), np.uint64)], [], []
+    for unit, shard in enumerate(shards):
+        reasons, hashed = judge(read_shard(shard, criteria.columns), criteria)
+        counts.update(reasons[reasons != ""].tolist())
+        hashes.append(hashed)
+        rows.append(np.flatnonzero(reasons == ""))
+        units.append(np.full(len(rows[-1]), unit))
+    unit_of, row_of = (np.concatenate([[], *of]).astype(np.int64) for of in (units, rows))
+    first = ~repeated(np.concatenate(hashes), unit_of, row_of)
+    selected = int(np.count_nonzero(first))
+    drawn = selected if criteria.size is None else min(selected, criteria.size)
+    counts.update({_REPEATS: len(first) - selected, _NOT_DRAWN: selected - drawn})
+    found = {reason: count for reason, count in counts.most_common() if count}
+    return Preview({**found, "selected": drawn}, unit_of[first], row_of[first])
 
 
 def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Sequence[str]) -> Result:
@@ -201,7 +235,7 @@ class _WriteCorpus(UnitDoFn):
         if targets:
             rows = np.flatnonzero(reasons == "")
             beyond = position(_column(table, rows), targets, self.criteria.seed) > 0
-            reasons[rows[beyond]] = "not drawn"
+            reasons[rows[beyond]] = _NOT_DRAWN
         accepted = pa.array(reasons == "")
         names = [name for name in schema.ROW if name in table.column_names]
         rejected = table.select(names).append_column(schema.REASON, pa.array(reasons, pa.string()))

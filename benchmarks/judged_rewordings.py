@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
         return np.asarray(named[name].score(first, second)[name], float)
 
     functions = {name: partial(by_scorer, name) for name in named}
-    own = {
+    own: dict[str, Callable[[pa.Array, pa.Array], Floats]] = {
         "token_alignment": partial(token_alignment, model=model),
         "same_negation": same_negation,
     }

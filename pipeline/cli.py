@@ -34,8 +34,8 @@ PANELS = {
 }
 """The groups of commands in the help, by their folders below `pipeline/commands/`."""
 
-STAGES = "corpus.stages"
-"""The module of the commands that run jobs. Their workers import modules while the command does."""
+STAGES, SELECT = "corpus.stages", "corpus.select"
+"""The modules of the commands that run jobs; workers import modules while the command does."""
 
 _BEAM = "Options after -- go to Beam, such as: -- --direct_num_workers 2"
 
@@ -83,7 +83,7 @@ COMMANDS = (
     Command("back-translate", STAGES, "Run up to the translations", beam=True),
     Command("score", STAGES, "Run up to the scores", beam=True),
     Command("bucket", STAGES, "Run up to the deciles", beam=True),
-    Command("select", STAGES, "Run up to the selected corpus", beam=True),
+    Command("select", SELECT, "Run up to the selected corpus", beam=True),
     Command("train-nmt", STAGES, "Train the translation model", beam=True),
     Command("train-paragram", STAGES, "Train word vectors on phrase pairs", beam=True),
     Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
@@ -143,8 +143,8 @@ class _LazyGroup(TyperGroup):
             raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
             rest = ["--", *rest]
-        elsewhere = any(option.startswith("--on") for option in rest)
-        if entry.module == STAGES and not elsewhere and not ctx.resilient_parsing:
+        elsewhere = any(option.startswith(("--on", "--dry-run")) for option in rest)
+        if entry.module in (STAGES, SELECT) and not elsewhere and not ctx.resilient_parsing:
             fork_server.prepare_for(ctx.obj)
         return found, entry.load(), rest
 

@@ -13,12 +13,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paraloom.models.embeddings.options import AUTO
 from paraloom.models.languages import ENGLISH, language_name, parse_language, short_code
 from paraloom.models.printing import say
 from paraloom.pipeline.config import Config
 
 if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
+
+ENOUGH = 10_000
+"""Pairs from which on a training is not said to have few."""
 
 _FILES = {
     "score": ("score.paragram", "score.phrases", "score.idf"),
@@ -64,6 +68,16 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
     if short != ENGLISH and (files := _files(config, stages)):
         keys = f"{', '.join(files[:-1])} and {files[-1]}" if files[1:] else files[0]
         yield f"{keys}: must be in {name} too; PPDB, PARAGRAM, STS and SICK are English"
+
+
+def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:
+    """A notice that so many pairs, or random vectors to start from, do not make a good encoder."""
+    random = config.embeddings.initial_vectors in (None, AUTO) and not own_vectors
+    starts = "it starts from random vectors, so that it knows no words but the corpus's"
+    few = f"{pairs:,} pairs are few: 10,000 and more make an encoder that is good on other texts"
+    if found := [*([few] if pairs < ENOUGH else []), *([starts] if random else [])]:
+        remedy = "; name embeddings.initial_vectors" if random else ""
+        yield f"embeddings: {'; '.join(found)}{remedy}"
 
 
 def _files(config: Config, stages: Collection[str]) -> list[str]:

@@ -122,6 +122,7 @@ class PairsRecord(StageRecord, stage=("ingest", "corpus")):
     worker_seconds: float = 0.0  # time that workers spent on rows, added up
     metrics: dict[str, Any] = {}  # the job's Beam counters
     saved: dict[str, Saved] = {}  # not translated, by the key of the configuration that saves it
+    unigram_f1: float | None = None  # of a corpus: the median of (a sample of) its pairs
 
 
 class UsedModel(Lenient):

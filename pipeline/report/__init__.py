@@ -21,7 +21,7 @@ from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
 
-VERSION = 4
+VERSION = 5
 """Bump when the report looks different for the same run."""
 
 _PRECISIONS = (0.8, 0.9)  # of the cuts that judgments recommend
@@ -81,7 +81,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             "score": partial(score, own=view.own_scorers),
         }
         found += [
-            section("selection", "Selection", **data),
+            section("selection", "Selection", corpus=view.stages.get("corpus"), **data),
             *_auto_selections(record),
             section("scores", "Scores", **data),
             *_judgments(folder, view, bucket, stage),

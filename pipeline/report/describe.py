@@ -13,12 +13,19 @@ from paraloom.pipeline.records import (
     Correlation,
     EvaluateRecord,
     NmtSection,
+    PairsRecord,
     RunRecord,
     ScorerRecord,
     SelectSection,
     TrainingRecord,
 )
 from paraloom.pipeline.stage import stage_path
+
+NEAR_COPIES = 0.8
+"""The median unigram F1 above which a corpus is said to be one of near-copies."""
+
+REWORDED = "content_overlap <= 0.7"
+"""The condition on pairs that is advised then."""
 
 _PER_SOURCE = {
     "best": "the best translation of each source",
@@ -104,6 +111,21 @@ def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`
     if select.size is not None:
         parts.append(f"{select.size:,} of them drawn at random")
     return ", ".join(parts) or "every pair"
+
+
+def near_copies(corpus: PairsRecord | None) -> str:
+    """What to change if the pairs of a corpus hardly differ; "" if they do, or it is not known.
+
+    >>> near_copies(PairsRecord(unigram_f1=0.84)).partition(";")[0]
+    'Most pairs of the corpus are near-copies: their median unigram F1 is 0.84'
+    """
+    if corpus is None or (corpus.unigram_f1 or 0) <= NEAR_COPIES:
+        return ""
+    return (
+        "Most pairs of the corpus are near-copies: their median unigram F1 is "
+        f"{corpus.unigram_f1:.2f}; for pairs in other words, add content_overlap to score.scorers "
+        f"and '{REWORDED}' to select.where"
+    )
 
 
 def resolve_auto(record: RunRecord, number: int = 0) -> SelectSection:

@@ -15,7 +15,12 @@ from paraloom.pipeline.records import (
     StatisticsRecord,
 )
 from paraloom.pipeline.report import report_path
-from paraloom.pipeline.report.describe import chosen_epoch, evaluation_table, selection_lines
+from paraloom.pipeline.report.describe import (
+    chosen_epoch,
+    evaluation_table,
+    near_copies,
+    selection_lines,
+)
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.savings import Saving, hours_in_words, savings
 from paraloom.pipeline.stage import Run
@@ -44,6 +49,8 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         out.print(_evaluation(evaluated))
     if chosen := chosen_epoch(record):
         out.print(f"Encoder: {chosen}")
+    if advice := near_copies(record.find(PairsRecord, "corpus")):
+        out.print(f"{advice}.")
     where = f"Results: {run.config.run}; in pictures: {report_path(run.config.run)}"
     out.print(where, soft_wrap=True)
 

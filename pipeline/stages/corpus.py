@@ -1,12 +1,17 @@
 """corpus: the selected pairs, as Parquet and as text."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import copy_pairs, units
+from paraloom.beam_jobs.io.shards import Shard, copy_pairs, read_shard, units
+from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
+from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
@@ -40,10 +45,27 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> PairsRecord:
-    """Select pairs."""
+    """Select pairs; none is an error, before anything is trained on them."""
     work = units(run.shards("bucket"), key)
     result = select.run(work, run.folder("corpus"), criteria(run), run.arguments)
-    return pairs_record(PairsRecord, result)
+    record = pairs_record(PairsRecord, result)
+    if not record.rows_out:
+        counts = ", ".join(f"{rows:,} {reason}" for reason, rows in record.rejected.items())
+        raise UserError(f"select: none of {record.rows_in:,} pairs is selected: {counts or 'none'}")
+    record.unigram_f1 = median_f1(run.shards("corpus"), run.language)
+    return record
+
+
+def median_f1(shards: Sequence[Shard], language: str) -> float:
+    """The median unigram F1 of about 10,000 pairs, from at most 10 part files."""
+    filled = [shard for shard in shards if shard.rows]
+    some = filled[:: -(-len(filled) // 10)]
+    scorer, values = PairScorer(["unigram_f1"], language=language), []
+    for shard in some:
+        pairs = read_shard(shard, ["reference", "translation"]).slice(0, 10_000 // len(some))
+        sides = (pairs[side].combine_chunks() for side in ("reference", "translation"))
+        values.append(scorer.score(*sides)["unigram_f1"])
+    return round(float(np.median(np.concatenate(values))), 3)
 
 
 def is_valid(run: Run, stage: str) -> bool:

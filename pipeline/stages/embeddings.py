@@ -11,9 +11,10 @@ from paraloom.models.embeddings.options import AUTO
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.languages import short_code
+from paraloom.pipeline import notices
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.manifest import versions
-from paraloom.pipeline.records import InputFile, TrainingRecord
+from paraloom.pipeline.records import InputFile, PairsRecord, TrainingRecord
 from paraloom.pipeline.stage import Run, Stage, folder_is_valid
 from paraloom.pipeline.stages.resources import paragram
 
@@ -54,6 +55,9 @@ def _language(run: Run) -> str:
 def make(run: Run, key: str) -> TrainingRecord:
     """Train the encoder on its task."""
     needed = depends_on(run.config)
+    if "corpus" in needed:
+        pairs = run.record(PairsRecord, "corpus").rows_out
+        notices.notify(notices.of_training(run.config, pairs, own_vectors="paragram" in needed))
     vectors = None
     if "paragram" in needed:
         assert paragram.STAGE.resource

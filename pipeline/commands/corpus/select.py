@@ -1,0 +1,105 @@
+"""`paraloom select`: up to the selected corpus; with --dry-run, only what would be selected."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import numpy as np
+import pyarrow as pa
+import typer
+from rich.table import Table
+
+from paraloom.beam_jobs.io.shards import Shard, read_shard
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.select import Criteria, Preview, preview
+from paraloom.models.errors import UserError
+from paraloom.pipeline import run as runs
+from paraloom.pipeline.commands.options import Changes, ConfigFile, On, OnInterrupt, beam_options
+from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config.options import CHOSEN
+from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import outdated
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import corpus
+
+
+def command(
+    context: typer.Context,
+    config: ConfigFile,
+    changes: Changes = None,
+    force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count what would be selected; write nothing.")
+    ] = False,
+    show: Annotated[
+        int, typer.Option(metavar="N", min=0, help="With --dry-run: print N random pairs, too.")
+    ] = 0,
+    on: On = None,
+    on_interrupt: OnInterrupt = None,
+) -> None:
+    """Stages that are up to date are not run again; an interrupted run resumes.
+
+    --dry-run reads the pairs of a run that has deciles: try conditions with --set 'select.where=…'.
+    """
+    beam = beam_options(context, on, on_interrupt)
+    read = read_config(config, changes or ())
+    if not dry_run:
+        if show:
+            raise UserError("select: --show is for --dry-run")
+        runs.run_stages(read, ("corpus",), beam, force=force)
+        return
+    connect(beam, runs.remote_paths(read))
+    shards, criteria = scored(runs.localised(read))
+    found = preview(shards, criteria)
+    out = console()
+    out.print(_counts(found.counts))
+    if show:
+        out.print(_pairs(sample(shards, found, show, criteria)))
+
+
+def scored(config: Config) -> tuple[list[Shard], Criteria]:
+    """The pairs with deciles of a run that has them, and what the configuration selects."""
+    run = Run(config=config, manifest=Manifest(config.run))
+    by = config.select.by
+    wanted = ["bucket", *([{"auto": "choice"}.get(by, by)] if by in CHOSEN else [])]
+    stale = outdated(run)
+    for stage in wanted:
+        if stage not in run.manifest.stages or stage in stale:
+            remedy = "`paraloom bucket`" if stage == "bucket" else "`paraloom select`"
+            raise UserError(
+                f"{config.run}: --dry-run needs the stage {stage} of this configuration; "
+                f"{remedy} makes it"
+            )
+    return run.shards("bucket"), corpus.criteria(run)
+
+
+def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteria) -> pa.Table:
+    """At most `size` random pairs of those selected, with the scores that select."""
+    count = len(found.rows)
+    chosen = np.sort(np.random.default_rng().permutation(count)[:size])
+    where = (predicate.column for predicate in criteria.where)
+    columns = list(dict.fromkeys([criteria.by, *where, "reference", "translation"]))
+    tables = []
+    for unit in np.unique(found.units[chosen]):
+        rows = found.rows[chosen][found.units[chosen] == unit]
+        tables.append(read_shard(shards[unit], columns).take(pa.array(rows)))
+    return pa.concat_tables(tables) if tables else pa.table({name: [] for name in columns})
+
+
+def _counts(counts: Mapping[str, int]) -> Table:
+    table = number_table("Nothing is written", "", numbers=["rows"])
+    for reason, rows in counts.items():
+        table.add_row(reason, f"{rows:,}")
+    return table
+
+
+def _pairs(pairs: pa.Table) -> Table:
+    *scores, reference, translation = pairs.column_names
+    table = number_table(None, numbers=scores)
+    table.add_column(reference)
+    table.add_column(translation)
+    for row in pairs.to_pylist():
+        *values, first, second = row.values()
+        cells = [f"{v:.2f}" if isinstance(v, float) else str(v) for v in values]
+        table.add_row(*cells, first, second)
+    return table

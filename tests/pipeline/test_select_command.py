@@ -1,0 +1,123 @@
+"""`paraloom select`: its dry run, and what is said of a corpus that is empty or of near-copies."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraloom.beam_jobs.io.shards import read_shard, receipts
+from paraloom.beam_jobs.select import preview
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus.select import sample, scored
+from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.notices import of_training
+from paraloom.pipeline.records import PairsRecord
+from paraloom.pipeline.report.describe import near_copies
+from tests.run_helpers import again
+
+
+def read(folder: Path, *changes: str) -> Config:
+    return read_config(str(folder / "config.yaml"), changes)
+
+
+def state(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("change", ["select.max_tokens=null", "select.where=['trigram_overlap<1']"])
+@pytest.mark.parametrize("size", [5, None])
+def test_a_dry_run_counts_what_the_run_selects(
+    a_run: Path, change: str, size: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes = ["--set", change, "--set", f"select.size={size or 'null'}"]
+    before = state(a_run)
+    assert again("select", a_run, *changes, "--dry-run", "--show", "3") == 0
+    out = capsys.readouterr().out
+    assert state(a_run) == before
+    shards, criteria = scored(read(a_run, *changes[1::2]))
+    found = preview(shards, criteria)
+    assert f"{found.counts['selected']:,}" in out
+    assert "translation" in out
+
+    assert again("select", a_run, *changes) == 0
+    corpus = Manifest(str(a_run / "run")).stages["corpus"]
+    assert isinstance(corpus, PairsRecord)
+    assert found.counts == {**corpus.rejected, "selected": corpus.rows_out}
+
+
+@given(st.integers(0, 200))
+@settings(max_examples=10, deadline=None)
+def test_shown_pairs_are_selected(finished_run: Path, size: int) -> None:
+    shards, criteria = scored(read(finished_run))
+    found = preview(shards, criteria)
+    shown = sample(shards, found, size, criteria)
+    assert shown.num_rows == min(size, found.counts["selected"])
+    there = [read_shard(s) for r in receipts(str(finished_run / "run/corpus")) for s in r.shards]
+    assert texts(shown) <= texts(*there)
+
+
+def texts(*tables: pa.Table) -> Counter[tuple[str, str]]:
+    sides = ([t[side].to_pylist() for side in ("reference", "translation")] for t in tables)
+    return Counter(pair for side in sides for pair in zip(*side, strict=True))
+
+
+def test_a_dry_run_needs_deciles_of_this_configuration(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = ["--set", "score.scorers=[trigram_overlap,unigram_f1]"]
+    assert again("select", a_run, *other, "--dry-run") == 2
+    assert "--dry-run needs the stage bucket of this configuration" in capsys.readouterr().err
+    assert again("select", a_run, "--show", "3") == 2
+    assert "--show is for --dry-run" in capsys.readouterr().err
+    labelled = ["--set", "select.labelled=x.tsv", "--set", "select.by=auto"]
+    with pytest.raises(UserError, match="needs the stage choice"):
+        scored(read(a_run, *labelled[1::2]))
+
+
+def test_no_pair_is_an_error_before_anything_is_trained(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = ["--set", "select.where=['trigram_overlap > 1']", "--set", "select.deciles=null"]
+    command = ["corpus", "--config", str(a_run / "config.yaml"), *wanted]
+    for _ in range(2):
+        assert main([*command, "--", "--direct_num_workers", "1"]) == 2
+        said = capsys.readouterr().err.splitlines()
+        assert "pairs is selected: " in said[-1]
+        assert "not trigram_overlap > 1" in said[-1]
+        assert not [line for line in said if line.startswith("embeddings")]
+    assert not (a_run / "run/embeddings").exists()
+
+
+def test_near_copies_are_said(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    near = ["--set", "select.deciles=null", "--set", "select.where=['trigram_overlap >= 0.6']"]
+    assert again("select", a_run, *near) == 0
+    out, report = capsys.readouterr().out, (a_run / "run/report/index.html").read_text()
+    corpus = Manifest(str(a_run / "run")).record.find(PairsRecord, "corpus")
+    assert corpus and corpus.unigram_f1 and corpus.unigram_f1 > 0.8
+    assert near_copies(corpus)[:50] in out
+    assert near_copies(corpus)[:50] in report
+    assert not near_copies(PairsRecord(unigram_f1=0.8))
+    assert not near_copies(PairsRecord())
+
+
+def test_few_pairs_and_random_vectors_are_said(
+    tmp_path: Path, write_config: Callable[..., Path]
+) -> None:
+    def said(pairs: int, *, own_vectors: bool, **embeddings: str) -> list[str]:
+        config = read_config(str(write_config(tmp_path, embeddings=embeddings)))
+        return list(of_training(config, pairs, own_vectors=own_vectors))
+
+    assert said(10_000, own_vectors=True) == []
+    (few,) = said(9_999, own_vectors=True)
+    assert "9,999 pairs are few" in few and "random" not in few
+    (both,) = said(58, own_vectors=False)
+    assert "58 pairs are few" in both and "random vectors" in both
+    (random,) = said(10_000, own_vectors=False)
+    assert random.startswith("embeddings: it starts from random vectors")
+    assert said(10_000, own_vectors=False, initial_vectors=str(tmp_path / "config.yaml")) == []
