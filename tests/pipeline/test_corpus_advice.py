@@ -1,0 +1,57 @@
+"""What is said of a corpus that is empty, small, or of near-copies."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.notices import of_training
+from paraloom.pipeline.records import PairsRecord
+from paraloom.pipeline.report.describe import near_copies
+from tests.run_helpers import again
+
+
+def test_no_pair_is_an_error_before_anything_is_trained(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = ["--set", "select.where=['trigram_overlap > 1']", "--set", "select.deciles=null"]
+    command = ["corpus", "--config", str(a_run / "config.yaml"), *wanted]
+    for _ in range(2):
+        assert main([*command, "--", "--direct_num_workers", "1"]) == 2
+        said = capsys.readouterr().err.splitlines()
+        assert "pairs is selected: " in said[-1]
+        assert "not trigram_overlap > 1" in said[-1]
+        assert not [line for line in said if line.startswith("embeddings")]
+    assert not (a_run / "run/embeddings").exists()
+
+
+def test_near_copies_are_said(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    near = ["--set", "select.deciles=null", "--set", "select.where=['trigram_overlap >= 0.6']"]
+    assert again("select", a_run, *near) == 0
+    out, report = capsys.readouterr().out, (a_run / "run/report/index.html").read_text()
+    corpus = Manifest(str(a_run / "run")).record.find(PairsRecord, "corpus")
+    assert corpus and corpus.unigram_f1 and corpus.unigram_f1 > 0.8
+    assert near_copies(corpus)[:50] in out
+    assert near_copies(corpus)[:50] in report
+    assert not near_copies(PairsRecord(unigram_f1=0.8))
+    assert not near_copies(PairsRecord())
+
+
+def test_few_pairs_and_random_vectors_are_said(
+    tmp_path: Path, write_config: Callable[..., Path]
+) -> None:
+    def said(pairs: int, *, own_vectors: bool, **embeddings: str) -> list[str]:
+        config = read_config(str(write_config(tmp_path, embeddings=embeddings)))
+        return list(of_training(config, pairs, own_vectors=own_vectors))
+
+    assert said(10_000, own_vectors=True) == []
+    (few,) = said(9_999, own_vectors=True)
+    assert "9,999 pairs are few" in few and "random" not in few
+    (both,) = said(58, own_vectors=False)
+    assert "58 pairs are few" in both and "random vectors" in both
+    (random,) = said(10_000, own_vectors=False)
+    assert random.startswith("embeddings: it starts from random vectors")
+    assert said(10_000, own_vectors=False, initial_vectors=str(tmp_path / "config.yaml")) == []
