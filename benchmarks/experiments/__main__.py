@@ -77,9 +77,9 @@ def main(arguments: Sequence[str]) -> int:
         if "wg9" in options.tables and not options.spacy:
             raise UserError("wg9: needs a spaCy pipeline that tags and parses; name it by --spacy")
         if not sorted(inputs.corpus.glob("*.parquet")):
-            run_first = "make corpus CONFIG=configs/multi30k.yaml"
             raise UserError(
-                f"{inputs.corpus}: no corpus; `{run_first}` makes it, --corpus names another"
+                f"{inputs.corpus}: no corpus; the first command of benchmarks/EXPERIMENTS.md makes "
+                "it, --corpus names another"
             )
         prepare(inputs)
         known: dict[str, Table] = {}

@@ -22,9 +22,9 @@ from paraloom.pipeline.records import (
 from paraloom.pipeline.stage import stage_path
 
 NEAR_COPIES = 0.8
-"""The median unigram F1 above which a corpus is said to be one of near-copies."""
+"""The median unigram F1 above which the pairs of a corpus are said to differ little."""
 
-REWORDED = "content_overlap <= 0.7"
+REWORDED = "content_overlap <= 0.8"
 """The condition on pairs that is advised then."""
 
 _PER_SOURCE = {
@@ -113,18 +113,20 @@ def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`
     return ", ".join(parts) or "every pair"
 
 
-def near_copies(corpus: PairsRecord | None) -> str:
+def near_copies(corpus: PairsRecord | None, select: SelectSection) -> str:
     """What to change if the pairs of a corpus hardly differ; "" if they do, or it is not known.
 
-    >>> near_copies(PairsRecord(unigram_f1=0.84)).partition(";")[0]
-    'Most pairs of the corpus are near-copies: their median unigram F1 is 0.84'
+    >>> near_copies(PairsRecord(unigram_f1=0.84), SelectSection()).partition(";")[0]
+    'The sides of most pairs differ little: the median unigram F1 of the corpus is 0.84'
     """
     if corpus is None or (corpus.unigram_f1 or 0) <= NEAR_COPIES:
         return ""
+    remedy = f"add content_overlap to score.scorers and '{REWORDED}' to select.where"
+    if any("content_overlap" in condition for condition in select.where):
+        remedy = "lower the bound of content_overlap in select.where"
     return (
-        "Most pairs of the corpus are near-copies: their median unigram F1 is "
-        f"{corpus.unigram_f1:.2f}; for pairs in other words, add content_overlap to score.scorers "
-        f"and '{REWORDED}' to select.where"
+        "The sides of most pairs differ little: the median unigram F1 of the corpus is "
+        f"{corpus.unigram_f1:.2f}; for more of other words, {remedy}"
     )
 
 

@@ -9,7 +9,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.notices import of_training
-from paraloom.pipeline.records import PairsRecord
+from paraloom.pipeline.records import PairsRecord, SelectSection
 from paraloom.pipeline.report.describe import near_copies
 from tests.run_helpers import again
 
@@ -34,10 +34,14 @@ def test_near_copies_are_said(a_run: Path, capsys: pytest.CaptureFixture[str]) -
     out, report = capsys.readouterr().out, (a_run / "run/report/index.html").read_text()
     corpus = Manifest(str(a_run / "run")).record.find(PairsRecord, "corpus")
     assert corpus and corpus.unigram_f1 and corpus.unigram_f1 > 0.8
-    assert near_copies(corpus)[:50] in out
-    assert near_copies(corpus)[:50] in report
-    assert not near_copies(PairsRecord(unigram_f1=0.8))
-    assert not near_copies(PairsRecord())
+    advice = near_copies(corpus, SelectSection())
+    assert advice[:50] in out
+    assert advice[:50] in report
+    assert "add content_overlap to score.scorers" in advice
+    bound = SelectSection(where=["content_overlap <= 0.9"])
+    assert near_copies(corpus, bound).endswith("lower the bound of content_overlap in select.where")
+    assert not near_copies(PairsRecord(unigram_f1=0.8), bound)
+    assert not near_copies(PairsRecord(), bound)
 
 
 def test_few_pairs_and_random_vectors_are_said(
