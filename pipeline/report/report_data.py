@@ -228,9 +228,9 @@ def _pair(table: pa.Table, score: str, decile: int, rank: int) -> ExamplePair:
 
 def _density(deciles: Mapping[str, Deciles]) -> Density | None:
     """Similarity of meaning against overlap of words, or the nearest scores that there are."""
-
-    x = next((n for n in ("trigram_overlap", "unigram_f1", "edit_distance") if n in deciles), None)
-    y = next((n for n in ("paragram_similarity", "translation_score") if n in deciles), None)
+    wording = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")
+    meaning = ("sentence_similarity", "paragram_similarity", "translation_score")
+    x, y = (next((n for n in of if n in deciles), None) for of in (wording, meaning))
     if x is None or y is None:
         if len(deciles) < 2:
             return None

@@ -191,3 +191,12 @@ def test_the_seed_decides_the_sample(
     again = read_scores(made_run.folder, deciles, seed=1, with_corpus=False)
     other = read_scores(made_run.folder, deciles, seed=2, with_corpus=False)
     assert again.pairs == scores.pairs != other.pairs
+
+
+def test_the_density_is_of_difference_and_meaning_where_there_are_scores_of_both() -> None:
+    empty = Deciles(rows=[0] * 10, lowest=[None] * 10, highest=[None] * 10)
+    names = ["translation_score", "trigram_overlap", "content_overlap", "sentence_similarity"]
+    found = report_data._density(dict.fromkeys(names, empty))
+    assert found and (found.x, found.y) == ("content_overlap", "sentence_similarity")
+    found = report_data._density(dict.fromkeys(names[:2], empty))
+    assert found and (found.x, found.y) == ("trigram_overlap", "translation_score")
