@@ -5,7 +5,6 @@ import json
 import yaml
 
 from paraloom.papers.documentation import PAGE, SCHEMA, page, schema
-from paraloom.papers.options import SystemConfig
 from paraloom.pipeline.config import Config
 
 CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
@@ -18,7 +17,6 @@ def test_the_schema_is_fresh() -> None:
 
 def test_the_page_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), REMEDY
-
 
 
 def test_the_example_of_the_page_is_sound() -> None:
