@@ -66,9 +66,10 @@ def _build(folder: Path, target: str) -> Image:
         if instruction == "ENV":
             environment |= dict(word.split("=", 1) for word in words)
         elif instruction == "WORKDIR":
+            if place == folder:  # an image begins without an earlier checkout
+                shutil.rmtree(folder / words[0].lstrip("/"), ignore_errors=True)
             place = folder / words[0].lstrip("/")
-            shutil.rmtree(place, ignore_errors=True)  # an image begins without an earlier checkout
-            place.mkdir(parents=True)
+            place.mkdir(parents=True, exist_ok=True)
         elif instruction == "COPY":
             for name in words[:-1]:
                 _copy(ROOT / name, place / words[-1], content)
