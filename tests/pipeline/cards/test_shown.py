@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.options import InputFile
 from paraloom.pipeline.cards.shown import harmless, public
 from paraloom.pipeline.config import Config
@@ -55,7 +56,8 @@ def test_what_is_not_known_is_not_shown() -> None:
     assert harmless(record, kind) == {"key": "ab12", "rows_in": 3, "metrics": {"n": 2}}
 
 
-def test_numbers_choices_and_conditions_are_shown() -> None:
+def test_numbers_choices_and_conditions_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraloom.models.embeddings.options.KNOWN", [EmbeddingOptions])
     config = Config.of(
         {
             "run": "mine",
