@@ -17,10 +17,10 @@ from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.papers import tasks
 from paraloom.papers.label_trainer import LabelTrainer
-from paraloom.papers.options import SimilarityOptions, SystemOptions
+from paraloom.papers.options import PhrasesOptions, SimilarityOptions, SystemOptions
 from paraloom.papers.scrambling import VariantTrainer, scrambled
 from paraloom.pipeline.config import read_config
-from tests.models.embeddings.encoders.test_encoders import gradient_of
+from tests.models.embeddings.encoders.test_encoders import encode, encoder_of, gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
@@ -75,6 +75,19 @@ def test_equation_2_with_its_regularisation(monkeypatch: pytest.MonkeyPatch) -> 
     assert torch.allclose(seen["words"], gradient_of(words), rtol=0, atol=1e-7)
     for ours, weight in zip(seen["weights"], weights, strict=True):
         assert torch.allclose(ours, gradient_of(weight), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize(("model", "function"), [("gran-tanh", torch.tanh), ("gran-relu", None)])
+def test_the_variant_without_a_gate(model: str, function: Any) -> None:
+    """aₜ = f(Wₓ xₜ + Wₕ hₜ + b), averaged (footnote 2)."""
+    encoder = encoder_of(model)
+    (network,) = encoder.directions
+    words = encoder.input.table.weight[[1, 2, 4]]
+    h = network.lstm.weights(words)[0]
+    a = words @ network.from_words.weight.T + network.from_words.bias
+    a = a + h @ network.from_states.weight.T
+    expected = (function or torch.relu)(a).mean(dim=0)
+    assert torch.allclose(encode(encoder, [[1, 2, 4]])[0], expected, rtol=0, atol=1e-12)
 
 
 def sides(count: int, **options: Any) -> tuple[Any, Any, SystemOptions]:
@@ -241,6 +254,11 @@ def test_words_are_scrambled_in_supervised_training(
         assert 0.6 < (rows[0] != rows[1]).any(axis=1).mean() < 0.95
     with pytest.raises(ValueError, match="scramble_variant: task similarity has no negatives"):
         sick_options(tmp_path / "sick", scramble=0.5, scramble_variant="after_negatives")
+
+
+def test_a_task_that_cannot_scramble_says_so() -> None:
+    with pytest.raises(ValueError, match=r"scramble: task phrases .* set it to 0"):
+        SystemOptions(task="phrases", phrases=PhrasesOptions(table="t"), scramble=0.3)
 
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

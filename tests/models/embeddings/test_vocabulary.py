@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paraloom.models.embeddings import vocabulary as module
 from paraloom.models.embeddings.ragged_columns import Kind
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from paraloom.models.errors import UserError
 from paraloom.models.text.tokens import moses_tokens
 from tests.sample import odd_sentences
@@ -117,6 +117,24 @@ def test_counting_forgets_the_rarest_when_there_are_too_many(
     vocabulary = Vocabulary.build(batches, kind="words")
     assert vocabulary.words[1] == "often"
     assert len(vocabulary) <= 1 + 10 + 2
+
+
+def test_a_slice_of_a_column_gives_the_ids_of_its_rows() -> None:
+    vocabulary = Vocabulary.build([column(TEXT)], kind="words")
+    flat = vocabulary.ids(column(TEXT).slice(2))
+    assert flat.offsets.tolist() == [0, 3]
+    assert [vocabulary.words[i] for i in flat.ids] == ["the", "dog", "runs"]
+
+
+def test_several_vocabularies_of_the_same_sentences() -> None:
+    kinds: dict[Kind, Vocabulary] = {
+        "words": Vocabulary.build([column(TEXT)], kind="words"),
+        "trigrams": Vocabulary.build([column(TEXT)], kind="trigrams"),
+    }
+    for kind, flat in ids_by_kind(kinds, column(TEXT)).items():
+        alone = kinds[kind].ids(column(TEXT))
+        assert flat.ids.tolist() == alone.ids.tolist()
+        assert flat.offsets.tolist() == alone.offsets.tolist()
 
 
 def test_no_rows_and_no_entries() -> None:

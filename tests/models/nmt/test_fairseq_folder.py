@@ -5,8 +5,10 @@ Both engines load a checkpoint with `FairseqModel.load`: CTranslate2 does when i
 
 import argparse
 import io
+import os
 import pickle
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,11 @@ def test_a_checkpoint_that_holds_code_is_refused(
     assert not trace.exists()
 
 
+def test_other_classes_are_refused_too(model: Path) -> None:
+    torch.save({"model": {}, "args": Fraction(1, 2)}, model / "checkpoint.pt")
+    refused(model, "refused, it holds code or objects")
+
+
 @given(start=st.integers(0, 1 << 16), new=st.binary(max_size=8), zipped=st.booleans())
 def test_damaged_bytes_are_one_line(start: int, new: bytes, zipped: bool) -> None:
     state = {"model": {"w": torch.ones(2, 3)}, "args": argparse.Namespace(arch="transformer")}
@@ -63,6 +70,16 @@ def test_damaged_bytes_are_one_line(start: int, new: bytes, zipped: bool) -> Non
             assert "\n" not in str(error) and str(error).startswith(f"{path}: ")
         else:  # where the bytes are not checked
             assert isinstance(found, dict)
+
+
+def test_a_truncated_checkpoint_of_the_older_form_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"model": {"w": torch.ones(2)}}, path, _use_new_zipfile_serialization=False)
+    for size in range(0, path.stat().st_size, 20)[::-1]:
+        os.truncate(path, size)
+        with pytest.raises(UserError, match=r"checkpoint\.pt: (the weights|refused)") as error:
+            read_state(path)
+        assert "\n" not in str(error.value)
 
 
 def test_missing_files_are_named(model: Path, tmp_path: Path) -> None:
@@ -135,6 +152,21 @@ def test_settings_that_no_model_has_are_one_line(
     vars(state["args"]).update(settings)
     torch.save(state, model / "checkpoint.pt")
     refused(model, message)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"args": None, "cfg": [1]},
+        {"args": None, "cfg": {"model": [1]}},
+        {"args": torch.ones(2)},
+        {"args": {"arch": [1], 2: 3}, "cfg": {"task": {4: 5}}},
+    ],
+)
+def test_settings_of_other_types_are_one_line(model: Path, written: dict[str, Any]) -> None:
+    state = read_state(model / "checkpoint.pt") | written
+    torch.save(state, model / "checkpoint.pt")
+    refused(model, r"checkpoint\.pt: architecture .* is not a translation transformer")
 
 
 def test_a_conversion_that_fails_is_one_line(model: Path) -> None:

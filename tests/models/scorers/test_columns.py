@@ -91,3 +91,11 @@ def test_as_a_scorer(tmp_path: Path) -> None:
     assert scores["comet"][0] == 0.5
     assert [*scores.reasons["comet"]] == ["", SEVERAL, MISSING]
     assert scorer.score(texts[:1], texts[:1], ids=pa.array(["a"])).reasons == {}
+
+
+def test_the_meaning_names_few_files() -> None:
+    files = tuple(f"{i}.tsv" for i in range(5))
+    assert ColumnScorer("a", files[:2]).load().meaning == (
+        "computed elsewhere: read from 0.tsv, 1.tsv"
+    )
+    assert ColumnScorer("a", files).load().meaning.endswith("0.tsv, 1.tsv, 2.tsv and 2 more")

@@ -87,6 +87,10 @@ def test_the_wrapper_of_the_documents(tmp_path: Path, monkeypatch: pytest.Monkey
     assert scores["bleurt"].tolist() == wanted
 
 
+def test_no_pairs_start_no_program() -> None:
+    assert score("no-such-program", [])["bleurt"].tolist() == []
+
+
 @pytest.mark.parametrize("how", ["sys.exit(3)", "os.kill(os.getpid(), 9)", "time.sleep(60)"])
 def test_it_fails_once_and_then_works(tmp_path: Path, how: str) -> None:
     """What it printed before it failed does not count."""
@@ -113,6 +117,14 @@ def test_it_fails_always(tmp_path: Path) -> None:
     assert killed.endswith("was killed (SIGTERM), 3 times; nothing is on its stderr")
     missing = failure("no-such-program --fast")
     assert missing.endswith("on its stderr: no-such-program: No such file or directory")
+
+
+def test_it_hangs() -> None:
+    command = python("print('waiting', file=sys.stderr, flush=True); time.sleep(60)")
+    assert failure(command, timeout=0.7) == (
+        "bleurt: `COMMAND` did not end within 0.7 seconds, 3 times; the last line on its stderr: "
+        "waiting"
+    )
 
 
 @pytest.mark.parametrize("lines", [0, 2, 4])

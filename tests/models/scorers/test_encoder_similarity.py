@@ -1,5 +1,6 @@
 """The cosine of a trained encoder, as a scorer: its plain definition, its folder, its blocks."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,3 +53,24 @@ def test_many_pairs_score_as_plainly_defined(sides: list[pa.StringArray]) -> Non
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert found.dtype == np.float32
     assert 0.1 < found.std() < 0.9
+
+
+def test_from_the_folder_it_is_the_same(sides: list[pa.StringArray], tmp_path: Path) -> None:
+    made = encoder(sides, "word-avg")
+    made.save(tmp_path / "embeddings")
+    assert np.array_equal(
+        score(sides, encoder=made), score(sides, encoder=str(tmp_path / "embeddings"))
+    )
+
+
+def test_a_recurrent_encoder_depends_on_the_block_in_its_last_bits_at_most(
+    sides: list[pa.StringArray],
+) -> None:
+    sides = [side[:150] for side in sides]
+    made = encoder(sides, "lstm-avg")
+    whole = score(sides, encoder=made)
+    assert np.array_equal(whole, score(sides, encoder=made))
+    for size in (1, 77):
+        blocks = range(0, len(sides[0]), size)
+        parts = [score([side[at : at + size] for side in sides], encoder=made) for at in blocks]
+        np.testing.assert_allclose(whole, np.concatenate(parts), atol=1e-6)

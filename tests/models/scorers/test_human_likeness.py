@@ -93,6 +93,13 @@ def test_what_can_be_learnt_is(tmp_path: Path) -> None:
     assert classifier.weights.dtype == np.float32
 
 
+def test_what_cannot_be_learnt_is_said_to_be(tmp_path: Path) -> None:
+    references, _ = made(400)
+    shuffled = np.random.default_rng(5).permutation(references).tolist()
+    learnt = train_classifier(sample(references, shuffled), tmp_path, seed=1)
+    assert 0.4 < learnt["accuracy"] < 0.6  # seen texts would be told apart
+
+
 def test_the_metrics_are_of_unseen_texts(tmp_path: Path) -> None:
     pairs = sample(*made(200))
     learnt = train_classifier(pairs, tmp_path, seed=1)

@@ -1,6 +1,6 @@
 """`reference_score` against the probabilities that the networks themselves give, token by token."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator
 from paraloom.models.nmt.engines.base import Pieces
+from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.fairseq import SENTENCEPIECE, FairseqModel
 from paraloom.models.nmt.families.subwords import load_sentencepiece
 from paraloom.models.scorers import PairScorer
+from tests.hub_models import LONGEST, expected_of
 from tests.small_model import new_pairs
 
 
@@ -57,15 +59,37 @@ def fairseq_log_prob(model: FairseqModel, source: str, reference: str) -> float:
     return float(chosen.mean())
 
 
-def test_a_fairseq_model(nmt_model: Path) -> None:
-    sources, references = zip(*new_pairs(12), strict=True)
-    model = Translator(nmt_model, threads=2)
-    found = score(model, sources, references)
-    expected = [fairseq_log_prob(FairseqModel(nmt_model), *pair) for pair in new_pairs(12)]
+def check_against_fairseq(model: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    sources, references = zip(*pairs, strict=True)
+    found = score(Translator(model, threads=2), sources, references)
+    expected = [fairseq_log_prob(FairseqModel(model), *pair) for pair in pairs]
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert (found < 0).all()
-    swapped = score(model, sources, [*references[1:], references[0]])
+    swapped = score(Translator(model, threads=2), sources, [*references[1:], references[0]])
     assert (found > swapped).mean() > 0.7  # a translation is more probable than another sentence
+
+
+def test_a_fairseq_model(nmt_model: Path) -> None:
+    check_against_fairseq(nmt_model, new_pairs(12))
+
+
+def test_a_model_of_fairseqs_own_training(fairseq_model: Path) -> None:
+    pairs = [
+        ("Muž v modrém tričku stojí na žebříku.", "A man in a blue shirt is standing on a ladder."),
+        ("Pes běží po trávě.", "A dog runs across the grass."),
+        ("Dvě ženy se smějí.", "Two women are laughing."),
+    ]
+    check_against_fairseq(fairseq_model, pairs)
+
+
+def test_a_model_of_the_hub(hub_model: Callable[[str], Path]) -> None:
+    folder = hub_model("marian")
+    expected = expected_of(folder)
+    options = NmtOptions(max_source_subwords=LONGEST)
+    model = Translator(folder, options, languages=Languages("cs", "en"), threads=1)
+    found = score(model, *zip(*((row.source, row.reference) for row in expected), strict=True))
+    truth = np.array([row.reference_score for row in expected])
+    np.testing.assert_allclose(found, truth, atol=1e-4)
 
 
 def test_what_cannot_be_scored_is_no_number(nmt_model: Path) -> None:

@@ -139,6 +139,17 @@ def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_
         fails("the model cannot be loaded", **{key: copy})
 
 
+def test_modules_that_do_not_fit_are_one_line(sentence_model: Path, tmp_path: Path) -> None:
+    """They load; the first text fails."""
+    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
+    modules = json.loads((folder / "modules.json").read_text())
+    (folder / "modules.json").write_text(json.dumps(modules[1:]))
+    scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
+    with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(") as error:
+        scorer.score(texts(2, 1), texts(2, 2))
+    assert "\n" not in str(error.value)
+
+
 def test_a_tokenizer_that_panics_is_one_line(sentence_model: Path, tmp_path: Path) -> None:
     """Its template names a token that it does not describe."""
     folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
@@ -284,4 +295,21 @@ def test_a_model_is_in_its_folder(sentence_model: Path, tmp_path: Path) -> None:
     (folder / "1_Pooling").rename(tmp_path / "pooling")
     (folder / "1_Pooling").symlink_to(tmp_path / "pooling")
     with pytest.raises(UserError, match="1_Pooling: a model may hold no link to a folder"):
+        open_sentence_model(folder)
+
+
+def test_a_module_takes_no_memory_on_the_word_of_a_file(
+    sentence_model: Path, tmp_path: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Dense
+
+    model = SentenceTransformer(str(sentence_model), device="cpu")
+    model.append(Dense(32, 4))
+    folder = tmp_path / "model"
+    model.save(str(folder))
+    assert open_sentence_model(folder).encode(["a dog"]).shape == (1, 4)
+    path = folder / "2_Dense" / "config.json"
+    path.write_text(path.read_text().replace("32", "320000000"))
+    with pytest.raises(UserError, match=r"its settings describe .* its files have"):
         open_sentence_model(folder)

@@ -64,6 +64,10 @@ def test_entropy_is_the_mean_surprise(numbers: list[int]) -> None:
     assert found.count == counts.sum()
 
 
+def test_entropy_of_nothing() -> None:
+    assert entropy(np.array([], np.int64)).count == 0
+
+
 def test_sentences() -> None:
     idf = WordVectors([UNKNOWN, "a", "dog", "."], np.array([[9], [1], [2], [0.5]], np.float32))
     pairs = PairText(pa.array(["a dog.", "", "a bird"]), pa.array(["dog", "a a", "a a a"]))

@@ -88,6 +88,11 @@ def test_what_is_wrong_is_said(tmp_path: Path, text: bytes | str, message: str) 
     assert "\n" not in str(error.value)
 
 
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.txt: cannot be read"):
+        read_vectors(tmp_path / "none.txt")
+
+
 def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", 16)
     rows = [f"word{i} {i} {i + 0.5}\n" for i in range(50)]
@@ -190,3 +195,10 @@ def test_a_damaged_compact_form_is_named(tmp_path: Path, damage: str) -> None:
     file.write_bytes(file.read_bytes()[:-6])
     with pytest.raises(UserError, match="no compact word vectors, make them again"):
         open_vectors(tmp_path / "compact")
+
+
+def test_a_failed_conversion_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text(TEXT + "dog 1\n")
+    with pytest.raises(UserError, match="line 4"):
+        compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
+    assert [path.name for path in tmp_path.iterdir()] == ["v.txt"]

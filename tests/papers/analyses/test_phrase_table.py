@@ -53,6 +53,14 @@ def test_the_table_of_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert next(read_phrases(table)) == ("are running", "run")
 
 
+def test_the_same_bytes_however_the_corpus_is_cut(tmp_path: Path) -> None:
+    tables = [tmp_path / "a.gz", tmp_path / "b.gz"]
+    for table, rows in zip(tables, (2, 100), strict=True):
+        work = units(write(tmp_path / f"in-{rows}", PAIRS, rows), "key")
+        phrase_table.count_phrases(work, str(table), ["--direct_num_workers", "1"])
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+
+
 def run_folder(folder: Path, pairs: list[tuple[str, str]]) -> None:
     from paraloom.beam_jobs.io.shards import Receipt, write_receipt
 
@@ -69,3 +77,19 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert lines == expected(PAIRS, 3)
     said = capsys.readouterr().out
     assert said == f"{table}: {len(lines):,} phrase pairs of {len(PAIRS)} sentence pairs\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--min-count", "0"], "--min-count 0: must be at least 1"),
+        (["--min-count", "99"], "lower --min-count or make a larger corpus"),
+    ],
+)
+def test_what_a_user_can_get_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    run_folder(tmp_path / "run", PAIRS)
+    assert cli.main(["papers", "extract-phrases", str(tmp_path / "run"), *arguments]) == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "run" / "phrases.txt.gz").exists()

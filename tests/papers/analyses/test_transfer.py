@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from paraloom.models.errors import UserError
 from paraloom.papers.analyses import transfer as module
 from paraloom.papers.analyses.transfer import evaluate
 from paraloom.papers.datasets.transfer import LabelledSentences, TransferTask, find_tasks
@@ -59,6 +60,22 @@ def test_label_and_text_and_what_is_missing(tmp_path: Path) -> None:
     assert tasks[1].tested == "dev" and missing == [
         "MR", "CR", "MPQA", "TREC", "MRPC", "SICK-R", "SICK-E",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("subj.all", "0 a\nword\n", r"subj\.all, row 2: no text behind the label 'word'"),
+        ("sentiment-train", "a 1\n", r"sentiment-train, row 1: no tab between text and label"),
+        ("msr-para-train.tsv", "head\n2\t1\t1\ta\tb\n", r"row 2: expected 0 or 1, two numbers"),
+        ("msr-para-train.tsv", "head\n", r"msr-para-train\.tsv: no row with a label"),
+        ("other.txt", "x\n", "none of the transfer tasks is here"),
+    ],
+)
+def test_broken_files_are_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    write(tmp_path / name, text)
+    with pytest.raises(UserError, match=message):
+        find_tasks(tmp_path)
 
 
 def numbers(text: pa.StringArray) -> np.ndarray:

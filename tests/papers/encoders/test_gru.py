@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.functional import layer_norm
 
 from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.encoders.gru import GRU
+from paraloom.papers.encoders.gru import NormalisedGRU
 from tests.models.embeddings.encoders.test_encoders import (
     SENTENCES,
+    D,
     encode,
     encoder_of,
     flat,
@@ -130,3 +133,14 @@ def test_the_encoder_takes_the_last_state_and_a_step_gives_the_next(
                 assert torch.allclose(network.step(weight[[word]], h), following, atol=1e-12)
             h = following
         assert torch.allclose(vector, h[0], rtol=0, atol=1e-12)
+
+
+def test_kinds() -> None:
+    assert isinstance(encoder_of("gru").directions[0], GRU)
+    network = encoder_of("gru", cell="normalised").directions[0]
+    assert isinstance(network, NormalisedGRU) and network.dim == D
+    for part in network.from_states.weight.chunk(3):  # orthonormal, as skip-thought's
+        assert torch.allclose(part @ part.T, torch.eye(D, dtype=torch.float64), atol=1e-6)
+    value = torch.randn(3, 2 * D, dtype=torch.float64)
+    norm: Any = network.word_norms[0]
+    assert torch.equal(norm(value), layer_norm(value, (2 * D,), norm.weight, norm.bias, norm.eps))

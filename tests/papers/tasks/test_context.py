@@ -304,6 +304,18 @@ def test_sentences_are_truncated_at_evaluation_too(tmp_path: Path, story: str) -
     assert np.array_equal(long, short)
 
 
+def test_spaces_need_decoders(tmp_path: Path, story: str) -> None:
+    train(story, tmp_path / "m", "gru", "bow")
+    model = load_encoder(tmp_path / "m")
+    assert list(compare_spaces(model, [labelled()])) == [Space("encoder")]
+    with pytest.raises(UserError, match="concat 3: a bow decoder has no states to unroll"):
+        in_space(model, Space("concat", 3))
+    options = SystemOptions(dim=3)
+    model.encoder = build_encoder(options, {"words": torch.zeros(4, 3)})
+    with pytest.raises(UserError, match="has no decoders; embeddings"):
+        compare_spaces(model, [labelled()])
+
+
 def words_of(model: SentenceEncoder) -> torch.Tensor:
     """The word vectors of the model's encoder."""
     return embedding_matrices(model.encoder)["encoder.input.table"].weight

@@ -6,6 +6,7 @@ import pytest
 from sklearn.svm import SVC
 
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.papers.analyses.transfer import pair_features
 from paraloom.papers.tasks.malstm import entailment
 
 LABELS = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
@@ -48,3 +49,10 @@ def test_one_classifier_versus_the_rest_for_each_class(monkeypatch: pytest.Monke
     entailment(letters, pairs(60, 0), [pairs(5, 1)], seed=1)
     assert {tuple(classes) for classes in fitted} == {(0, 1)}  # this class, or another one
     assert len(fitted) == 3 * (5 * 9 + 1)  # 5 folds, 9 hyperparameters, and the final ones
+
+
+def test_features() -> None:
+    data = pairs(3, 0)
+    a, b = letters(data.first), letters(data.second)
+    found = pair_features(letters, data.first, data.second)
+    assert (found[:, :4] == np.abs(a - b)).all() and (found[:, 4:] == a * b).all()

@@ -94,6 +94,12 @@ def test_the_lstm_starts_with_open_forget_gates(sick: Path) -> None:
     assert np.std(W) == pytest.approx(0.01, rel=0.2) == np.std(U)
 
 
+def test_malstm_wants_an_lstm(tmp_path: Path, sick: Path) -> None:
+    with pytest.raises(UserError, match=r"embeddings\.model: MaLSTM needs an encoder with an LSTM"):
+        tasks.train(malstm(sick).replace(model="word-avg"), tmp_path / "model", seed=1)
+    assert not (tmp_path / "model").exists()
+
+
 def test_labels_on_another_scale(sick: Path) -> None:
     data = read_sick(sick)[0]
     found = rescaled(data, (0.0, 1.0))

@@ -1,7 +1,11 @@
 """Training that is killed and started again."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from paraloom.models.embeddings.training import data, trainer
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 
+ROOT = Path(__file__).parents[4]
 OPTIONS = EmbeddingOptions(
     model="word-avg+bilstm-avg",
     dim=8,
@@ -35,6 +40,21 @@ OPTIONS = EmbeddingOptions(
     loaders=0,
     device="cpu",
 )
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from tests.models.embeddings.training.test_checkpoint import OPTIONS, run
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+step = PairTrainer.step
+def killed(self, quadruplets):
+    if self.progress.step == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    step(self, quadruplets)
+PairTrainer.step = killed
+run(Path(sys.argv[1]))
+"""
 
 
 def run(
@@ -79,6 +99,23 @@ def same(a: Path, b: Path) -> bool:
     return all(weights[name].equal(others[name]) for name in weights)
 
 
+def test_killed_and_started_again_it_ends_with_the_same_weights(folder: Path) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", CHILD, str(folder), "13"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert list((folder / "model.training").glob("step-*")) and not (folder / "model").exists()
+    run(folder)
+    run(folder, name="whole")  # without a break
+    assert same(folder / "model", folder / "whole")
+    assert not (folder / "model.training").exists()
+
+
 class Interruption(BaseException):
     pass
 
@@ -115,6 +152,31 @@ def test_other_options_start_afresh(
     assert "starting afresh" in capsys.readouterr().err
     run(folder, other, name="other")
     assert same(folder / "model", folder / "other")
+
+
+@pytest.mark.parametrize("kind", ["pairs", "vectors"])
+def test_other_content_in_a_file_of_the_same_name_starts_afresh(
+    folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(self: PairTrainer) -> None:
+        raise Interruption
+
+    monkeypatch.setattr(PairTrainer, "fit", interrupted)
+    path = folder / kind
+    vectors = str(path) if kind == "vectors" else None
+    options = OPTIONS
+    if kind == "pairs":
+        options = OPTIONS.replace(pairs=[PairsOptions(paths=[str(path)])])
+    afresh = []
+    for number in (1, 1, 2):
+        path.write_text(f"w1\tw{number}\n" if kind == "pairs" else f"w1 {number}{' 0' * 7}\n")
+        with pytest.raises(Interruption):
+            run(folder, options, vectors=vectors)
+        afresh.append("starting afresh" in capsys.readouterr().err)
+    assert afresh == [False, False, True]
+    if kind == "pairs":
+        copy = pq.read_table(folder / "model.training" / "pairs" / "0.parquet")
+        assert copy.column("second").to_pylist() == ["w2"]
 
 
 def test_what_a_training_is_known_by(folder: Path) -> None:

@@ -150,6 +150,15 @@ def test_names_may_follow_empty_lines(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "row 1 does not name the columns reference and" in capsys.readouterr().err
 
 
+def test_text_without_values_and_views(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.parquet"
+    views, nulls = pa.array(["b"]).cast(pa.string_view()), pa.nulls(1)
+    pq.write_table(pa.table({"reference": ["a"], "translation": views, "no": nulls}), path)
+    source = PairsOptions(paths=[str(path)], negative="no")
+    (copy,) = copy_pairs([source], tmp_path / "copies")
+    assert pq.read_table(copy).to_pylist() == [{"first": "a", "second": "b", "negative": ""}]
+
+
 def test_errors_of_training_name_the_users_file(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_bytes(tsv([("a", "A")]))

@@ -1,6 +1,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,14 @@ def test_a_model_is_trained_written_and_loaded(tmp_path: Path, shards: list[str]
     assert np.allclose(vectors[0], vectors[1], atol=1e-6) and np.abs(vectors[0]).sum() > 0
     assert encoder.similarity(["w1", "", "w3"], ["w1", "w1", "w3 w3"]) == pytest.approx([1, 0, 1])
     assert np.allclose(encoder.embed(["w1 w2", "w5"], batch_size=1), encoder.embed(["w1 w2", "w5"]))
+
+
+def test_same_seed_same_weights(tmp_path: Path, shards: list[str]) -> None:
+    vectors = []
+    for seed in (1, 1, 2):
+        train(SMALL, tmp_path / "model", shards=shards, seed=seed)
+        vectors.append(load_encoder(tmp_path / "model").embed(["w1 w2 w3"]))
+    assert np.array_equal(vectors[0], vectors[1]) and not np.array_equal(vectors[0], vectors[2])
 
 
 def test_nothing_to_learn_from(tmp_path: Path) -> None:
@@ -136,3 +145,16 @@ def test_cuda_where_there_is_none(
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UserError, match=r"embeddings\.device is cuda, but torch finds no GPU"):
         train(SMALL.replace(device="cuda"), tmp_path / "m", shards=shards, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *[("dim", 0), ("steps", 0), ("margin", 0.0), ("clip", -1.0), ("lambda_c", -1.0)],
+        *[("scramble", 1.5), ("loaders", -1), ("dropout", 1.0)],
+    ],
+)
+def test_options_name_the_key(key: str, value: float) -> None:
+    options: dict[str, Any] = {key: value}
+    with pytest.raises(ValueError, match=f"^{key}: must be .*, not {value}$"):
+        EmbeddingOptions(**options)
