@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import paraloom.papers.systems  # noqa: F401  # its tasks and encoders are known in every order of tests
 from paraloom.beam_jobs.runners.launch import connect
 from tests import google_store
 from tests.google_store import GoogleStore

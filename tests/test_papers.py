@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from paraloom.papers import systems  # noqa: F401  # makes their encoders known
 from paraloom.papers.documentation import schema
 from paraloom.papers.options import SystemOptions
 from tests.test_docs import ROOT, TABLES, text_of

@@ -52,7 +52,11 @@ class Predicate:
                 if words
                 else "`trigram_overlap <= 0.5` (or <, >=, >) or `unigram_f1_decile in 2..7`"
             )
-            raise ValueError(f"{text!r} is no condition; write it as {examples}")
+            further = "; what must hold besides is a further item of the list"
+            raise ValueError(
+                f"{text!r} is no condition; write it as {examples}"
+                + (further if re.search(r"\band\b", text) else "")
+            )
         if found["compare"]:
             return cls(found["column"], found["compare"], float(found["value"]))
         low, high = float(found["low"]), float(found["high"])

@@ -28,7 +28,9 @@ ConfigFile = Annotated[
 Changes = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY.SUB=VALUE", help="Change one key of the configuration; repeatable."
+        "--set",
+        metavar="KEY.SUB=VALUE",
+        help="Change one key of the configuration, or append to a list (+=); repeatable.",
     ),
 ]
 GpuHour = Annotated[

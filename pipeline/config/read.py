@@ -20,6 +20,8 @@ SAMPLE = Path(__file__).resolve().parents[1] / "sample"
 def read_config(path: str | Path | None, changes: Sequence[str] = ()) -> Config:
     """Read a YAML file, if there is one, and apply `key.sub=value` changes to it.
 
+    `key.sub+=value` appends to a list.
+
     Without a file of that name, `sample` is the configuration of the package's sample.
     """
     if path == "sample" and not Path(path).exists():
@@ -36,6 +38,9 @@ def parse_config(
     try:
         return _with_variables(values)
     except ValueError as error:
+        keys = (re.escape(change.partition("=")[0].removesuffix("+")) for change in changes)
+        if any(re.match(rf"{key}\b", str(error)) for key in keys):
+            raise UserError(f"--set {error}") from error
         raise UserError(f"{where}: {error}" if where else str(error)) from error
 
 
@@ -49,15 +54,20 @@ def _read(path: str | Path) -> dict[str, Any]:
 def _set(values: dict[str, Any], change: str) -> None:
     key, equals, text = change.partition("=")
     if not equals or not key:
-        raise UserError(f"--set {change}: must be key.sub=value")
-    *sections, last = key.split(".")
+        raise UserError(f"--set {change}: must be key.sub=value or key.sub+=value")
+    *sections, last = key.removesuffix("+").split(".")
     for section in sections:
         if values.get(section) is None:
             values[section] = {}
         values = values[section]
         if not isinstance(values, dict):
             raise UserError(f"--set {change}: {section} has no keys below it")
-    values[last] = parse_yaml(text, f"--set {change}")
+    value = parse_yaml(text, f"--set {change}")
+    if key.endswith("+"):
+        before = values.get(last) or []
+        before, more = ([v] if not isinstance(v, list) else v for v in (before, value))
+        value = before + more
+    values[last] = value
 
 
 def _with_variables(values: dict[str, Any]) -> Config:

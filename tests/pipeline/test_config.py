@@ -89,6 +89,10 @@ def test_each_mistake_is_one_line_that_names_the_key(
         ("loop.rounds=0", "loop.rounds: must be at least 1"),
         ("score.scorers=[encoder_similarity]", "encoder_similarity needs an encoder of a first"),
         ("select.where=['trigram_overlap ~ 1']", "select.where[0]: 'trigram_overlap ~ 1' is no"),
+        (
+            "select.where=[unigram_f1 <= 0.7 and trigram_overlap <= 0.5]",
+            "what must hold besides is a further item of the list",
+        ),
         ("select.where=[a_decile > 0]", "select.where[0]: a_decile is no column of the pairs"),
         ("nothing", "--set nothing: must be key.sub=value"),
         ("seed.x=1", "--set seed.x=1: seed has no keys below it"),
@@ -97,13 +101,25 @@ def test_each_mistake_is_one_line_that_names_the_key(
 )
 def test_a_change_is_checked_like_the_file(tmp_path: Path, change: str, message: str) -> None:
     text = GOOD + "seed: 3\nnmt: {beam: 2}\n"
-    assert message in problem(tmp_path, text, change)
+    said = problem(tmp_path, text, change)
+    assert message in said
+    if message.startswith(change.partition("=")[0]):
+        assert said.startswith(f"--set {change.partition('=')[0]}")
+
+
+def test_a_change_may_append(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(GOOD)
+    changes = ["nmt.model=m", "select.where=trigram_overlap <= 0.5"]
+    more = ["select.where+=[unigram_f1 <= 0.7]", "select.where+=trigram_overlap > 0"]
+    config = read_config(tmp_path / "c.yaml", [*changes, "score.scorers+=unigram_f1", *more])
+    wanted = ["trigram_overlap <= 0.5", "unigram_f1 <= 0.7", "trigram_overlap > 0"]
+    assert [str(item) for item in config.select.where] == wanted
 
 
 def test_conditions_on_plain_text_read_no_source(tmp_path: Path) -> None:
     models = ["input.format=text", "nmt.model=m", "nmt.forward_model=f"]
     said = problem(tmp_path, GOOD, *models, "input.where=[identical = no]")
-    assert said.startswith("input.where[0]: identical needs a source, which plain")
+    assert said.startswith("--set input.where[0]: identical needs a source, which plain")
 
 
 def test_changes_come_over_the_file_in_order(tmp_path: Path) -> None:
@@ -122,7 +138,7 @@ def test_variables_are_filled_in_everywhere(tmp_path: Path, monkeypatch: Patch) 
     assert config.input.paths == ["/data/*.gz", "b"]
     moses = ["input.format=moses", "input.paths={source: '${NO_DATA}/a', reference: b}"]
     assert problem(tmp_path, GOOD, *moses) == (
-        "input.paths.source: the environment variable NO_DATA is not set"
+        "--set input.paths.source: the environment variable NO_DATA is not set"
     )
 
 

@@ -15,7 +15,6 @@ from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
-from paraloom.papers import systems  # noqa: F401  # makes their encoders and heads known
 from paraloom.papers.heads import open_head
 
 ENTRIES = {"words": ["a", "b", "c"], "trigrams": ["abc", "bcd"]}

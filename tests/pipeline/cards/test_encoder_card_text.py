@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import yaml
 
-from paraloom.papers import systems  # noqa: F401  # makes their tasks known
 from paraloom.pipeline.cards import encoder_card as card
 from paraloom.pipeline.cards.metadata import model_index
 from paraloom.pipeline.records import Evaluation, RunRecord

@@ -14,7 +14,6 @@ from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
 from paraloom.models.embeddings.encoders.recurrent import _pool
 from paraloom.models.embeddings.ragged_columns import RaggedIds
-from paraloom.papers import systems  # noqa: F401  # makes their encoders known, too
 from paraloom.papers.encoders.gran import GRAN
 from paraloom.papers.options import SystemOptions
 

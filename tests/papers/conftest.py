@@ -1,1 +1,0 @@
-import paraloom.papers.systems  # noqa: F401  # makes them known
