@@ -120,8 +120,8 @@ PRIVATE: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
         "pairs.py reads the types of rows with it: RowTypeConstraint.from_user_type does the same",
     ),
     "utils.subprocess_server": (
-        {"JavaJarServer": ("local_jar",), "JavaHelper": ("get_java",), "pick_port": ()},
-        "runners/flink/ fetches the job server, finds Java and free ports: each is a few lines",
+        {"JavaJarServer": ("local_jar",), "JavaHelper": ("get_java",)},
+        "runners/flink/ fetches the job server and finds Java with it: each is a few lines",
     ),
 }
 """By module: what is used of it and its attributes; who uses it, and what to do without it."""

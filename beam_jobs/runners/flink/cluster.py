@@ -11,15 +11,16 @@ Every process leads a process group with its children, such as the workers of th
 import contextlib
 import json
 import os
+import random
 import signal
+import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 
 import psutil
-from apache_beam.utils.subprocess_server import pick_port
 
 from paraloom.beam_jobs.runners.flink.programs import (
     NAMES,
@@ -100,8 +101,7 @@ def down(folder: Path) -> list[str]:
 def _laid_out(slots: int, free_ports: bool) -> Cluster:
     if free_ports:
         names = [field.name for field in fields(Cluster) if field.name != "slots"]
-        ports = dict(zip(names, pick_port(*[None] * len(names)), strict=True))
-        return Cluster(**ports, slots=slots)
+        return Cluster(**dict(zip(names, _free_ports(), strict=False)), slots=slots)
     cluster = Cluster(slots=slots)
     for name, port in asdict(cluster).items():
         if name != "slots" and reachable(f"localhost:{port}"):
@@ -109,6 +109,14 @@ def _laid_out(slots: int, free_ports: bool) -> Cluster:
                 f"port {port} is taken by another program: end it, or give --free-ports"
             )
     return cluster
+
+
+def _free_ports() -> Iterator[int]:
+    """Ports below those that systems give to connections, which would take them before Flink."""
+    for port in random.SystemRandom().sample(range(10_000, 32_768), k=1_000):
+        with contextlib.suppress(OSError), socket.socket() as each:
+            each.bind(("", port))
+            yield port
 
 
 def _prepare(folder: Path, cluster: Cluster) -> None:

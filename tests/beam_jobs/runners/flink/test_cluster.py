@@ -1,6 +1,8 @@
 """Starting, finding and ending the processes of a cluster; real ones in tests/end_to_end."""
 
+import itertools
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -65,6 +67,14 @@ def test_a_port_that_is_taken(
         with pytest.raises(UserError, match=f"port {port} is taken by another program"):
             up(folder)
     assert not (folder / "cluster.json").exists()
+
+
+def test_free_ports_are_none_that_connections_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = itertools.islice(clusters._free_ports(), 2)
+    assert 10_000 <= min(first, second) < max(first, second) < 32_768
+    monkeypatch.setattr(random.SystemRandom, "sample", lambda *_, k: [first, second])
+    with socket.create_server(("localhost", first)):
+        assert list(clusters._free_ports()) == [second]
 
 
 def test_down_ends_whole_groups_and_nobody_else(
