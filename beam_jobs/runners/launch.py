@@ -56,7 +56,7 @@ class Result:
     metrics: dict[str, int] = field(default_factory=dict)
 
 
-class Unit(Protocol):
+class WorkUnit(Protocol):
     """A unit of work."""
 
     @property
@@ -77,7 +77,7 @@ class UnitJob:
     """A job that makes a receipt of every unit, and the files that the receipts name."""
 
     name: str
-    units: Sequence[Unit]
+    units: Sequence[WorkUnit]
     transform: beam.PTransform  # units in, receipts out
     output: str  # the folder of files and receipts
     processes: int | None = None  # the most worker processes, if the user did not choose a runner

@@ -21,7 +21,7 @@ from benchmarks.experiments.cells import Inputs, Scores, digest, keyed_path, sav
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Shard, units
-from paraloom.models.embeddings.comparison import Model, cosines
+from paraloom.models.embeddings.comparison import ComparedModel, cosines
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import load_vectors
@@ -86,7 +86,7 @@ def run(cell: PhraseCell | PhraseTaskCell, seed: int, inputs: Inputs, path: Path
     if not metrics["steps"]:  # the paper does not say how averages are compared
         assert options.phrases is not None and options.vector_file is not None
         data = read_phrase_data(options.phrases, load_vectors(Path(options.vector_file)).words)
-        compared = Model("cosine", model.embed, cosines)
+        compared = ComparedModel("cosine", model.embed, cosines)
         assert data.development is not None
         scores["cosine development"] = data.development(compared)
         scores["cosine chosen"] = data.chosen(compared) or 0.0
@@ -107,7 +107,7 @@ def _run_tasks(cell: PhraseTaskCell, seed: int, inputs: Inputs, path: Path) -> S
         model = trained(options)
         # The paper does not say how it compares sums.
         compare = cosines if options.model == "word-sum" else model.compare
-        compared = Model(task, model.embed, compare)
+        compared = ComparedModel(task, model.embed, compare)
         if task == "semeval":
             scores["semeval"] = semeval2013(compared, read_semeval2013(semeval))["accuracy"]
         else:
