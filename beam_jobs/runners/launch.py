@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import apache_beam as beam
+from apache_beam import pipeline as pipelines
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.options.pipeline_options import (
@@ -270,7 +271,7 @@ def run_pipeline(
     """
     user = user or User(options)
     try:
-        with _flink_checks(options), servers_of(options):
+        with _flink_checks(options), servers_of(options), _plain_labels():
             try:
                 pipeline = beam.Pipeline(runner=runner, options=options)
             except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
@@ -295,6 +296,18 @@ def run_pipeline(
     for counter in query["counters"]:
         counters[counter.key.metric.name] += counter.result
     return dict(sorted(counters.items()))
+
+
+@contextmanager
+def _plain_labels() -> Iterator[None]:
+    """In a notebook Beam names steps by their cell, for which it imports its data frames: they
+    break on pandas 3."""
+    original = pipelines.alter_label_if_ipython
+    pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
+    try:
+        yield
+    finally:
+        pipelines.alter_label_if_ipython = original
 
 
 def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
