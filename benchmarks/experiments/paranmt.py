@@ -126,7 +126,7 @@ def _words(inputs: Inputs) -> EmbeddingOptions:
 
 
 def _encoders(inputs: Inputs) -> dict[str, EncoderCell]:
-    """The encoders of Tables 7, 8 and 9, and two mixtures of ours."""
+    """The encoders of Tables 7, 8 and 9, two mixtures of ours, and the authors' trigrams."""
     words = _words(inputs)
     mixed = {"Trigram-Word": "trigram-avg+word-avg"}
     mixed["Trigram-Word-LSTM"] = f"{mixed['Trigram-Word']}+lstm-avg"
@@ -135,6 +135,11 @@ def _encoders(inputs: Inputs) -> dict[str, EncoderCell]:
     for name, model in mixed.items():
         settings[f"{name}, added"] = words.replace(model=model, mix="add")
         settings[f"{name}, concatenated"] = words.replace(model=model)
+    over = words.replace(model="sentence-trigram-avg")
+    settings |= {
+        "Trigram over sentences": over,
+        "Trigram over sentences-Word, concatenated": over.replace(model=f"{over.model}+word-avg"),
+    }
     for name in ("Word", "Trigram"):
         joined = words.replace(model=f"{_MODELS[name]}+lstm-avg")
         settings[f"{name}-LSTM, concatenated"] = joined

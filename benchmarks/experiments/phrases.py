@@ -200,7 +200,7 @@ def _figure_2(inputs: Inputs) -> Table:
             Claim(
                 f"PGRU, k = 29, {size}{MINUS}PGRU, k = 9, {size}",
                 f"PGRU, k = 99, {size}{MINUS}PGRU, k = 29, {size}",
-                figures="3.1: the gain from 29 to 99 is more moderate",
+                figures="3.1: more moderate",
             )
             for size in _SHARES
         ),
@@ -224,7 +224,7 @@ def _table_1(inputs: Inputs) -> Table:
     def row(model: str, *, own: bool) -> PhraseTaskCell:
         def options(task: str) -> SystemOptions:
             section: dict[str, Any] = {"table": task} if own else {"development": task}
-            return _options(inputs, model, **section)
+            return _options(inputs, model, 40, **section)
 
         return PhraseTaskCell(semeval=options(semeval), turney=options(turney))
 
