@@ -70,10 +70,10 @@ def transfer_folders(inputs: Inputs) -> list[Path]:
     return [folder for folder in [*folders, inputs.sick] if folder.exists()]
 
 
-Scores = dict[str, float | NDArray[np.float64]]
+Scores = dict[str, Any]
 """Figures by measure, such as Pearson × 100 of STS 2012–2014 (`development`), STS 2015 (`sts_2015`)
-and SICK trial (`sick`). An array [1 + RESAMPLES] has the figure, then that of resampled test pairs.
-"""
+and SICK trial (`sick`): numbers, or arrays [1 + RESAMPLES] of the figure, then those of resampled
+test pairs."""
 
 
 def prepare(inputs: Inputs) -> None:

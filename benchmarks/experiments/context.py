@@ -49,7 +49,8 @@ _COMPARE = ("dot", "cosine")
 _HOW: tuple[Vector, ...] = ("concat", "mean")
 _COMPARED = (
     *((f"{name}, {how}", f"{name}, encoder") for name in ("GRU–GRU", "BOW–GRU") for how in _HOW),
-    *((f"{name}, concat", f"{name}, mean") for name in ("GRU–GRU", "BOW–GRU")),
+    ("GRU–GRU, mean", "GRU–GRU, concat"),
+    ("BOW–GRU, concat", "BOW–GRU, mean"),
     *(
         (f"{name}–BOW, encoder", f"{name}–GRU, {vector}")
         for name in ("GRU", "BOW")
@@ -240,7 +241,7 @@ def _steps(models: Mapping[str, ContextCell]) -> Table:
         f"{_SMALL}: unrolled steps (Figure 2; cosine: Figure 3)",
         rows,
         claims,
-        note=_NOTE,
+        note="The models of the table before.",
         prefixes=prefixes,
         measures={
             f"{compare} {key}": f"{head}, {compare}"
@@ -264,7 +265,7 @@ def _transfer_tasks(models: Mapping[str, ContextCell]) -> Table:
         measures={task: task for task in decoding_figures.TASKS},
         prefixes={name: f"{vector} " for name, (_, vector) in named.items()},
         paper=paper,
-        note=_NOTE,
+        note="The models of the table before.",
         unit="Accuracy in %; SICK-R: Pearson × 100",
     )
 

@@ -81,9 +81,10 @@ def counts(tables: Mapping[str, Table], found: Found) -> list[str]:
             for measure in claim.printed or table.reported:
                 counted[claim.stated, judge(table, claim, found, measure).split(" ")[0]] += 1
     columns = [(stated, verdict) for stated in (True, False) for verdict in VERDICTS]
-    heads = [f"{_HEADS[stated]}: {verdict}" for stated, verdict in columns]
     rows = [[name, *(f"{of[each]}" for each in columns)] for name, of in verdicts.items()]
-    return _markdown(["verdicts", *heads], rows)
+    first, *others = VERDICTS
+    heads = ["", f"the text: {first}", *others, f"only figures: {first}", *others]
+    return _markdown(heads, rows)
 
 
 def grid(table: Table, found: Found) -> tuple[list[str], list[tuple[str, list[str]]]]:
@@ -145,7 +146,8 @@ def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
     if math.isnan(difference):
         return "–"
     printed = claim.printed.get(measure)
-    ahead = difference if printed is None or printed > 0 else -difference
+    as_text = claim.stated or printed is None or printed > 0
+    ahead = difference if as_text else -difference
     verdict = ("holds" if ahead > 0 else "reversed") if abs(ahead) > half else "open"
     paper = "" if printed is None else f"; paper: {printed:+.1f}"
     return f"{verdict} ({difference:+.1f} ± {half:.1f}{paper})"

@@ -173,8 +173,8 @@ def _wg1(plain: dict[str, SystemOptions]) -> Table:
     for one, other in (("LSTM Avg", "LSTM"), ("AVG", "LSTM Avg")):
         compared += [(f"{one}, {source}", f"{other}, {source}") for source in figures]
     claims = as_printed(compared, paper, "sts_2016", stated=compared)
-    gaps = [f"AVG, {source}{MINUS}LSTM, {source}" for source in (words, sentences)]
-    claims.append(Claim(*gaps, figures="4.1.2: 13.5 > 9.1"))
+    wide, narrow = (f"AVG, {source}{MINUS}LSTM, {source}" for source in (words, sentences))
+    claims.append(Claim(wide, narrow, figures="4.1.2: 13.5 > 9.1"))
     for (name, pairs), (_, gain) in _TAGS.items():
         source = words if pairs == "phrases" else sentences
         better, worse = f"{name}, {source}", f"{name}, {source}, no tags"
@@ -352,4 +352,5 @@ def _table(
     title: str, rows: dict[str, Cell], claims: list[Claim], paper: dict[str, dict[str, float]]
 ) -> Table:
     heads = {key: head for key, head in _PAPER.items() if any(key in of for of in paper.values())}
-    return Table(title, rows, claims, MEASURES, paper=paper, paper_measures=heads, note=_NOTE)
+    note = _NOTE if "Table 1" in title else "Settings as in Table 1."
+    return Table(title, rows, claims, MEASURES, paper=paper, paper_measures=heads, note=note)

@@ -202,5 +202,6 @@ def _table(
     elif sick:
         measures = {"development": "held out", "pearson": "SICK trial", "mse": "SICK trial MSE"}
     pairs, stated = compared
+    note = _NOTE if title == "W&G Table 5, STS" else "Settings as in Table 5, STS."
     claims = as_printed(pairs, paper, "pearson", stated)
-    return Table(title, rows, claims, measures, paper=paper, note=_NOTE)
+    return Table(title, rows, claims, measures, paper=paper, note=note)

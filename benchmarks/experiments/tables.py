@@ -26,12 +26,13 @@ class Claim:
     better: str
     worse: str
     printed: Mapping[str, float | None] = field(default_factory=dict)
-    """The measures that it is about, with the difference that the paper prints: where that is
-    negative, the other row is better (None: only in a figure); empty: all reported measures."""
+    """The measures that it is about, with the difference that the paper prints (None: only in a
+    figure); empty: all reported measures."""
     figures: str = ""
     """The paper's figures of both rows by its own measure, if that is none of the table."""
     stated: bool = True
-    """The paper's text says so; else only its figures have this order."""
+    """The paper's text says so; else only its figures do, the other way round where `printed` is
+    negative."""
 
     @property
     def rows(self) -> list[str]:

@@ -107,7 +107,7 @@ class Vocabulary:
         else:
             if self.kind == "sentence-trigrams":
                 words = pc.binary_join(lists, " ").to_pylist()  # each sentence is one token
-                codes, offsets = np.arange(len(words)), np.arange(len(words) + 1)
+                codes, offsets = np.arange(len(words), dtype=np.int32), np.arange(len(words) + 1)
             keys, starts = _padded_trigrams(words)
             nearest = np.searchsorted(self._keys, keys, "right") - 1
             trigrams = np.where(self._keys[nearest] == keys, self._key_ids[nearest], np.int32(0))

@@ -43,9 +43,11 @@ def test_a_claim_is_judged_by_welchs_test(
     table = Table("title", {"A": BETTER, "B": WORSE}, [Claim("A", "B")])
     scores = found(better, worse)
     assert judge(table, table.claims[0], scores, "sick") == verdict
-    printed = Claim("B", "A", {"sick": -0.5})  # the figures have B below A
+    printed = Claim("B", "A", {"sick": -0.5}, stated=False)  # the figures have B below A
     opposite = verdict.replace("+", "*").replace("-", "+").replace("*", "-")
     assert judge(table, printed, scores, "sick") == opposite.replace(")", "; paper: -0.5)")
+    text = replace(printed, better="A", worse="B", stated=True)  # its text contradicts its figures
+    assert judge(table, text, scores, "sick") == verdict.replace(")", "; paper: -0.5)")
 
 
 def test_rows_of_the_same_training_are_compared_seed_by_seed() -> None:

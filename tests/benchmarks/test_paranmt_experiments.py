@@ -80,8 +80,8 @@ def test_cells(with_corpus: Inputs) -> None:
     path = cell.cell_path(1, inputs)
     scores = cell.run(1, inputs, path)
     np.testing.assert_equal(load_scores(path), scores)
-    for same in (("STS 2015 a", "sts_2015", "STS 2015"), ("sts_2012", "development")):
-        assert len({tuple(np.ravel(scores[name])) for name in same}) == 1
+    for equal in (("STS 2015 a", "sts_2015", "STS 2015"), ("sts_2012", "development")):
+        assert len({tuple(np.ravel(scores[name])) for name in equal}) == 1
     assert {np.size(of) for of in scores.values()} == {1 + RESAMPLES}
     assert {"sick", "stsb", "captions", "others"} < set(scores)
     folder = cell.encoder(1, inputs)
