@@ -266,9 +266,9 @@ def _by_year(encoders: Mapping[str, EncoderCell]) -> Table:
         printed_claims([*_PAIRS, *pairs], paper.TABLE_7, [*_OVER_SINGLE, *pairs]),
         measures={**_YEARS, "sick": "SICK trial"},
         paper=paper.TABLE_7,
-        note=f"{_AS_BEFORE} The paper's means have MSRvid (2012) and SMT (2013), ours do not; it has "
-        "no figures by data set, so that levels cannot be compared. SICK and mixtures of two with an "
-        "LSTM are ours.",
+        note=f"{_AS_BEFORE} The paper's means have MSRvid (2012) and SMT (2013), ours do not; it "
+        "has no figures by data set, so that levels cannot be compared. SICK and mixtures of two "
+        "with an LSTM are ours.",
     )
 
 
