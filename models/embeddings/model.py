@@ -158,7 +158,7 @@ class SentenceEncoder:
             "options": self.options.map_files(lambda key, path, mark: Path(path).name).chosen(),
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
-            "reads_order": self.encoder.reads_order,
+            "reads_order": self.encoder.reads_order or "sentence-trigrams" in self.vocabularies,
             "language": self.language,
             "sentence_transformers": found,
         }
