@@ -83,7 +83,10 @@ class InputOptions(Options):
                 raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
 
 
-MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
+MODEL_KEYS = {
+    **{"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"},
+    **{"no_antonyms": "wordnet", "same_roles": "spacy"},
+}
 """The keys that name the models of scorers, which are also the names of their resources."""
 
 
@@ -107,6 +110,11 @@ class ScoreOptions(Options):
     Face's Hub (`owner/name`, `owner/name@revision`)."""
     cross_encoder_model: HubModel | None = None
     """A cross-encoder of sentence-transformers for cross_encoder, named in the same way."""
+    spacy: UncheckedFile | None = None
+    """Name or folder of a spaCy pipeline that parses, for same_roles."""
+    wordnet: UncheckedFile = "/usr/share/wordnet"
+    """Folder with WordNet's files (data.noun, …), for no_antonyms; Debian's package wordnet-base
+    has them in this one."""
     resources: dict[str, InputFile] = Field(default={})
     """Files or folders that scorers of your own read, by the names that they give them."""
     columns: dict[str, InputGlob | list[InputGlob]] = Field(default={})
