@@ -20,10 +20,11 @@ def same_negation(pairs: PairText) -> np.ndarray:
 
     def negated(side: TokenIds) -> np.ndarray:
         def followed(by: np.ndarray, first: np.ndarray) -> np.ndarray:
-            return first[side.ids] & np.append(by[side.ids[1:]] & (np.diff(side.rows) == 0), False)
+            after = by[side.ids[1:]] & (np.diff(side.rows) == 0)
+            return np.asarray(first[side.ids] & np.append(after, False))
 
         found = negates[side.ids] & ~followed(only, not_) & ~followed(number, no)
         found |= followed(t, curly)
-        return np.bincount(side.rows, found, minlength=len(pairs)) > 0
+        return np.asarray(np.bincount(side.rows, found, minlength=len(pairs)) > 0)
 
     return (negated(pairs.reference) == negated(pairs.translation)).astype(np.float32)
