@@ -107,7 +107,7 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
 def _why(predicate: Predicate) -> str:
     """Why a pair fails; of a check that must pass, what the check found."""
     scorer = SCORERS.get(predicate.column)
-    found = scorer.failure if scorer and not predicate.holds(np.float32(0)) else ""
+    found = scorer.failure if scorer and not predicate.holds(np.zeros(1)) else ""
     return found or f"not {predicate}"
 
 

@@ -83,10 +83,8 @@ class InputOptions(Options):
                 raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
 
 
-MODEL_KEYS = {
-    **{"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"},
-    **{"no_antonyms": "wordnet", "same_roles": "spacy"},
-}
+MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
+MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
 """The keys that name the models of scorers, which are also the names of their resources."""
 
 
@@ -112,9 +110,8 @@ class ScoreOptions(Options):
     """A cross-encoder of sentence-transformers for cross_encoder, named in the same way."""
     spacy: UncheckedFile | None = None
     """Name or folder of a spaCy pipeline that parses, for same_roles."""
-    wordnet: UncheckedFile = "/usr/share/wordnet"
-    """Folder with WordNet's files (data.noun, …), for no_antonyms; Debian's package wordnet-base
-    has them in this one."""
+    wordnet: UncheckedFile | None = None
+    """WordNet's folder for no_antonyms: /usr/share/wordnet of Debian's package wordnet-base."""
     resources: dict[str, InputFile] = Field(default={})
     """Files or folders that scorers of your own read, by the names that they give them."""
     columns: dict[str, InputGlob | list[InputGlob]] = Field(default={})

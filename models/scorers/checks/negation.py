@@ -25,6 +25,7 @@ def same_negation(pairs: PairText) -> np.ndarray:
 
         found = negates[side.ids] & ~followed(only, not_) & ~followed(number, no)
         found |= followed(t, curly)
-        return np.asarray(np.bincount(side.rows, found, minlength=len(pairs)) > 0)
+        return np.asarray(np.bincount(side.rows, found, minlength=len(pairs)) > 0, bool)
 
-    return (negated(pairs.reference) == negated(pairs.translation)).astype(np.float32)
+    same = negated(pairs.reference) == negated(pairs.translation)
+    return np.asarray(same, np.float32)

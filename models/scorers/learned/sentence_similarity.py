@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -66,8 +66,12 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
 
 def _entailment(model: CrossEncoder) -> int | None:
     """The number of the label `entailment`; None of a model with one number."""
-    labels = model.config.id2label if model.num_labels > 1 else {}
-    return next((i for i, name in labels.items() if name.lower() == "entailment"), None)
+    labels = _labels(model) if model.num_labels > 1 else []
+    return labels.index("entailment") if "entailment" in labels else None
+
+
+def _labels(model: Any) -> list[str]:
+    return [model.config.id2label[i].lower() for i in range(model.num_labels)]
 
 
 def find_sentence_model(name: str) -> Path:
@@ -94,10 +98,9 @@ def open_cross_encoder(path: Path) -> CrossEncoder:
         lambda: CrossEncoder(str(folder), local_files_only=True), folder
     )
     if model.num_labels != 1 and _entailment(model) is None:
-        labels = ", ".join(model.config.id2label.values())
         raise UserError(
-            f"score.cross_encoder_model: {path} has the labels {labels}; choose a model with the "
-            "label entailment, or with one number a pair, such as one trained on the STS Benchmark"
+            f"score.cross_encoder_model: {path} has the labels {', '.join(_labels(model))}; choose "
+            "a model with the label entailment, or one number a pair, as for the STS Benchmark"
         )
     return model
 

@@ -1,6 +1,4 @@
-"""Stages that make what scorers read: one module per resource, with the resource's name, and
-`pair_models` for those that are models as they are.
-"""
+"""Stages that make what scorers read: `pair_models`, or a module with the resource's name."""
 
 from importlib import import_module
 
@@ -11,11 +9,7 @@ from paraloom.pipeline.stages.resources import columns, pair_models
 _NAMES = dict.fromkeys(s.resource_name for n, s in SCORERS.items() if n != ENCODER)
 
 RESOURCES: tuple[Stage, ...] = (
-    *(
-        pair_models.STAGES.get(name) or import_module(f"{__name__}.{name}").STAGE
-        for name in _NAMES
-        if name
-    ),
+    *(pair_models.STAGES.get(n) or import_module(f"{__name__}.{n}").STAGE for n in _NAMES if n),
     columns.STAGE,
 )
 """The stages of this folder, in the order of the scorers; the encoder comes from a round before."""

@@ -124,7 +124,8 @@ def test_entailment_in_both_directions(tmp_path: Path) -> None:
     first, second = texts(40, 5), texts(40, 6)
     scorer = PairScorer(["cross_encoder"], cross_encoder_model=folder)
     found = scorer.score(first, second)["cross_encoder"]
-    model: Any = BertForSequenceClassification.from_pretrained(folder).eval()
+    network: Any = BertForSequenceClassification
+    model = network.from_pretrained(folder).eval()
     tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(folder)
     both = []
     for pairs in ((first, second), (second, first)):
@@ -147,7 +148,7 @@ def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_
     fails("no model of sentence-transformers: it has no modules.json", sentence_model=pair_model)
     fails("sentence-transformers: it has no config.json", cross_encoder_model=tmp_path)
     three = write_bert(tmp_path / "three", labels=3)
-    fails("has the labels LABEL_0, LABEL_1, LABEL_2; choose a", cross_encoder_model=three)
+    fails("has the labels label_0, label_1, label_2; choose a", cross_encoder_model=three)
     (tmp_path / "broken").mkdir()
     for content in ("[{}]", "{"):
         (tmp_path / "broken" / "modules.json").write_text(content)
