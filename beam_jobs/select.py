@@ -35,6 +35,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.languages import ENGLISH
+from paraloom.models.scorers import SCORERS
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
@@ -88,7 +89,7 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
         reasons[(tokens > criteria.max_tokens) & (reasons == "")] = "more tokens than max_tokens"
     for predicate in criteria.where:
         fails = ~predicate.holds(table[predicate.column].to_numpy())
-        reasons[fails & (reasons == "")] = f"not {predicate}"
+        reasons[fails & (reasons == "")] = _why(predicate)
     accepted = np.flatnonzero(reasons == "")
     texts = table.take(pa.array(accepted))
     reference = normalised(texts["reference"].combine_chunks())
@@ -101,6 +102,13 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     chosen, reason = _choose(texts.filter(pa.array(~same)), criteria)
     reasons[accepted[~same][~chosen]] = reason
     return reasons, hashes[chosen]
+
+
+def _why(predicate: Predicate) -> str:
+    """Why a pair fails; of a check that must pass, what the check found."""
+    scorer = SCORERS.get(predicate.column)
+    found = scorer.failure if scorer and not predicate.holds(np.zeros(1)) else ""
+    return found or f"not {predicate}"
 
 
 def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:

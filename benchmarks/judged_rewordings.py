@@ -1,12 +1,13 @@
 """How many of the pairs that a score ranks highest are right, among pairs with different words.
 
 python -m benchmarks.judged_rewordings --model DIR [--labels FILE] [--paragram FILE]
+    [--wordnet DIR] [--spacy PIPELINE]
 
 Of the judged pairs with a unigram F1 of at most 0.7 (0.5), each score keeps its highest quarter;
 precision is the share of pairs with labels of at least 70. The references are divided into two
 halves by a hash: one chooses the best combination and fits the learned one, and only what it chose
 is measured on the other, with 95% intervals by bootstrap over references. Counted are pairs whose
-translation score is known.
+translation score is known. Checks stand in front of a score: pairs that fail one rank last.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import csv
 import hashlib
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,8 +35,8 @@ from benchmarks.report import Measured
 from paraloom.models.agreement.resampling import RESAMPLES, percentile_interval, resamples
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
+from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.idf import count_words, idf_table
-from paraloom.models.text.tokens import moses_tokens
 from paraloom.pipeline.judging.labels import default_names
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,7 +44,7 @@ LIMITS = (0.7, 0.5)  # of unigram F1
 KEPT, GOOD = 0.25, 70.0
 BASELINE = "sentence_similarity"
 LEARNED = "ridge on all scores"
-NEGATION = frozenset("not no 't n't cannot never nothing nobody none neither nor without".split())  # noqa: SIM905
+CHECKS = ("same_numbers", "same_names", "same_negation", "no_antonyms", "same_roles")
 COMBINATIONS: dict[str, dict[str, float]] = {
     " ".join(f"{weight:+g} {name}" for name, weight in weights.items()): weights
     for weights in (
@@ -51,13 +53,22 @@ COMBINATIONS: dict[str, dict[str, float]] = {
         {BASELINE: 1.0, "content_overlap": 0.5},
         {BASELINE: 1.0, "edit_distance": 0.5},
         {BASELINE: 1.0, "mean_idf": 0.5},
-        {BASELINE: 1.0, "same_negation": 0.5},
         {BASELINE: 1.0, "translation_score": 0.2},
         {BASELINE: 1.0, "translation_score": 0.4},
-        {BASELINE: 1.0, "translation_score": 0.4, "same_negation": 0.5},
+        {BASELINE: 1.0, "worst_word": 0.5},
+        {BASELINE: 1.0, "worst_word": 1.0},
+        {BASELINE: 1.0, "worst_word": 0.5, "translation_score": 0.4},
+        {BASELINE: 1.0, "worst_word": 1.0, "translation_score": 0.4},
     )
 }
 """Sums of scores in standard deviations; more is better of every score."""
+FILTERS = [*((check,) for check in CHECKS), ("same_numbers", "same_negation"), CHECKS]
+FILTERED = (
+    BASELINE,
+    "+1 sentence_similarity +0.4 translation_score",
+    "+1 sentence_similarity +0.5 worst_word +0.4 translation_score",
+)
+_WORD = re.compile(r"[^\W_]+(?:['’][a-z]+)?")
 
 Floats = NDArray[np.float64]
 
@@ -79,14 +90,19 @@ class Judged(NamedTuple):
 def precision(values: Floats, good: NDArray[np.bool_], weights: Floats) -> Floats:
     """Share of good pairs among the highest `KEPT` of n pairs, which count `weights` [b, n]: [b].
 
+    Of pairs with equal values, all are kept in the same share.
+
     >>> precision(np.arange(8.0), np.arange(8) > 6, np.ones((1, 8))).tolist()
     [0.5]
     """
     order = np.argsort(-values, kind="stable")
-    weights = weights[:, order]
+    starts = np.flatnonzero(np.diff(values[order], prepend=np.inf))
+    right = np.add.reduceat(weights[:, order] * good[order], starts, axis=1)
+    weights = np.add.reduceat(weights[:, order], starts, axis=1)  # of equal values
     before = np.cumsum(weights, axis=1) - weights
     kept = np.clip(KEPT * weights.sum(axis=1, keepdims=True) - before, 0, weights)
-    return np.asarray((kept * good[order]).sum(axis=1) / kept.sum(axis=1))
+    shares = right / np.maximum(weights, 1e-9)
+    return np.asarray((kept * shares).sum(axis=1) / kept.sum(axis=1))
 
 
 def drawn(values: Floats, good: NDArray[np.bool_], group: NDArray[Any]) -> Floats:
@@ -112,11 +128,44 @@ def token_alignment(first: pa.Array, second: pa.Array, *, model: Any) -> Floats:
     return np.array(scores)
 
 
-def same_negation(first: pa.Array, second: pa.Array) -> Floats:
-    """1 where both sides have a word of negation, or none has; else 0."""
-    sides = [moses_tokens(side).to_pylist() for side in (first, second)]
-    pairs = zip(*sides, strict=True)
-    return np.array([float(NEGATION.isdisjoint(a) == NEGATION.isdisjoint(b)) for a, b in pairs])
+def worst_word(first: pa.Array, second: pa.Array, *, model: Any) -> Floats:
+    """The least of the best cosines of the content words that only one side has: a single wrong
+    word changes the meaning. 1 where both sides have the same content words.
+
+    Words have the mean of their subwords' vectors in the last layer but one.
+    """
+    texts = sorted({*first.to_pylist(), *second.to_pylist()}, key=len)
+    found = {}
+    for at in range(0, len(texts), 32):
+        batch = texts[at : at + 32]
+        given = model.tokenizer(
+            batch, padding=True, truncation=True, return_offsets_mapping=True, return_tensors="pt"
+        )
+        offsets = given.pop("offset_mapping").numpy()
+        hidden = model[0].auto_model(**given.to(model.device), output_hidden_states=True)
+        layer = hidden.hidden_states[-2].detach().cpu().numpy()
+        for text, spans, vectors in zip(batch, offsets, layer, strict=True):
+            found[text] = _words(text, spans, vectors)
+    scores = []
+    for one, other in zip(first.to_pylist(), second.to_pylist(), strict=True):
+        (stems, vectors), (others, against) = found[one], found[other]
+        cosines = vectors @ against.T if len(stems) and len(others) else np.zeros((1, 1))
+        sides = (stems, others, cosines.max(1)), (others, stems, cosines.max(0))
+        best = [c for a, b, of in sides for s, c in zip(a, of, strict=False) if s and s not in b]
+        scores.append(min(best, default=1.0))
+    return np.array(scores)
+
+
+def _words(text: str, spans: Any, vectors: Any) -> tuple[list[str | None], Any]:
+    """The stems of a text's words, None of a function word, and their unit vectors."""
+    stems, units = [], []
+    for word in _WORD.finditer(text):
+        own = (spans[:, 0] < word.end()) & (spans[:, 1] > word.start())
+        if own.any():
+            unit = vectors[own].mean(axis=0)
+            stems.append(content_stem(word.group().lower()))
+            units.append(unit / np.linalg.norm(unit))
+    return stems, np.array(units)
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -160,6 +209,16 @@ def combined(judged: Judged) -> dict[str, Floats]:
         for name, weights in COMBINATIONS.items()
         if weights.keys() <= units.keys()
     }
+    found |= {
+        f"{name}, if {' and '.join(checks)}": np.where(
+            np.all([judged.scores[check] == 1 for check in checks], axis=0), 0.0, -1e3
+        )
+        + of
+        for checks in FILTERS
+        if judged.scores.keys() >= {*checks}
+        for name in FILTERED
+        if (of := units.get(name, found.get(name))) is not None
+    }
     columns = np.stack([*units.values(), np.ones(len(judged.labels))], axis=1)
     rows = judged.low(LIMITS[0], chooses=True)
     penalty = 100 * np.eye(columns.shape[1])
@@ -191,15 +250,22 @@ def measure(judged: Judged, values: Floats, limit: float, *, chooses: bool) -> F
 
 
 def chosen(judged: Judged, combinations: Mapping[str, Floats]) -> list[str]:
-    """The baseline, the best score and the best combination where half chooses, the learned one."""
+    """The baseline, the best score and, for each limit, the best combination where half chooses;
+    the learned one.
+    """
 
-    def at(values: Floats) -> float:
-        rows = judged.low(LIMITS[0], chooses=True)
+    def at(values: Floats, limit: float) -> float:
+        rows = judged.low(limit, chooses=True)
         every = np.ones((1, len(rows)))
         return float(precision(values[rows], judged.labels[rows] >= GOOD, every)[0])
 
     plain = {name: values for name, values in combinations.items() if name != LEARNED}
-    best = [max(of, key=lambda name: at(of[name])) for of in (judged.scores, plain) if of]
+    choices = [(judged.scores, LIMITS[0]), *((plain, limit) for limit in LIMITS)]
+    best = [
+        max(of, key=lambda name, of=of, limit=limit: at(of[name], limit))  # type: ignore[misc]
+        for of, limit in choices
+        if of
+    ]
     return list(dict.fromkeys([BASELINE, *best, LEARNED]))
 
 
@@ -210,13 +276,17 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     parser.add_argument("--labels", default=str(data / "judgments" / "parabank-even.tsv"))
     parser.add_argument("--model", required=True, help="of sentence-transformers")
     parser.add_argument("--paragram", help="word vectors, for paragram_similarity")
+    parser.add_argument("--wordnet", help="WordNet's folder, for no_antonyms")
+    parser.add_argument("--spacy", help="a pipeline that parses, for same_roles")
     options = parser.parse_args(arguments)
     model = open_sentence_model(Path(options.model))
     rows = read(Path(options.labels))
     idf = idf_table(count_words(pa.array([row["paraphrase"] for row in rows])))
     resources: dict[str, Any] = {BASELINE: {"sentence_model": model}, "mean_idf": {"idf": idf}}
-    if options.paragram:
-        resources["paragram_similarity"] = {"paragram": options.paragram}
+    for name in ("paragram_similarity", "no_antonyms", "same_roles"):
+        kind = SCORERS[name].resource_name
+        if kind and (given := getattr(options, kind)):
+            resources[name] = {kind: given}
     named = {n: PairScorer([n], **resources.get(n, {})) for n in [*default_names(), *resources]}
 
     def by_scorer(name: str, first: pa.Array, second: pa.Array) -> Floats:
@@ -225,7 +295,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     functions = {name: partial(by_scorer, name) for name in named}
     own: dict[str, Callable[[pa.Array, pa.Array], Floats]] = {
         "token_alignment": partial(token_alignment, model=model),
-        "same_negation": same_negation,
+        "worst_word": partial(worst_word, model=model),
     }
     judged = score(rows, {**functions, **own})
     combinations = combined(judged)

@@ -143,8 +143,10 @@ class TranslationModel(UsedModel):
     compute_types: list[Precision] = []
 
 
-class ScoringModelRecord(StageRecord, stage=("sentence_model", "cross_encoder_model")):
-    """A model of sentence-transformers that scores pairs."""
+class ScoringModelRecord(
+    StageRecord, stage=("sentence_model", "cross_encoder_model", "wordnet", "spacy")
+):
+    """A model that scores pairs: of sentence-transformers, of spaCy, or WordNet."""
 
     model: UsedModel = UsedModel()
 

@@ -15,10 +15,11 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<": operator.lt,
     ">": operator.gt,
+    "==": operator.eq,
 }
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?"
 _PREDICATE = re.compile(
-    rf"\s*(?P<column>\w+)\s*(?:(?P<compare><=|>=|<|>)\s*(?P<value>{_NUMBER})"
+    rf"\s*(?P<column>\w+)\s*(?:(?P<compare><=|>=|==|<|>)\s*(?P<value>{_NUMBER})"
     rf"|\s+in\s+(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER}))\s*"
 )
 _WORD = re.compile(r"\s*(?P<column>\w+)\s*(?P<compare>!?=)\s*(?P<word>[A-Za-z]+)\s*")
@@ -36,7 +37,7 @@ class Predicate:
     """
 
     column: str
-    operator: str  # <=, >=, <, > or in; = or != with a word
+    operator: str  # <=, >=, <, >, == or in; = or != with a word
     value: float | tuple[float, float] | str
 
     @classmethod
@@ -50,7 +51,7 @@ class Predicate:
                 "`source_tokens <= 60` (or <, >=, >), `token_ratio in 0.5..2`, "
                 "`source_language = cs` (or !=) or `identical = no`"
                 if words
-                else "`trigram_overlap <= 0.5` (or <, >=, >) or `unigram_f1_decile in 2..7`"
+                else "`trigram_overlap <= 0.5` (or <, >=, >, ==) or `unigram_f1_decile in 2..7`"
             )
             further = "; what must hold besides is a further item of the list"
             raise ValueError(

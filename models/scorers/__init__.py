@@ -4,9 +4,9 @@ A new scorer is a module with a function from `PairText` (and the scorer's resou
 to float32 [n], and one entry in `SCORERS`. The value of a row must depend on that row alone and not
 on the batch that the row is in: to the last bit, or up to rounding if a neural model gives it.
 
-`tokens/` has the scorers that compare tokens, `learned/` those with vectors, classifiers or neural
-models. Other packages and files may bring scorers too (`plugins`), and scores may come from files
-and programs (`elsewhere`).
+`tokens/` has the scorers that compare tokens, `checks/` those that pass or fail a pair, `learned/`
+those with vectors, classifiers or neural models. Other packages and files may bring scorers too
+(`plugins`), and scores may come from files and programs (`elsewhere`).
 """
 
 from paraloom.models.scorers.base import Outcome, Resource, Scorer

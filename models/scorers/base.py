@@ -50,6 +50,8 @@ class Scorer:
     unit: str  # title of the axis in plots
     range: tuple[float | None, float | None] = (0.0, 1.0)
     """Of the values; None: no bound. A row with a value outside is rejected."""
+    failure: str = ""
+    """Of a check (1: passes, 0: fails) of Paraloom's, why `select.where` rejects what fails it."""
     higher_is_better: bool = True  # whether pairs with higher values are better paraphrases
     reads: tuple[str, ...] = ("reference", "translation")
     """The columns that the function reads; `source` and `id` are passed only if named here."""

@@ -1,6 +1,13 @@
 """The scorers of Paraloom by name, which is also that of their column."""
 
+from typing import Any
+
 from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.scorers.checks.antonyms import no_antonyms
+from paraloom.models.scorers.checks.names import same_names
+from paraloom.models.scorers.checks.negation import same_negation
+from paraloom.models.scorers.checks.numbers import same_numbers
+from paraloom.models.scorers.checks.roles import same_roles
 from paraloom.models.scorers.learned.encoder_similarity import encoder_similarity, open_encoder
 from paraloom.models.scorers.learned.human_classifier import human_likeness, open_classifier
 from paraloom.models.scorers.learned.paragram_similarity import paragram_similarity
@@ -16,10 +23,25 @@ from paraloom.models.scorers.tokens.edit_distance import edit_distance, length_r
 from paraloom.models.scorers.tokens.mean_idf import mean_idf
 from paraloom.models.scorers.tokens.ngrams import trigram_overlap, unigram_f1
 from paraloom.models.scorers.tokens.word_order import word_order
+from paraloom.models.text.parses import Parser
 from paraloom.models.text.vectors import load_vectors
+from paraloom.models.text.wordnet import open_antonyms
 
 ENCODER = "encoder_similarity"
 """The scorer that the first round does not have: its encoder is trained in the round before."""
+
+_WORDNET = Resource(
+    name="wordnet",
+    open=open_antonyms,
+    remedy="WordNet: apt-get install wordnet-base, and set score.wordnet to /usr/share/wordnet",
+)
+_SPACY = Resource(name="spacy", open=Parser, remedy="a spaCy pipeline: name it in score.spacy")
+
+
+def _check(function: Any, passes: str, failure: str, resource: Resource | None = None) -> Scorer:
+    more: Any = {"unit": "passes", "failure": failure, "resource": resource}
+    return Scorer(function=function, meaning=f"1 where {passes}, else 0", **more)
+
 
 SCORERS = {
     "trigram_overlap": Scorer(
@@ -76,6 +98,15 @@ SCORERS = {
             open=load_vectors,
             remedy="the words' IDF: set score.idf to a file of them, or count them on the corpus",
         ),
+    ),
+    "same_numbers": _check(same_numbers, "both sides have the same numbers", "numbers differ"),
+    "same_names": _check(same_names, "each side has the names of the other", "names differ"),
+    "same_negation": _check(same_negation, "both sides are negated or none is", "negation differs"),
+    "no_antonyms": _check(
+        no_antonyms, "no content word became its antonym", "a word became its antonym", _WORDNET
+    ),
+    "same_roles": _check(
+        same_roles, "no subject and object are swapped", "subject and object swapped", _SPACY
     ),
     "human_likeness": Scorer(
         function=human_likeness,

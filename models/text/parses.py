@@ -8,24 +8,35 @@ left to right: the relation of each dependent, and the part of speech of the roo
 
 import warnings
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError, in_one_line
 
+_INSTALL = "python -m spacy download {} installs one of spaCy's own"
 _UNUSED = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel", "spancat")
+
+
+def find_pipeline(name: str) -> Path:
+    """The folder of a pipeline; of an installed one, that of its package."""
+    from spacy.util import get_package_path, is_package
+
+    folder = get_package_path(name) if is_package(name) else Path(name)
+    if not (folder / "meta.json").is_file():
+        raise UserError(f"{name}: no spaCy pipeline here; {_INSTALL.format(name)}")
+    return folder
 
 
 class Parser:
     """A spaCy pipeline that parses, by its name (such as `en_core_web_sm`) or folder."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str | Path) -> None:
         import spacy
 
-        self.name = name
+        self.name = name = str(name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about older pipelines and missing GPUs
-            install = f"python -m spacy download {name} installs one of spaCy's own"
-            with in_one_line(f"spaCy cannot load {name}: {install}"):
+            with in_one_line(f"spaCy cannot load {name}: {_INSTALL.format(name)}"):
                 self.pipeline = spacy.load(name, exclude=_UNUSED)
                 parses = self.pipeline("A dog runs .").has_annotation("DEP")
         if not parses:

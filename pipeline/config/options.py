@@ -84,6 +84,7 @@ class InputOptions(Options):
 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
+MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
 """The keys that name the models of scorers, which are also the names of their resources."""
 
 
@@ -107,6 +108,10 @@ class ScoreOptions(Options):
     Face's Hub (`owner/name`, `owner/name@revision`)."""
     cross_encoder_model: HubModel | None = None
     """A cross-encoder of sentence-transformers for cross_encoder, named in the same way."""
+    spacy: UncheckedFile | None = None
+    """Name or folder of a spaCy pipeline that parses, for same_roles."""
+    wordnet: UncheckedFile | None = None
+    """WordNet's folder for no_antonyms: /usr/share/wordnet of Debian's package wordnet-base."""
     resources: dict[str, InputFile] = Field(default={})
     """Files or folders that scorers of your own read, by the names that they give them."""
     columns: dict[str, InputGlob | list[InputGlob]] = Field(default={})

@@ -130,6 +130,28 @@ def test_a_row_is_rejected_for_the_first_condition_that_fails() -> None:
     assert len(hashes) == (reasons == "").sum()
 
 
+def test_a_check_that_fails_says_what_it_found() -> None:
+    columns = {name: ["a", "b", "c"] for name in ("id", "reference")}
+    numbers = np.array([1, 0, 1], np.float32), np.array([5, 5, 3], np.int16)
+    table = pa.table(
+        {
+            **columns,
+            "translation": ["x", "y", "z"],
+            "same_numbers": numbers[0],
+            "reference_tokens": numbers[1],
+            "translation_tokens": numbers[1],
+        }
+    )
+
+    def reasons(*where: str) -> list[str]:
+        criteria = {**ALL, "by": "same_numbers", "where": tuple(map(Predicate.parse, where))}
+        return list(judge(table, Criteria(**criteria))[0])
+
+    few = "not reference_tokens >= 4"
+    assert reasons("same_numbers == 1", "reference_tokens >= 4") == ["", "numbers differ", few]
+    assert reasons("same_numbers < 1") == ["not same_numbers < 1", "", "not same_numbers < 1"]
+
+
 def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(
     tmp_path: Path, bucketed: Callable[..., list[Shard]]
 ) -> None:

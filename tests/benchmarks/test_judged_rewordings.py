@@ -1,7 +1,6 @@
 """The measure of the benchmark of rewordings, and that only chosen scores are reported."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from benchmarks.judged_rewordings import (
     combined,
     measure,
     precision,
-    same_negation,
 )
 
 
@@ -62,6 +60,19 @@ def test_only_what_a_half_chose_is_reported() -> None:
     assert both.spearman > alone.spearman
 
 
-def test_negation_on_one_side() -> None:
-    sides = pa.array(["He can't go.", "No dog", "A dog"]), pa.array(["He goes.", "not", "Dogs"])
-    assert same_negation(*sides).tolist() == [0, 1, 1]
+def test_pairs_with_equal_values_are_kept_in_the_same_share() -> None:
+    good = np.array([True, True, False, False, True, False, False, False])
+    ones = np.ones((1, 8))
+    assert precision(np.ones(8), good, ones)[0] == pytest.approx(3 / 8)
+    checked = np.array([1.0, 0, 0, 0, 0, 0, 0, 0])  # one is kept, and a seventh of the others
+    assert precision(checked, good, ones)[0] == pytest.approx((1 + 2 / 7) / 2)
+
+
+def test_pairs_that_fail_a_check_rank_last() -> None:
+    pairs = judged()
+    passes = (np.arange(400) % 4 > 0).astype(float)
+    pairs.scores["same_numbers"] = passes
+    found = combined(pairs)[f"{BASELINE}, if same_numbers"]
+    assert found[passes == 0].max() < found[passes == 1].min()
+    order, kept = np.argsort(found), passes == 1
+    assert np.array_equal(order[100:], [i for i in np.argsort(pairs.scores[BASELINE]) if kept[i]])

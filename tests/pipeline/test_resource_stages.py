@@ -152,3 +152,25 @@ def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path: Path) -> None:
     assert human > 0.5 > machine
     (tmp_path / "classifier" / "weights.safetensors").write_bytes(b"")
     assert not plan.is_up_to_date(stage, run())
+
+
+@pytest.mark.parametrize("name", ["wordnet", "spacy"])
+def test_a_model_that_is_read_where_it_is(tmp_path: Path, name: str) -> None:
+    (stage,) = (s for s in STAGES if s.name == name)
+    scorer = {"wordnet": "no_antonyms", "spacy": "same_roles"}[name]
+    folder = tmp_path / "model"
+    folder.mkdir()
+    text = CONFIG.replace("mean_idf", scorer).replace("idf:", f"{name}: {folder}, idf:")
+    (tmp_path / "run.yaml").write_text(text.format(run=tmp_path, idf="null"))
+    run = Run(read_config(tmp_path / "run.yaml"), Manifest(str(tmp_path)), ONE)
+    assert stage.enabled(run.config)
+    remedy = {"wordnet": "apt-get install wordnet-base", "spacy": "python -m spacy download"}[name]
+    with pytest.raises(UserError, match=remedy):
+        stage.check(run.config)
+    for file in ("data.noun", "meta.json"):
+        (folder / file).write_text("{}")
+    stage.check(run.config)
+    _make_stages(run, [stage], _State(forced=set()))
+    assert plan.is_up_to_date(stage, run)
+    (folder / "meta.json").write_text("{ }")
+    assert not plan.is_up_to_date(stage, run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,17 +46,32 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
 def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndarray:
     """The model's score of (reference, translation): float32 [n]; equal pairs are scored once.
 
-    A value depends on the other pairs of its batch by rounding only, as in `sentence_similarity`.
+    Of a model of entailment, the smaller of its two probabilities: that the reference entails the
+    translation, and the translation the reference. A value depends on the other pairs of its batch
+    by rounding only, as in `sentence_similarity`.
     """
     distinct, back = distinct_pairs(pairs.reference_text, pairs.translation_text)
+    label = _entailment(cross_encoder_model)
+    directions = distinct if label is None else [*distinct, *(pair[::-1] for pair in distinct)]
     with in_one_line("score.cross_encoder_model: the model fails"):
         scores = cross_encoder_model.predict(
-            distinct,
+            directions,
             batch_size=_BATCH.get(cross_encoder_model.device.type, 32),
             show_progress_bar=False,
+            apply_softmax=label is not None,
         )
-    values = np.asarray(scores, np.float32).reshape(len(distinct))
-    return np.asarray(values[back])
+    values = np.asarray(scores, np.float32).reshape(len(directions), -1)[:, label or 0]
+    return np.asarray(values.reshape(-1, len(distinct)).min(axis=0)[back])
+
+
+def _entailment(model: CrossEncoder) -> int | None:
+    """The number of the label `entailment`; None of a model with one number."""
+    labels = _labels(model) if model.num_labels > 1 else []
+    return labels.index("entailment") if "entailment" in labels else None
+
+
+def _labels(model: Any) -> list[str]:
+    return [model.config.id2label[i].lower() for i in range(model.num_labels)]
 
 
 def find_sentence_model(name: str) -> Path:
@@ -82,10 +97,10 @@ def open_cross_encoder(path: Path) -> CrossEncoder:
     model: CrossEncoder = sentence_models.load(
         lambda: CrossEncoder(str(folder), local_files_only=True), folder
     )
-    if model.num_labels != 1:
+    if model.num_labels != 1 and _entailment(model) is None:
         raise UserError(
-            f"score.cross_encoder_model: {path} gives {model.num_labels} numbers a pair; choose a "
-            "model that gives one, such as one trained on the STS Benchmark"
+            f"score.cross_encoder_model: {path} has the labels {', '.join(_labels(model))}; choose "
+            "a model with the label entailment, or one number a pair, as for the STS Benchmark"
         )
     return model
 

@@ -1,4 +1,4 @@
-"""The models of sentence-transformers that score pairs: their stages, which make no files.
+"""Models of sentence-transformers and spaCy that score pairs: their stages, which make no files.
 
 A stage's record says which model it is; its digest is part of the keys of the scores.
 """
@@ -9,6 +9,12 @@ from pathlib import Path
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.models import hub
 from paraloom.models.files import digest
+from paraloom.models.scorers.learned.sentence_similarity import (
+    find_cross_encoder,
+    find_sentence_model,
+)
+from paraloom.models.text.parses import find_pipeline
+from paraloom.models.text.wordnet import find_wordnet
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.options import MODEL_KEYS
 from paraloom.pipeline.records import ScoringModelRecord, UsedModel
@@ -16,7 +22,7 @@ from paraloom.pipeline.stage import Run, Stage, needed_by_scorers
 from paraloom.pipeline.translation import license_of
 
 
-def model_stage(key: str, find: Callable[[str], Path]) -> Stage:
+def _stage(key: str, find: Callable[[str], Path]) -> Stage:
     """The stage of the model that `score.<key>` names; `find` gives its folder on this machine."""
 
     def folder(config: Config) -> Path:
@@ -44,6 +50,14 @@ def model_stage(key: str, find: Callable[[str], Path]) -> Stage:
         check=check,
         resource=None,
     )
+
+
+STAGES = {
+    "sentence_model": _stage("sentence_model", find_sentence_model),
+    "cross_encoder_model": _stage("cross_encoder_model", find_cross_encoder),
+    "wordnet": _stage("wordnet", find_wordnet),
+    "spacy": _stage("spacy", find_pipeline),
+}
 
 
 def model_names(config: Config) -> dict[str, str]:

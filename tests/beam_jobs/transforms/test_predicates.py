@@ -22,6 +22,7 @@ FLOATS = st.floats(-1e3, 1e3, width=32)
         ("  unigram_f1 < 1e-3 ", "unigram_f1", "<", 0.001),
         ("unigram_f1_decile in 2..7", "unigram_f1_decile", "in", (2, 7)),
         ("translation_tokens <= +1E+02", "translation_tokens", "<=", 100),
+        ("trigram_overlap == 1", "trigram_overlap", "==", 1),
         ("unigram_f1 in 0.25 .. 0.75", "unigram_f1", "in", (0.25, 0.75)),
     ],
 )
@@ -37,7 +38,7 @@ def test_what_can_be_written(
 @pytest.mark.parametrize(
     "text",
     [
-        "", "a <=", "<= 0.5", "a = 0.5", "a == 0.5", "0.2 < a < 0.5", "a <= nan", "a <= 1_0",
+        "", "a <=", "<= 0.5", "a = 0.5", "a === 0.5", "0.2 < a < 0.5", "a <= nan", "a <= 1_0",
         "a <= unigram_f1", "a in 2", "a in 2...7", "a <= .5", "a <= 0.5 and b > 0", "a <= 1e9999",
     ],
 )  # fmt: skip
@@ -69,13 +70,13 @@ def test_deciles_go_from_0_to_9(numbers: str) -> None:
 
 
 @given(
-    st.sampled_from(["<=", ">=", "<", ">"]),
+    st.sampled_from(["<=", ">=", "<", ">", "=="]),
     FLOATS,
     st.lists(FLOATS, min_size=1).map(lambda v: np.array(v, np.float32)),
 )
 def test_holds_as_python_compares(compare: str, value: float, values: NDArray[np.float32]) -> None:
     holds = Predicate("x", compare, value).holds(np.append(values, np.float32(value)))
-    names = {"<=": "le", ">=": "ge", "<": "lt", ">": "gt"}
+    names = {"<=": "le", ">=": "ge", "<": "lt", ">": "gt", "==": "eq"}
     expected = [getattr(operator, names[compare])(v, value) for v in [*values.tolist(), value]]
     assert holds.dtype == bool
     assert holds.tolist() == expected

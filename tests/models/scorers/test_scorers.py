@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,8 @@ class Transformer:
     """In place of models of sentence-transformers."""
 
     device = torch.device("cpu")
+    num_labels = 1
+    pipeline = SimpleNamespace(pipe=lambda texts: [[] for _ in texts])  # in place of spaCy's
 
     def encode(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
         return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
@@ -66,6 +69,7 @@ TABLES: dict[str, Any] = {
     **{"paragram": VECTORS, "idf": IDF, "translation_model": Model()},
     **{"classifier": CLASSIFIER, "encoder": ENCODER},
     **{"sentence_model": Transformer(), "cross_encoder_model": Transformer()},
+    **{"wordnet": {"runs": {"sees"}, "sees": {"runs"}}, "spacy": Transformer()},
 }
 SCORER = PairScorer(NAMES, **TABLES)
 
@@ -143,6 +147,8 @@ def test_nor_on_the_size_of_a_block(
         assert calls == ["encode", "predict"]  # these get all rows: they make their own batches
 
 
+CHECKS = ("same_numbers", "same_names", "same_negation", "no_antonyms", "same_roles")
+
 # lowest, highest, and the value of a text against itself: 0 where it has nothing to compare
 PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "trigram_overlap": (0, 1, lambda text: len(text.split()) >= 3),
@@ -153,6 +159,7 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "edit_distance": (0, 1, lambda text: 0),
     "word_order": (-1, 1, lambda text: 1),
     "mean_idf": (0, 10, plain_idf),
+    **dict.fromkeys(CHECKS, (0, 1, lambda text: 1)),
     "human_likeness": (0, 1, lambda text: plain_likeness(text, text, CLASSIFIER)),
     "reference_score": (-np.inf, 0, lambda text: -len(text) / (len(text) + 1)),
     "encoder_similarity": (-1, 1, lambda text: text != ""),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
 
 from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
@@ -109,10 +110,32 @@ def test_each_distinct_pair_is_scored_once_and_has_its_own_score() -> None:
     pairs = [(a, b) for a in texts for b in texts]
     rows = [pairs[i] for i in np.random.default_rng(0).permutation(50) % 25]
     columns = [pa.array(side) for side in zip(*rows, strict=True)]
-    model = SimpleNamespace(device=torch.device("cpu"), predict=predict)
+    model = SimpleNamespace(device=torch.device("cpu"), predict=predict, num_labels=1)
     found = PairScorer(["cross_encoder"], cross_encoder_model=model).score(*columns)
     assert found["cross_encoder"].tolist() == [10 * len(a) + len(b) for a, b in rows]
     assert sorted(seen) == sorted(pairs)
+
+
+def test_entailment_in_both_directions(tmp_path: Path) -> None:
+    folder = write_bert(tmp_path / "three", labels=3)
+    path = folder / "config.json"
+    names = {"0": "contradiction", "1": "neutral", "2": "ENTAILMENT"}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "id2label": names}))
+    first, second = texts(40, 5), texts(40, 6)
+    scorer = PairScorer(["cross_encoder"], cross_encoder_model=folder)
+    found = scorer.score(first, second)["cross_encoder"]
+    network: Any = BertForSequenceClassification
+    model = network.from_pretrained(folder).eval()
+    tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(folder)
+    both = []
+    for pairs in ((first, second), (second, first)):
+        given = tokenizer(*(side.to_pylist() for side in pairs), padding=True, return_tensors="pt")
+        with torch.no_grad():
+            both.append(model(**given).logits.softmax(dim=1)[:, 2].numpy())
+    np.testing.assert_allclose(found, np.minimum(*both), atol=1e-5)
+    assert np.abs(both[0] - both[1]).max() > 0.01
+    swapped = scorer.score(second, first)["cross_encoder"]
+    np.testing.assert_allclose(swapped, found, rtol=0, atol=BOUND)
 
 
 def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_path: Path) -> None:
@@ -125,7 +148,7 @@ def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_
     fails("no model of sentence-transformers: it has no modules.json", sentence_model=pair_model)
     fails("sentence-transformers: it has no config.json", cross_encoder_model=tmp_path)
     three = write_bert(tmp_path / "three", labels=3)
-    fails("gives 3 numbers a pair", cross_encoder_model=three)
+    fails("has the labels label_0, label_1, label_2; choose a", cross_encoder_model=three)
     (tmp_path / "broken").mkdir()
     for content in ("[{}]", "{"):
         (tmp_path / "broken" / "modules.json").write_text(content)

@@ -1,0 +1,37 @@
+"""Whether a content word stands where the other side has its antonym."""
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from paraloom.models.scorers.tokens.content_overlap import content_stem
+from paraloom.models.text.tokens import PairText
+
+
+def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.ndarray:
+    """0 where a side has a content word that the other lacks, and the other an antonym of it that
+    the side lacks, else 1: float32 [n]. Words are compared by their stems.
+
+    `wordnet` has the antonyms of each word; an antonym's are the word's.
+    """
+    stems = [content_stem(word, pairs.language) for word in pairs.vocabulary.to_pylist()]
+    encoded = pa.array(stems, pa.string()).dictionary_encode()
+    ids = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)  # -1: no content word
+    number = {stem: i for i, stem in enumerate(encoded.dictionary.to_pylist())}
+    related = ((word, other) for word, antonyms in wordnet.items() for other in antonyms)
+    stemmed = ([content_stem(word, pairs.language) for word in words] for words in related)
+    known = sorted((number[a], number[b]) for a, b in stemmed if {a, b} <= number.keys() and a != b)
+    opposite = np.array(known, np.int64).reshape(-1, 2)
+    sides = (pairs.reference, pairs.translation)
+    first, second = (side.rows.astype(np.int64) << 32 | ids[side.ids] for side in sides)
+    only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)  # rows and stems
+    # Each word of the reference with each of its antonyms: is that in the translation?
+    words = only & 0xFFFFFFFF
+    starts, ends = (np.searchsorted(opposite[:, 0], words, side) for side in ("left", "right"))
+    counts = ends - starts
+    nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    wanted = np.repeat(only >> 32, counts) << 32 | opposite[np.repeat(starts, counts) + nth, 1]
+    passes = np.ones(len(pairs), np.float32)
+    passes[wanted[np.isin(wanted, others)] >> 32] = 0
+    return passes

@@ -1,0 +1,42 @@
+"""Whether each side has the names of the other."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraloom.models.scorers.tokens.content_overlap import content_stem
+from paraloom.models.text.tokens import PairText
+
+_SOME = r"[\p{L}\p{N}_],? \p{Lu}\p{L}"  # a quick look, in Arrow
+_WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # a sentence
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def same_names(pairs: PairText) -> np.ndarray:
+    """1 where each name is on the other side, too, else 0: float32 [n].
+
+    A name is a word with a capital, not the first of a sentence, quotation or item, and not in a
+    title (of four or more words of four or more letters, all have capitals). It is found on the
+    other side in any case and inflection. Where all nouns have capitals (German), they count.
+    """
+    sides = (pairs.reference_text, pairs.translation_text)
+    some = pc.or_(*(pc.match_substring_regex(side, _SOME) for side in sides))
+    rows = np.flatnonzero(some.to_numpy(zero_copy_only=False))
+    same = np.ones(len(pairs), np.float32)
+    texts = (side.take(pa.array(rows)).to_pylist() for side in sides)
+    for row, one, other in zip(rows.tolist(), *texts, strict=True):
+        (names, words), (others, found) = (_words(text, pairs.language) for text in (one, other))
+        same[row] = names <= found and others <= words
+    return same
+
+
+def _words(text: str, language: str) -> tuple[set[str], set[str]]:
+    """The stems of a text's names, and of all words."""
+    words = _WORD.findall(text)
+    capitals = [word[0].isupper() for word in words if len(word) > 3]
+    titled = text.isupper() or (len(capitals) > 3 and all(capitals))
+    names = [] if titled else [name for name in _WITHIN.findall(text) if name[0].isupper()]
+    both = [{content_stem(w, language) or w for w in map(str.lower, of)} for of in (names, words)]
+    return both[0], both[1]

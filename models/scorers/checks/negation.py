@@ -1,0 +1,31 @@
+"""Whether both sides are negated, or neither."""
+
+import numpy as np
+import pyarrow.compute as pc
+
+from paraloom.models.text.tokens import PairText, TokenIds
+
+_WORDS = r"^(not|no|n't|'t|cannot|never|nothing|nobody|none|neither|nor|without)$"
+
+
+def same_negation(pairs: PairText) -> np.ndarray:
+    """1 where both sides have an English word of negation or neither has, else 0: float32 [n].
+
+    "not only" and "No 7" are no negation, "don’t" with a curly apostrophe is one.
+    """
+    negates, no, not_, only, number, curly, t = (
+        pc.match_substring_regex(pairs.vocabulary, pattern).to_numpy(zero_copy_only=False)
+        for pattern in (_WORDS, "^no$", "^not$", "^only$", r"^\d", "^’$", "^t$")
+    )
+
+    def negated(side: TokenIds) -> np.ndarray:
+        def followed(by: np.ndarray, first: np.ndarray) -> np.ndarray:
+            after = by[side.ids[1:]] & (np.diff(side.rows) == 0)
+            return np.asarray(first[side.ids] & np.append(after, False))
+
+        found = negates[side.ids] & ~followed(only, not_) & ~followed(number, no)
+        found |= followed(t, curly)
+        return np.asarray(np.bincount(side.rows, found, minlength=len(pairs)) > 0, bool)
+
+    same = negated(pairs.reference) == negated(pairs.translation)
+    return np.asarray(same, np.float32)

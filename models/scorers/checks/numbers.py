@@ -1,0 +1,57 @@
+"""Whether both sides have the same numbers, in digits or in English words."""
+
+import re
+
+import numpy as np
+
+from paraloom.models.text.tokens import PairText
+
+_TO_19 = """zero one two three,third four,fourth five,fifth six,sixth seven,seventh eight,eighth
+nine,ninth ten,tenth eleven twelve,dozen thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen"""
+_TENS = "ten twenty thirty forty fifty sixty seventy eighty ninety hundred"
+_WORDS = {word: float(i) for i, words in enumerate(_TO_19.split()) for word in words.split(",")}
+_WORDS |= {word: 10.0 * i for i, word in enumerate(_TENS.split(), 1)}
+_WORDS |= {"thousand": 1e3, "million": 1e6, "billion": 1e9}
+_DIGITS = re.compile(r"((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?:st|nd|rd|th|s|%)?")
+_BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
+
+
+def same_numbers(pairs: PairText) -> np.ndarray:
+    """1 where both sides have the same set of numbers, else 0: float32 [n].
+
+    "two" is 2, "1,000" and "one thousand" are 1000, "third" and "3rd" are 3; words are known of
+    English only. 0, 1 and "second" do not count: "no", "a" and "a moment" may say the same.
+    """
+    words = pairs.vocabulary.to_pylist()
+    numeric = np.array([len(_numbers([word])) > 2 for word in words], bool)
+    sides = (pairs.reference, pairs.translation)
+    same = np.ones(len(pairs), np.float32)
+    for row in np.unique(np.concatenate([side.rows[numeric[side.ids]] for side in sides])).tolist():
+        spans = (side.ids[slice(*side.offsets[row : row + 2])].tolist() for side in sides)
+        first, second = (_numbers([words[i] for i in span]) for span in spans)
+        same[row] = first == second
+    return same
+
+
+def _numbers(words: list[str]) -> set[float]:
+    """The numbers of a text: "two hundred five" is one, "2 5" are two."""
+    numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # of the number so far
+    for word in _BETWEEN.split(" ".join(words)):
+        value = _number(word)
+        if value is None or word[0].isdigit():
+            numbers.add(thousands + rest)
+            thousands, rest = 0.0, value or 0.0
+        elif value >= 1000:
+            thousands, rest = thousands + (rest or 1) * value, 0.0
+        elif word.startswith(("dozen", "hundred")):
+            rest = (rest or 1) * value
+        else:
+            rest += value
+    return {*numbers, thousands + rest}
+
+
+def _number(word: str) -> float | None:
+    if digits := _DIGITS.fullmatch(word):
+        return float(digits[1].replace(",", ""))
+    return _WORDS.get(word, _WORDS.get(word.removesuffix("s")))

@@ -1,0 +1,37 @@
+"""Antonyms of WordNet (Miller 1995), from its data files (wndb(5WN))."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from paraloom.models.errors import UserError, in_one_line
+
+_FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "r": "data.adv"}
+_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, numbers of the two words
+
+
+def find_wordnet(folder: str | Path) -> Path:
+    """The folder of WordNet's files."""
+    if not (Path(folder) / _FILES["n"]).is_file():
+        raise UserError(f"{folder}: has no {_FILES['n']} of WordNet; apt-get install wordnet-base")
+    return Path(folder)
+
+
+def open_antonyms(folder: Path) -> dict[str, set[str]]:
+    """The antonyms of each word; an antonym's are the word's."""
+    synsets: dict[tuple[str, str], list[str]] = {}
+    pointers, found = [], defaultdict(set)
+    with in_one_line(f"{folder}: cannot be read as WordNet"):
+        for kind, name in _FILES.items():
+            for line in (find_wordnet(folder) / name).read_text("utf-8").splitlines():
+                data = line.split(" | ")[0]
+                if to := _ANTONYM.findall(data):
+                    key, fields = (data[:8], kind), data.split()
+                    words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+                    synsets[key] = [re.sub(r"\(.*\)", "", word).lower() for word in words]
+                    pointers += [((*key, one), (*other, two)) for *other, one, two in to]
+        for ends in pointers:
+            one, other = (synsets[key, kind][int(i, 16) - 1] for key, kind, i in ends)
+            found[one].add(other)
+            found[other].add(one)
+    return dict(found)
