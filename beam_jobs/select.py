@@ -87,7 +87,7 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
         )
         reasons[(tokens > criteria.max_tokens) & (reasons == "")] = "more tokens than max_tokens"
     for predicate in criteria.where:
-        fails = ~predicate.holds(table[predicate.column].to_numpy())
+        fails = ~predicate.holds_in(table[predicate.column])
         reasons[fails & (reasons == "")] = f"not {predicate}"
     accepted = np.flatnonzero(reasons == "")
     texts = table.take(pa.array(accepted))
