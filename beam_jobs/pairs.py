@@ -55,7 +55,7 @@ Fields = list[tuple[str, Any]]
 Judge = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
 
 
-class Outcome(NamedTuple):
+class PairsAndRejects(NamedTuple):
     """What a transform makes of pairs: the rows, and those that it rejects, with a `reason`."""
 
     pairs: beam.PCollection
@@ -90,7 +90,7 @@ class BackTranslate(beam.PTransform):
         super().__init__()
         self.options = options or NmtOptions()
         factory = TranslatorFactory(model, self.options, languages)
-        self.judge = _Translate(factory, threads, accelerator, seed)
+        self.judge = _TranslateBatch(factory, threads, accelerator, seed)
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Translate batches."""
@@ -122,7 +122,7 @@ class ScorePairs(beam.PTransform):
         given = _fields(pairs, dict.fromkeys(sorted(reads), str))
         names = {*dict(given), *schema.BACK_TRANSLATE.names}
         added = [of for of in schema.scored(tuple(self.scoring.scorers)) if of.name not in names]
-        return _outcome(pairs, _Score(self.scoring, added), given, added)
+        return _outcome(pairs, _ScoreBatch(self.scoring, added), given, added)
 
 
 class ExactDeciles(beam.PTransform):
@@ -140,13 +140,13 @@ class ExactDeciles(beam.PTransform):
     def expand(self, pairs: beam.PCollection) -> Any:
         """Read the scores twice; then the deciles are known."""
         given = _fields(pairs, {"id": str, **dict.fromkeys(self.scores, np.float32)})
-        checked = _outcome(pairs, _Score(Scoring(self.scores), []), given, [])
+        checked = _outcome(pairs, _ScoreBatch(Scoring(self.scores), []), given, [])
         tables = checked.pairs | "Batch" >> beam.ParDo(_Batches())
         read = partial(score_columns, scorers=self.scores)
         bounds = beam.pvalue.AsSingleton(tables | "Bounds" >> OrderStatistics(read, decile_ranks))
         fields = [*given, *((schema.decile(name), np.int8) for name in self.scores)]
         assign = beam.ParDo(_WithDeciles(fields, self.scores), bounds)
-        return Outcome(tables | "Assign" >> assign, checked.rejected)
+        return PairsAndRejects(tables | "Assign" >> assign, checked.rejected)
 
 
 class CTranslate2ModelHandler(ModelHandler[str, PredictionResult, Any]):
@@ -192,7 +192,7 @@ def _outcome(
     given: Fields,
     added: Sequence[pa.Field],
     accelerator: str | None = None,
-) -> Outcome:
+) -> PairsAndRejects:
     """Judge the rows, then split them: all outputs of a columnar DoFn have the same columns."""
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
@@ -204,7 +204,7 @@ def _outcome(
     rejected = _Columnar(
         [*given, ("reason", str)], lambda rows: rows.filter(rows["reason"].is_valid())
     )
-    return Outcome(
+    return PairsAndRejects(
         judged | "Accepted" >> beam.ParDo(accepted), judged | "Rejected" >> beam.ParDo(rejected)
     )
 
@@ -254,7 +254,7 @@ def _judged(judge: Judge, table: pa.Table) -> pa.Table:
 
 
 @dataclass(eq=False)
-class _Translate:
+class _TranslateBatch:
     factory: TranslatorFactory
     threads: int | None
     accelerator: str | None
@@ -274,7 +274,7 @@ class _Translate:
 
 
 @dataclass(eq=False)
-class _Score:
+class _ScoreBatch:
     scoring: Scoring
     added: Sequence[pa.Field]
 

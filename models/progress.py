@@ -42,7 +42,7 @@ class Meter:
         self._bar.stop()
 
 
-class _State(ProgressColumn):
+class _StateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         return Text(_state(task))
 
@@ -77,7 +77,7 @@ def meter(
     bar = Progress(
         TextColumn("{task.description:<16}"),
         BarColumn(bar_width=30),
-        _State(Column(no_wrap=True)),
+        _StateColumn(Column(no_wrap=True)),
         console=console,
         redirect_stderr=stream is None,
         disable=not console.is_terminal,

@@ -98,21 +98,22 @@ class Search:
 
     def run_probes(self, name: str, subsets: Sequence[Subset]) -> list[list[float]]:
         """The scores of subsets, one per seed; receipts go to the folder of this name."""
-        encoder, language = self.run.config.embeddings, self.run.language
-        small, vectors = small_encoder(self.options, encoder), encoder.vector_file
+        encoder = self.run.config.embeddings
+        vectors = encoder.vector_file
+        trial = probes.Trial(
+            options=small_encoder(self.options, encoder),
+            labelled=self.labelled,
+            vectors=digest(vectors) if vectors else None,
+            language=self.run.language,
+        )
         return probes.run(
             subsets,
             self.seeds,
             self.sample,
             self.sample_file,
             storage.join(self.folder, name),
-            small,
-            self.labelled,
+            trial,
             self.run.arguments,
-            base=probes.key_of(
-                small, self.labelled, digest(vectors) if vectors else None, language
-            ),
-            language=language,
         )
 
     def select(self) -> AutoSelectRecord:

@@ -6,6 +6,8 @@ import importlib.util
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
@@ -244,6 +246,14 @@ def test_the_drawing_is_of_the_stages_that_are_there() -> None:
     assert {name for name, *_ in flow["STAGES"]} <= {stage.name for stage in STAGES}
     for _, _, _, module, _ in flow["STAGES"]:
         assert (ROOT / module).exists()
+
+
+def test_the_site_has_every_page_and_no_dead_link(tmp_path: Path) -> None:
+    site = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    built = subprocess.run(site, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    pages = {page.stem for page in tmp_path.glob("*.html")} - {"404"}
+    assert pages == {page.stem for page in (ROOT / "docs").glob("*.md")} | {"index"}
 
 
 def test_the_readme_is_short() -> None:

@@ -8,12 +8,12 @@ import apache_beam as beam
 import pyarrow as pa
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.runners.launch import Unit, Work, watch_pipeline
+from paraloom.beam_jobs.runners.launch import Work, WorkUnit, watch_pipeline
 
 
 def collect(
     name: str,
-    units: Sequence[Unit],
+    units: Sequence[WorkUnit],
     transform: beam.PTransform,
     output: str,
     arguments: Sequence[str],
@@ -26,7 +26,7 @@ def collect(
     rows = {unit.name: unit.rows or 0 for unit in units}
     begun, result = storage.join(output, "begun"), storage.join(output, "collected.arrow")
 
-    def begin(unit: Unit) -> Unit:
+    def begin(unit: WorkUnit) -> WorkUnit:
         storage.write_bytes(storage.join(begun, unit.name), b"begun")
         return unit
 

@@ -64,27 +64,42 @@ class Probe:
     seed: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What all probes have in common: the training, and the pairs that judge it."""
+
+    options: EmbeddingOptions
+    labelled: list[LabelledPairs]
+    vectors: str | None = None  # the digest of the initial vectors
+    language: str = ENGLISH
+
+    @property
+    def key(self) -> str:
+        """The key of all of it."""
+        settings = self.options.replace(initial_vectors=self.vectors).chosen()
+        texts = [
+            [p.group, p.name, p.first.tolist(), p.second.tolist(), p.scores.tolist()]
+            for p in self.labelled
+        ]
+        return content_key(settings, texts, *([self.language] if self.language != ENGLISH else []))
+
+
 def run(
     subsets: Sequence[Subset],
     seeds: Sequence[int],
     sample: Sample,
     shard: Shard,
     output: str,
-    options: EmbeddingOptions,
-    labelled: Sequence[LabelledPairs],
+    trial: Trial,
     arguments: Sequence[str],
-    *,
-    base: str,
-    language: str = ENGLISH,
 ) -> list[list[float]]:
     """The scores of each subset, one per seed: Pearson × 100, the mean over labelled data sets.
 
     Args:
         sample: the pairs.
         shard: the sample's table as a file that workers can read.
-        base: the key of the options and the labelled pairs, from `key_of`.
-        language: of the pairs.
     """
+    base = trial.key
     keys: list[list[str]] = [[] for _ in subsets]
     probes: dict[str, Probe] = {}  # two subsets may have the same pairs
     for subset, of_subset in zip(subsets, keys, strict=True):
@@ -95,7 +110,7 @@ def run(
             probe = Probe(name=name, key=key, rows=len(rows), subset=subset, seed=seed)
             probes.setdefault(key, probe)
             of_subset.append(key)
-    dofn = _RunProbe(output, shard, sample.thresholds, options, list(labelled), language)
+    dofn = _RunProbe(output, shard, sample.thresholds, trial)
     train = "Train" >> beam.ParDo(dofn)
     job = UnitJob(name="probes", units=list(probes.values()), transform=train, output=output)
     result = launch(job, arguments)
@@ -103,27 +118,11 @@ def run(
     return [[scores[key] for key in of_subset] for of_subset in keys]
 
 
-def key_of(
-    options: EmbeddingOptions,
-    labelled: Sequence[LabelledPairs],
-    vectors: str | None,
-    language: str = ENGLISH,
-) -> str:
-    """The key of what all probes depend on; `vectors` is the digest of the initial vectors."""
-    settings = options.replace(initial_vectors=vectors).chosen()
-    texts = [
-        [p.group, p.name, p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in labelled
-    ]
-    return content_key(settings, texts, *([language] if language != ENGLISH else []))
-
-
 @dataclass(eq=False)
 class _RunProbe(UnitDoFn):
     shard: Shard
     thresholds: Mapping[str, np.ndarray]
-    options: EmbeddingOptions
-    labelled: list[LabelledPairs]
-    language: str
+    trial: Trial
 
     def setup(self) -> None:
         import torch
@@ -138,10 +137,10 @@ class _RunProbe(UnitDoFn):
         rows = probe.subset.rows(sample, probe.seed)
         score = train(
             *sample.texts(rows),
-            self.options,
-            self.labelled,
+            self.trial.options,
+            self.trial.labelled,
             seed=probe.seed,
-            language=self.language,
+            language=self.trial.language,
         )
         receipt = Receipt(
             name=probe.name,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import apache_beam as beam
+from apache_beam import pipeline as pipelines
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.options.pipeline_options import (
@@ -56,7 +57,7 @@ class Result:
     metrics: dict[str, int] = field(default_factory=dict)
 
 
-class Unit(Protocol):
+class WorkUnit(Protocol):
     """A unit of work."""
 
     @property
@@ -77,7 +78,7 @@ class UnitJob:
     """A job that makes a receipt of every unit, and the files that the receipts name."""
 
     name: str
-    units: Sequence[Unit]
+    units: Sequence[WorkUnit]
     transform: beam.PTransform  # units in, receipts out
     output: str  # the folder of files and receipts
     processes: int | None = None  # the most worker processes, if the user did not choose a runner
@@ -270,7 +271,7 @@ def run_pipeline(
     """
     user = user or User(options)
     try:
-        with _flink_checks(options), servers_of(options):
+        with _flink_checks(options), servers_of(options), _plain_labels():
             try:
                 pipeline = beam.Pipeline(runner=runner, options=options)
             except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
@@ -295,6 +296,18 @@ def run_pipeline(
     for counter in query["counters"]:
         counters[counter.key.metric.name] += counter.result
     return dict(sorted(counters.items()))
+
+
+@contextmanager
+def _plain_labels() -> Iterator[None]:
+    """In a notebook Beam names steps by their cell, for which it imports its data frames: they
+    break on pandas 3."""
+    original = pipelines.alter_label_if_ipython
+    pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
+    try:
+        yield
+    finally:
+        pipelines.alter_label_if_ipython = original
 
 
 def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:

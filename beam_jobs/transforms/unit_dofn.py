@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from paraloom.beam_jobs.io.part_files import PartFile
 from paraloom.beam_jobs.io.shards import Measurements, Receipt, commit, finished
-from paraloom.beam_jobs.runners.launch import Unit
+from paraloom.beam_jobs.runners.launch import WorkUnit
 from paraloom.beam_jobs.runners.rejections import check_not_stopped
 
 
@@ -52,7 +52,7 @@ class UnitDoFn(OneCoreDoFn):
 
     def commit(
         self,
-        unit: Unit,
+        unit: WorkUnit,
         rows_in: int | Callable[[], int],
         pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
         measurements: Measurements | Callable[[], Measurements] | None = None,

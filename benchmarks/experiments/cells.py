@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from paraloom.models.embeddings.applications.evaluation import agreement
+from paraloom.models.embeddings.applications.evaluation import correlation, scores
+from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.embeddings.datasets.phrases import read_phrases
-from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, ParagramOptions
 from paraloom.models.embeddings.training.paragram import train_paragram
@@ -29,8 +31,10 @@ from paraloom.models.files import digest as files_digest
 from paraloom.models.text.vectors import compact_vectors
 from paraloom.papers.tasks import train
 
-VERSION = 1  # bump when cells have other scores: all cells are then computed again
+VERSION = 2  # bump when cells have other scores: all cells are then computed again
 digest = cache(files_digest)  # the data do not change while tables are made
+RESAMPLES = 200  # their spread is known to 5%
+DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +70,10 @@ def transfer_folders(inputs: Inputs) -> list[Path]:
     return [folder for folder in [*folders, inputs.sick] if folder.exists()]
 
 
-Scores = dict[str, float]
-"""Pearson × 100 by measure: STS 2012–2014 (development), STS 2015 and SICK trial (reported); years
-and data sets of STS."""
+Scores = dict[str, Any]
+"""Figures by measure, such as Pearson × 100 of STS 2012–2014 (`development`), STS 2015 (`sts_2015`)
+and SICK trial (`sick`): numbers, or arrays [1 + RESAMPLES] of the figure, then those of resampled
+test pairs."""
 
 
 def prepare(inputs: Inputs) -> None:
@@ -114,30 +119,55 @@ def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         model = Path(folder) / "model"
         metrics = train(cell.options, model, shards=shards, seed=seed, threads=1)
-        embed = load_encoder(model).embed
-    sets = read_sts(inputs.sts)
-    by_set = {f"{pairs.group} {pairs.name}": agreement(embed, pairs).pearson for pairs in sets}
-    by_year: dict[str, list[float]] = {}
-    for pairs, found in zip(sets, by_set.values(), strict=True):
-        by_year.setdefault(pairs.group, []).append(found)
-    development = [np.mean(by_year[f"STS {year}"]) for year in (2012, 2013, 2014)]
+        found = similarity_scores(load_encoder(model).embed, inputs)
+    save_scores(path, found, cell.options, pairs=cell.pairs, seed=seed, metrics=metrics)
+    return found
+
+
+def similarity_scores(embed: Embed, inputs: Inputs) -> Scores:
+    """Resampled Pearson × 100 of STS sets (`STS 2015 images`), years (`STS 2015`, `sts_2015`),
+    STS 2012 to 2014 (`development`), and SICK trial (`sick`)."""
+    found: Scores = {}
+    years: dict[str, list[NDArray[np.float64]]] = {}
+    for pairs in read_sts(inputs.sts):
+        if pairs.group.removeprefix("STS ").isdecimal():
+            by_set = resampled(scores(embed, pairs), pairs)
+            found[f"{pairs.group} {pairs.name}"] = by_set
+            years.setdefault(pairs.group, []).append(by_set)
+    for year, of_year in years.items():
+        found[year] = found[year.lower().replace(" ", "_")] = np.mean(of_year, axis=0)
+    if development := [found[year] for year in DEVELOPMENT if year in years]:
+        found["development"] = np.mean(development, axis=0)
     (trial,) = (pairs for pairs in read_sick(inputs.sick) if pairs.name == "trial")
-    scores = {
-        "development": float(np.mean(development)),
-        "sts_2015": float(np.mean(by_year["STS 2015"])),
-        "sick": agreement(embed, trial).pearson,
-        **{year: float(np.mean(found)) for year, found in by_year.items()},
-        **by_set,
-    }
-    save_scores(path, scores, cell.options, pairs=cell.pairs, seed=seed, metrics=metrics)
-    return scores
+    return found | {"sick": resampled(scores(embed, trial), trial)}
+
+
+def resampled(predicted: NDArray[np.floating], pairs: LabelledPairs) -> NDArray[np.float64]:
+    """Pearson × 100 on the pairs, then on samples of as many with replacement: [1 + RESAMPLES].
+
+    The samples of a data set are the same for every encoder, so that differences are paired.
+    """
+    random = np.random.default_rng(list(f"{pairs.group} {pairs.name}".encode()))
+    n = len(pairs)
+    weights = random.multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
+    x, y = (side - side.mean() for side in (predicted.astype(float), pairs.scores))
+    (mean_x, mean_y), products = (weights @ side for side in (x, y)), weights @ (x * y)
+    spread = (weights @ x**2 - mean_x**2) * (weights @ y**2 - mean_y**2)
+    found = 100 * (products - mean_x * mean_y) / np.sqrt(np.maximum(spread, 1e-30))
+    return np.append(correlation(predicted, pairs.scores).pearson, found).round(4)
+
+
+def figure(score: float | NDArray[np.float64]) -> float:
+    """A score without its resamples."""
+    return float(np.ravel(score)[0])
 
 
 def save_scores(path: Path, scores: Scores, options: EmbeddingOptions, **others: Any) -> None:
     """Write the scores of a cell for `load_scores`, and its settings."""
     with atomic_file(path) as temporary:
-        cell = {"scores": scores, "options": options.chosen(), **others}
-        temporary.write_text(json.dumps(cell, indent=1))
+        figures = {name: np.asarray(value).tolist() for name, value in scores.items()}
+        cell = {"scores": figures, "options": options.chosen(), **others}
+        temporary.write_text(json.dumps(cell))
 
 
 def load_scores(path: Path) -> Scores:
@@ -147,10 +177,10 @@ def load_scores(path: Path) -> Scores:
         UserError: the file is damaged.
     """
     try:
-        scores: Scores = json.loads(path.read_text())["scores"]
-        return scores
+        figures = json.loads(path.read_text())["scores"]
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path}: damaged; remove it to compute it again ({error})") from error
+    return {n: np.array(of) if isinstance(of, list) else of for n, of in figures.items()}
 
 
 def known_scores(path: Path, compute: Callable[[Path], Scores]) -> Scores:

@@ -17,7 +17,7 @@ from benchmarks.experiments.context import BOOKS
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.files import atomic_file
 from paraloom.models.text.parses import Parser
-from paraloom.models.text.statistics import Moments
+from paraloom.models.text.statistics import Moments, merge_moments
 from paraloom.papers.analyses.gate_analysis import gate_norms
 from paraloom.papers.datasets.contiguous_text import read_text
 
@@ -41,6 +41,8 @@ _TABLES_10_AND_11 = {
         **{"root": 161.8, "auxpass": 125.4, "prep": 121.2},
     },
 }
+_NOUNS = ("NN", "NNS", "NNP", "NNPS")
+_POSITIONS = {"objects": ("dobj", "pobj"), "subjects": ("nsubj", "nsubjpass")}
 _SPACY_LABELS = {"vmod": "acl", "root": "ROOT"}  # the Stanford parser's labels and spaCy's
 
 
@@ -59,6 +61,7 @@ def print_gates(inputs: Inputs, pipeline: str) -> None:
     lines = chain(
         *(_extremes(kind, figures, found) for (kind, figures), found in kinds),
         *(_weights(tag, figures, norms.conjunctions) for tag, figures in _TABLES_10_AND_11.items()),
+        _positions(norms.conjunctions),
     )
     written = [f"### W&G Tables 9 to 11: L1 norms of the GRAN's gates ({pipeline})", *lines, ""]
     Console(width=110, soft_wrap=True).print(*written, sep="\n", markup=False)
@@ -83,6 +86,16 @@ def _weights(tag: str, paper: Mapping[str, float], found: Mapping[str, Moments])
     yield from ("", f"| {tag} | mean norm | words | paper |", "| --- | --- | --- | --- |")
     for label, figure in paper.items():
         moments = found.get(f"{tag} {_SPACY_LABELS.get(label, label)}")
-        known = moments is not None and moments.count >= _LEAST
-        ours = f"{moments.mean:.1f} | {moments.count:,}" if known and moments else "– | –"
-        yield f"| {label} | {ours} | {figure} |"
+        if moments is not None and moments.count >= _LEAST:
+            yield f"| {label} | {moments.mean:.1f} | {moments.count:,} | {figure} |"
+
+
+def _positions(found: Mapping[str, Moments]) -> Iterable[str]:
+    """5.2: nouns are heavier as objects than as subjects."""
+    yield from ("", "| nouns (the paper: objects > subjects) | mean norm | words |")
+    yield "| --- | --- | --- |"
+    for position, labels in _POSITIONS.items():
+        of = [found[name] for name in (f"{t} {x}" for t in _NOUNS for x in labels) if name in found]
+        if of:
+            merged = merge_moments(of)
+            yield f"| {position} | {merged.mean:.1f} | {merged.count:,} |"

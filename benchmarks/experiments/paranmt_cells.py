@@ -7,7 +7,7 @@ with the methods `cell_path` and `run`.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,23 +20,25 @@ from benchmarks.experiments.cells import (
     Inputs,
     Scores,
     digest,
+    figure,
     keyed_path,
     known_scores,
+    resampled,
     save_scores,
+    similarity_scores,
     transfer_folders,
 )
 from paraloom.beam_jobs.io.schema import decile
-from paraloom.models.embeddings.applications.evaluation import correlation, scores
+from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.comparison import Embed
-from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
+from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
 from paraloom.papers.analyses import transfer
 from paraloom.papers.datasets.transfer import find_tasks
 
-VERSION = 1  # bump when cells have other scores: all cells are then computed again
-DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
+VERSION = 2  # bump when cells have other scores: all cells are then computed again
 _SETS = tuple(f"STS {year} " for year in range(2012, 2017))
 _CAPTIONS = "main-captions"  # a genre of the STS Benchmark
 CAPTION_SETS = {  # of ParaNMT's Table 11
@@ -61,7 +63,7 @@ class EncoderCell:
     def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
         """Evaluate the encoder, trained on one thread, and write the scores to `path`."""
         folder = self.encoder(seed, inputs)
-        found = similarity_scores(load_encoder(folder).embed, inputs)
+        found = encoder_scores(load_encoder(folder).embed, inputs)
         save_scores(path, found, self.options, pairs=self.pairs, seed=seed)
         return found
 
@@ -129,7 +131,7 @@ class OtherCell:
 
         path.parent.mkdir(parents=True, exist_ok=True)
         model = SentenceTransformer(self.folder, device="cpu")
-        found = similarity_scores(lambda texts: np.asarray(model.encode(texts.to_pylist())), inputs)
+        found = encoder_scores(lambda texts: np.asarray(model.encode(texts.to_pylist())), inputs)
         save_scores(path, found, EmbeddingOptions(), model=self.folder)
         return found
 
@@ -154,7 +156,7 @@ class DifferenceCell:
         )
         found = {name: first[name] - second[name] for name in first if name.startswith(_SETS)}
         values = np.array(list(found.values()))
-        differences = {"absolute": float(np.abs(values).mean()), "mean": float(values.mean())}
+        differences: Scores = {"absolute": np.abs(values).mean(axis=0), "mean": values.mean(axis=0)}
         differences |= {key: found[name] for key, name in CAPTION_SETS.items() if name in found}
         save_scores(path, differences, self.first.options, seed=seed)
         return differences
@@ -186,10 +188,11 @@ class FilterCell:
                 shard, model = Path(folder) / "part-0.parquet", Path(folder) / "model"
                 pq.write_table(table.filter(pc.equal(table[columns[2]], k)), shard)
                 train(self.options, model, shards=[str(shard)], seed=seed, threads=1)
-                found = similarity_scores(load_encoder(model).embed, inputs)
+                found = encoder_scores(load_encoder(model).embed, inputs)
             results.append({**found, "development_decile": float(k)})
-        best = max(results, key=lambda found: found["development"])
-        save_scores(path, best, self.options, seed=seed, deciles=results)
+        best = max(results, key=lambda found: figure(found["development"]))
+        deciles = [{name: figure(value) for name, value in found.items()} for found in results]
+        save_scores(path, best, self.options, seed=seed, deciles=deciles)
         return best
 
 
@@ -206,40 +209,29 @@ def benchmark(inputs: Inputs) -> Path:
     return inputs.sts.parent / "stsb"
 
 
-def similarity_scores(embed: Embed, inputs: Inputs) -> Scores:
-    """Pearson × 100 of every STS set (`STS 2015 images`), year (`sts_2015`), the STS Benchmark
-    (`stsb`; its `captions` and `others`), and SICK trial (`sick`)."""
-    found: Scores = {}
-    years: dict[str, list[float]] = {}
-    for pairs in read_sts(inputs.sts):
-        if pairs.group.removeprefix("STS ").isdecimal():
-            pearson = correlation(scores(embed, pairs), pairs.scores).pearson
-            found[f"{pairs.group} {pairs.name}"] = pearson
-            years.setdefault(pairs.group, []).append(pearson)
-    for year, values in years.items():
-        found[f"sts_{year.removeprefix('STS ')}"] = float(np.mean(values))
-    development = [np.mean(years[year]) for year in DEVELOPMENT if year in years]
-    found["development"] = float(np.mean(development)) if development else np.nan
-    for pairs in read_sick(inputs.sick):
-        if pairs.name == "trial":
-            found["sick"] = correlation(scores(embed, pairs), pairs.scores).pearson
-    return found | _benchmark_scores(embed, benchmark(inputs))
-
-
-def _benchmark_scores(embed: Embed, folder: Path) -> Scores:
-    """The results on the test set of the STS Benchmark, or else on its development set."""
+def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
+    """Those of `similarity_scores`, and of the STS Benchmark (`stsb`; its `captions` and `others`):
+    its test set, or else its development set."""
+    folder = benchmark(inputs)
     file = next((f for name in ("test", "dev") if (f := folder / f"sts-{name}.csv").exists()), None)
+    found = similarity_scores(embed, inputs)
     if file is None:
-        return {}
+        return found
     (pairs,) = read_sts(file)
     assert pairs.genres is not None
     predicted = scores(embed, pairs)
     of_captions = np.array([genre == _CAPTIONS for genre in pairs.genres.to_pylist()])
     parts = {"stsb": np.full(len(pairs), True), "captions": of_captions, "others": ~of_captions}
-    return {
-        name: correlation(predicted[rows], pairs.scores[rows]).pearson
-        for name, rows in parts.items()
-    }
+    for name, rows in parts.items():
+        part = replace(
+            pairs,
+            name=name,
+            first=pairs.first.filter(rows),
+            second=pairs.second.filter(rows),
+            scores=pairs.scores[rows],
+        )
+        found[name] = resampled(predicted[rows], part)
+    return found
 
 
 def _tests(inputs: Inputs) -> dict[str, object]:

@@ -3,43 +3,62 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.experiments.cells import Scores
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.experiments.cells import Scores, figure
 
 Found = Mapping[Any, Sequence[Scores]]
 """Scores by cell, one entry per seed."""
 
 
+MINUS = " − "
+
+
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper: one row is better than another."""
+    """One row is better than another; `A − B` is how much better row A is than row B."""
 
     better: str
     worse: str
     printed: Mapping[str, float | None] = field(default_factory=dict)
-    """The measures that the paper claims it by, with the difference that it prints (None: only in a
+    """The measures that it is about, with the difference that the paper prints (None: only in a
     figure); empty: all reported measures."""
     figures: str = ""
     """The paper's figures of both rows by its own measure, if that is none of the table."""
+    stated: bool = True
+    """The paper's text says so; else only its figures do, the other way round where `printed` is
+    negative."""
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows that it is about."""
+        return [row for side in (self.better, self.worse) for row in side.split(MINUS)]
+
+
+Pairs = Collection[tuple[str, str]]
 
 
 def printed_claims(
-    pairs: Iterable[tuple[str, str]], paper: Mapping[str, Mapping[str, float]]
+    pairs: Pairs, paper: Mapping[str, Mapping[str, float]], stated: Pairs = ()
 ) -> list[Claim]:
-    """The order of rows as the paper prints them: a claim for each direction that occurs."""
+    """Claims about pairs of rows by every measure for which the paper's figures differ.
+
+    `stated` are the pairs whose order the text has, too.
+    """
     claims = []
-    for rows in pairs:
-        for better, worse in (rows, rows[::-1]):
-            found = {
-                measure: round(figure - paper[worse][measure], 4)
-                for measure, figure in paper[better].items()
-                if measure in paper[worse] and measure not in (*ERRORS, "development")
-            }
-            if ahead := {measure: gain for measure, gain in found.items() if gain > 0}:
-                claims.append(Claim(better, worse, ahead))
+    for better, worse in pairs:
+        found = {
+            measure: round(figure - paper[worse][measure], 4)
+            for measure, figure in paper[better].items()
+            if measure in paper[worse] and measure not in (*ERRORS, "development")
+        }
+        if ahead := {measure: gain for measure, gain in found.items() if gain}:
+            claims.append(Claim(better, worse, ahead, stated=(better, worse) in stated))
     return claims
 
 
@@ -65,6 +84,8 @@ class Table:
     """Heads of columns with figures of the paper by measures that only the paper has."""
     transposed: bool = False
     """Write a column for each row."""
+    note: str = ""
+    """Settings that the heads do not tell."""
 
     @property
     def reported(self) -> list[str]:
@@ -73,5 +94,19 @@ class Table:
 
     def values(self, row: str, measure: str, found: Found) -> list[float]:
         """The scores of a row, one per seed; NaN where the data of a measure are missing."""
-        key = self.prefixes.get(row, "") + measure
-        return [scores.get(key, math.nan) for scores in found[self.rows[row]]]
+        return [figure(score) for score in self.scores(row, measure, found)]
+
+    def scores(self, row: str, measure: str, found: Found) -> list[NDArray[np.float64]]:
+        """The same, with the scores of resampled test pairs; also of a row `A − B`."""
+        first, *others = (
+            [np.atleast_1d(of.get(self.prefixes.get(name, "") + measure, math.nan)) for of in cells]
+            for name in row.split(MINUS)
+            for cells in [found[self.rows[name]]]
+        )
+        for other in others:
+            first = [a - b for a, b in zip(first, other, strict=True)]
+        return first
+
+    def shares_trainings(self, claim: Claim) -> bool:
+        """Whether two of a claim's rows are of the same cell."""
+        return len({self.rows[row] for row in claim.rows}) < len(claim.rows)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from paraloom.models.embeddings.applications.evaluation import agreement, evaluate_on
-from paraloom.models.embeddings.comparison import Model
+from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
@@ -122,7 +122,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         return {**kept, "seconds": round(self.progress.seconds, 2)}
 
 
-def label_errors(model: Model, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
+def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
     """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
     found: dict[str, Any] = {}
     (correlations,) = evaluate_on(list(sets), [model]).correlations

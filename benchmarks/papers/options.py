@@ -110,7 +110,10 @@ class ContextOptions(Options):
 
     def _check(self) -> None:
         if self.decoder == "bow" and self.vector != "encoder":
-            raise ValueError(f"vector: {self.vector}, but a bow decoder has no states to unroll")
+            raise ValueError(
+                f"vector: {self.vector}, but a bow decoder has no states to unroll; set "
+                "embeddings.context.vector=encoder, too"
+            )
 
 
 class SystemOptions(EmbeddingOptions):

@@ -44,7 +44,7 @@ def dots(a: Vectors, b: Vectors) -> Scores:
     return found
 
 
-class Model(NamedTuple):
+class ComparedModel(NamedTuple):
     """A model to evaluate."""
 
     name: str

@@ -15,7 +15,7 @@ from torch import nn
 
 from paraloom.models.embeddings.comparison import (
     Compare,
-    Model,
+    ComparedModel,
     Rank,
     Scores,
     cosine_matrix,
@@ -115,10 +115,10 @@ class SentenceEncoder:
         """The similarities by which neighbours are ranked: the head's, or the cosines."""
         return cosine_matrix if self.head is None else self.head.rank
 
-    def named(self, name: str) -> Model:
+    def named(self, name: str) -> ComparedModel:
         """The model for `evaluate_models`."""
         scale = None if self.head is None else (self.head.lowest, self.head.highest)
-        return Model(name, self.embed, self.compare, scale)
+        return ComparedModel(name, self.embed, self.compare, scale)
 
     def save(
         self,
@@ -158,7 +158,7 @@ class SentenceEncoder:
             "options": self.options.map_files(lambda key, path, mark: Path(path).name).chosen(),
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
-            "reads_order": self.encoder.reads_order,
+            "reads_order": self.encoder.reads_order or "sentence-trigrams" in self.vocabularies,
             "language": self.language,
             "sentence_transformers": found,
         }

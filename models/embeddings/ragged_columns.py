@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from paraloom.models.hashing import splitmix64
 
-Kind = Literal["words", "trigrams"]
+Kind = Literal["words", "trigrams", "sentence-trigrams"]
 """What the ids of a column number: the entries of a vocabulary of words or of trigrams."""
 
 

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ Tags = bool | Literal["start", "end"]
 
 _MAGIC = "paraloom-vocabulary"
 _TAGS: dict[str, Tags] = {"tags": True, "no-tags": False, "start-tag": "start", "end-tag": "end"}
-_HEAD = rf"{_MAGIC} (words|trigrams) ({'|'.join(_TAGS)}) \d+ ([^ ]*)"
+_HEAD = rf"{_MAGIC} ({'|'.join(get_args(Kind))}) ({'|'.join(_TAGS)}) \d+ ([^ ]*)"
 _MAX_DISTINCT = 4_000_000  # distinct words held while counting; about 200 MB
 _MERGE_AT = 1_000_000  # rows of unmerged counts
 _CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
@@ -35,16 +35,17 @@ class _Tokens(NamedTuple):
     words: list[str]  # the distinct tokens
     codes: NDArray[np.int32]  # [tokens]: the index of each token in `words`
     offsets: NDArray[np.int64]  # [sentences + 1]
+    lists: pa.ListArray  # [sentences]
 
 
 class Vocabulary:
-    """The rows of an embedding matrix: words, or character trigrams of padded words.
+    """The rows of an embedding matrix: words, or character trigrams of padded words or sentences.
 
     Text is tokenised as for scoring (Moses' rules for its language, lower-cased). `trigrams` pads
     every word with a space on either side and takes all windows of three characters (`" cat "`
-    gives `" ca"`, `"cat"`, `"at "`), as ParaNMT's Trigram Avg does: a word has as many trigrams as
-    characters, and none spans two words. A word or trigram outside the vocabulary gets the id of
-    the unknown entry (0).
+    gives `" ca"`, `"cat"`, `"at "`); `sentence-trigrams` slides over the whole padded sentence, as
+    the code of ParaNMT's authors does (`"a cat"` has `"a c"`, too). A word or trigram outside the
+    vocabulary gets the id of the unknown entry (0).
 
     The unknown entry and the sentence tags come first. No text can be mistaken for one of them,
     because they are not looked up as words.
@@ -77,7 +78,8 @@ class Vocabulary:
         else:
             keys = _trigram_keys(entries)
             order = np.argsort(keys, kind="stable")
-            self._keys, self._key_ids = keys[order], (order + self.specials).astype(np.int32)
+            self._keys = np.append(-1, keys[order])  # -1 is below all keys
+            self._key_ids = np.append(0, order + self.specials).astype(np.int32)
             distinct = len(np.unique(keys))
         if distinct != len(entries):
             raise ValueError("an entry occurs twice in the vocabulary")
@@ -92,35 +94,27 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
-    @property
-    def tag_count(self) -> int:
-        """Tags of each sentence."""
-        return tag_count(self.tags)
-
     def ids(self, text: pa.StringArray) -> RaggedIds:
         """The ids of every sentence; a sentence without tokens is empty (except for tags)."""
         return self._look_up(_tokens(text, self.language))
 
     def _look_up(self, tokens: _Tokens) -> RaggedIds:
-        words, codes, offsets = tokens
+        words, codes, offsets, lists = tokens
         if self.kind == "words":
             id_of = self._ids.get
             of_word = np.fromiter((id_of(word, 0) for word in words), np.int32, len(words))
             column = RaggedIds(of_word[codes], offsets)
         else:
-            trigrams, starts = self._trigrams(words)
+            if self.kind == "sentence-trigrams":
+                words = pc.binary_join(lists, " ").to_pylist()  # each sentence is one token
+                codes, offsets = np.arange(len(words), dtype=np.int32), np.arange(len(words) + 1)
+            keys, starts = _padded_trigrams(words)
+            nearest = np.searchsorted(self._keys, keys, "right") - 1
+            trigrams = np.where(self._keys[nearest] == keys, self._key_ids[nearest], np.int32(0))
             lengths = np.diff(starts)[codes]
             within = ranges(starts[codes], lengths)
             column = RaggedIds(trigrams[within], offsets_of(lengths)[offsets])
         return _tag(column, *tag_edges(self.tags)) if self.tags else column
-
-    def _trigrams(self, words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Ids of the trigrams of all words, concatenated, and the offset of each word."""
-        keys, starts = _padded_trigrams(words)
-        if not len(self._keys):
-            return np.zeros(len(keys), np.int32), starts
-        nearest = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[nearest] == keys, self._key_ids[nearest], np.int32(0)), starts
 
     def save(self, path: Path | str) -> None:
         """Write a header line (kind, tags, size, checksum), then one entry per line, UTF-8."""
@@ -177,10 +171,18 @@ def build_vocabularies(
     besides the unknown one and the tags. Memory is bounded: beyond 4 million distinct words, the
     rarest words are dropped while counting.
     """
-    words = _count(batches, language)
+    words, of_sentences = _Counts(), _Counts()
+    for batch in batches:
+        tokens = moses_tokens(batch, language)
+        words.add(*tokens.flatten().value_counts().flatten())
+        if "sentence-trigrams" in kinds:
+            sentences = pc.binary_join(tokens, " ").value_counts()
+            of_sentences.add(*_count_trigrams(*sentences.flatten()))
     built = {}
     for kind in kinds:
-        entries, counts = words if kind == "words" else _count_trigrams(*words)
+        entries, counts = (of_sentences if kind == "sentence-trigrams" else words).merged()
+        if kind == "trigrams":
+            entries, counts = _count_trigrams(entries, counts)
         table = pa.table({"entry": entries, "count": counts})
         table = table.filter(pc.greater_equal(table["count"], min_count))
         order = pc.sort_indices(table, [("count", "descending"), ("entry", "ascending")])
@@ -192,15 +194,9 @@ def build_vocabularies(
 def ids_by_kind(
     vocabularies: Mapping[Kind, Vocabulary], text: pa.StringArray
 ) -> dict[Kind, RaggedIds]:
-    """The ids of the same sentences in several vocabularies; the text is tokenised once.
-
-    The vocabularies have the same language.
-    """
+    """The ids of the same sentences in vocabularies of one language; tokenised once."""
     tokens = _tokens(text, next(iter(vocabularies.values())).language)
     return {kind: vocabulary._look_up(tokens) for kind, vocabulary in vocabularies.items()}
-
-
-_Counts = tuple[pa.Array, pa.Array]  # distinct words or trigrams, and how often each occurs
 
 
 def _tokens(text: pa.StringArray, language: str) -> _Tokens:
@@ -208,37 +204,39 @@ def _tokens(text: pa.StringArray, language: str) -> _Tokens:
     offsets = tokens.offsets.to_numpy().astype(np.int64)
     encoded = tokens.flatten().dictionary_encode()
     words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-    return _Tokens(words, codes, offsets - offsets[0])
+    return _Tokens(words, codes, offsets - offsets[0], tokens)
 
 
-def _count(batches: Iterable[pa.StringArray], language: str) -> _Counts:
-    total = pa.table({"word": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
-    pending: list[pa.Table] = []
-    floor = 0
+class _Counts:
+    """How often distinct texts occur; when there are too many, the rarest are dropped."""
 
-    def merge() -> pa.Table:
-        grouped = pa.concat_tables([total, *pending]).group_by("word").aggregate([("count", "sum")])
-        pending.clear()
-        return grouped.rename_columns(["word", "count"]).combine_chunks()
+    def __init__(self) -> None:
+        self.total = pa.schema({"entry": pa.string(), "count": pa.int64()}).empty_table()
+        self.pending: list[pa.Table] = []
+        self.floor = 0
 
-    for batch in batches:
-        values, counts = moses_tokens(batch, language).flatten().value_counts().flatten()
-        pending.append(pa.table({"word": values, "count": counts}))
-        if sum(map(len, pending)) > max(_MERGE_AT, len(total)):
-            total = merge()
-            while len(total) > _MAX_DISTINCT:
-                floor += 1
-                total = total.filter(pc.greater(total["count"], floor))
-    total = merge()
-    return total["word"].combine_chunks(), total["count"].combine_chunks()
+    def add(self, texts: pa.Array, counts: pa.Array) -> None:
+        """Add counts of distinct texts."""
+        self.pending.append(pa.table({"entry": texts, "count": counts}))
+        if sum(map(len, self.pending)) > max(_MERGE_AT, len(self.total)):
+            self.merged()
+            while len(self.total) > _MAX_DISTINCT:
+                self.floor += 1
+                self.total = self.total.filter(pc.greater(self.total["count"], self.floor))
+
+    def merged(self) -> tuple[pa.Array, pa.Array]:
+        """The texts, and how often each occurs."""
+        grouped = pa.concat_tables([self.total, *self.pending]).group_by("entry")
+        counted = grouped.aggregate([("count", "sum")]).rename_columns(["entry", "count"])
+        self.total, self.pending = counted, []
+        return counted["entry"].combine_chunks(), counted["count"].combine_chunks()
 
 
-def _count_trigrams(words: pa.Array, counts: pa.Array) -> _Counts:
+def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Array]:
     keys, starts = _padded_trigrams(words.to_pylist())
     weights = np.repeat(counts.to_numpy(), np.diff(starts))
     distinct, inverse = np.unique(keys, return_inverse=True)
-    totals = np.zeros(len(distinct), np.int64)
-    np.add.at(totals, inverse, weights)
+    totals = np.bincount(inverse, weights, len(distinct)).astype(np.int64)
     mask = (1 << _CODE) - 1
     points = np.stack([distinct >> 2 * _CODE, distinct >> _CODE & mask, distinct & mask], axis=1)
     text = points.astype("<u4").tobytes().decode("utf-32-le")
@@ -247,15 +245,16 @@ def _count_trigrams(words: pa.Array, counts: pa.Array) -> _Counts:
 
 
 def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keys of each word's trigrams, concatenated, and the words' offsets, [words + 1].
+    """Keys of the trigrams of each word or sentence, concatenated, and offsets, [words + 1].
 
-    With one space between and around the words, the trigrams are the windows whose centre is a
-    character of a word (a token contains no space).
+    With two spaces between the words and one around all, the trigrams are the windows whose centre
+    is a character of a word: it is no space beside another (a sentence has single ones).
     """
-    points = np.frombuffer(f" {' '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
+    points = np.frombuffer(f" {'  '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
     windows = points[:-2] << 2 * _CODE | points[1:-1] << _CODE | points[2:]
     lengths = np.fromiter(map(len, words), np.int64, len(words))
-    return windows[points[1:-1] != ord(" ")], offsets_of(lengths)
+    space = points == ord(" ")
+    return windows[~(space[1:-1] & (space[:-2] | space[2:]))], offsets_of(lengths)
 
 
 def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:

@@ -85,7 +85,7 @@ class ExamplePair(NamedTuple):
 
 
 @dataclass
-class Scores:
+class ScoreFigures:
     """What the report reads from the part files."""
 
     histograms: dict[str, Histogram]  # by score
@@ -101,7 +101,7 @@ def read_scores(
     seed: int,
     with_corpus: bool,
     stage: str = "bucket",
-) -> Scores:
+) -> ScoreFigures:
     """Read the run in `folder`, whose `stage` has the pairs with these deciles."""
     histograms = {
         score: Histogram(edges=axis(summary, BINS), bounds=bounds(summary))
@@ -121,7 +121,9 @@ def read_scores(
     pairs: dict[str, dict[int, list[ExamplePair]]] = {score: {} for score in deciles}
     for (score, decile), placed in found.items():
         pairs[score][decile] = [placed[place] for place in sorted(placed)]
-    return Scores(histograms=histograms, density=density, pairs=pairs, with_corpus=with_corpus)
+    return ScoreFigures(
+        histograms=histograms, density=density, pairs=pairs, with_corpus=with_corpus
+    )
 
 
 def bounds(summary: Deciles) -> list[float]:

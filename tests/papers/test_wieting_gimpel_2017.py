@@ -276,6 +276,19 @@ def test_the_presets_have_the_settings_of_the_paper(monkeypatch: pytest.MonkeyPa
     assert isinstance(labelled, SystemOptions)
     assert labelled.similarity is not None and labelled.similarity.held_out is None
     assert labelled.similarity.start == "runs/gran/embeddings"
+    published = read_config(CONFIGS / "paranmt-50m.yaml").embeddings
+    recipe = read_config(CONFIGS / "paranmt.yaml").embeddings
+    same = (
+        "batch_size",
+        "epochs",
+        "margin",
+        "learning_rate",
+        "mega_batch",
+        "negatives",
+        "scramble",
+    )
+    assert [getattr(published, key) for key in same] == [getattr(recipe, key) for key in same]
+    assert published.pairs is not None and not published.reads_the_corpus
     for options in (transfer, labelled):
         assert options.dropout in (0.2, 0.4, 0.6) and options.scramble in (0.25, 0.5, 0.75)
         assert options.margin in (0.4, 0.6, 0.8)

@@ -1,9 +1,13 @@
 """`import paraloom`: what a notebook uses, as its documentation shows it."""
 
 import doctest
+import functools
+import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -28,6 +32,35 @@ def place(finished_run: Path, tmp_path: Path, monkeypatch: Patch) -> Path:
 def test_the_examples_run(place: Path) -> None:
     found = doctest.testmod(library, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert found.failed == 0 and found.attempted > 5
+
+
+def test_the_notebook_runs(
+    a_run: Path, write_config: Callable[..., Path], monkeypatch: Patch
+) -> None:
+    """All cells in their order; its run is that of the tests, whose first stages are finished."""
+    monkeypatch.chdir(a_run)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    (a_run / "vectors.txt").write_text(
+        "".join(f"{word} 1 {len(word)} 2\n" for word in ["a", "the", "."])
+    )
+    scorers = ["translation_score", "content_overlap", "paragram_similarity"]
+    write_config(
+        a_run,
+        run="run",
+        score={"scorers": scorers, "paragram": "vectors.txt"},
+        select={"by": "translation_score", "deciles": None},
+        embeddings={"dim": 3, "epochs": 1},
+    )
+    given = functools.partial(paraloom.run, "config.yaml", beam=["--direct_num_workers", "1"])
+    monkeypatch.setattr(paraloom, "run", lambda name: given())
+    names: dict[str, Any] = {}
+    for cell in json.loads((ROOT / "docs" / "quickstart.ipynb").read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), "quickstart", "exec"), names)
+    assert names["corpus"].num_rows == names["run"].record("corpus").rows_out > 50
+    assert [axis.get_title() for axis in names["axes"]] == [
+        f"{stage}: {names['run'].record(stage).rows_out:,} pairs" for stage in ("bucket", "corpus")
+    ]
 
 
 def test_nothing_else_is_public() -> None:

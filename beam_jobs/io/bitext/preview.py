@@ -19,7 +19,7 @@ _TEXT = 1 << 25  # bytes that they may become: gzip can make a thousand of one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Preview:
+class BitextPreview:
     """What the beginnings of some files contain."""
 
     pairs: pa.Table  # valid pairs from the beginnings of `files` files
@@ -29,7 +29,7 @@ class Preview:
     files: int
 
 
-def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Preview:
+def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> BitextPreview:
     """Read about `rows` rows from files spread evenly over the input, and count or estimate all."""
     step = max(len(bitexts) / _FILES, 1)
     chosen = [bitexts[int(i * step)] for i in range(min(len(bitexts), _FILES))]
@@ -44,7 +44,7 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Pre
     lines, seen = (sum(numbers) for numbers in zip(*heads, strict=True))
     size = sum(storage.size(bitext.paths[0]) for bitext in bitexts)
     table = pa.Table.from_batches(pairs)
-    return Preview(
+    return BitextPreview(
         pairs=table,
         rows=lines if seen == size else round(size * lines / seen),
         counted=seen == size,

@@ -23,7 +23,7 @@ from paraloom.beam_jobs.runners.loopback import LOOPBACK
 from paraloom.models.printing import say, show
 
 
-class Pool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
+class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     """Starts a process for every worker that a TaskManager requests."""
 
     def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
@@ -46,7 +46,7 @@ def listen(host: str, port: int) -> tuple[grpc.Server, str]:
     """Start a server with a pool; the server and its address."""
     server = grpc.server(ThreadPoolExecutor())
     port = server.add_insecure_port(f"{host}:{port}")
-    beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(Pool(), server)
+    beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(WorkerPool(), server)
     server.start()
     return server, f"{host}:{port}"
 

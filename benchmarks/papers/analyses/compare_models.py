@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from paraloom.models.embeddings.applications.evaluation import scores
-from paraloom.models.embeddings.comparison import Model, Scores
+from paraloom.models.embeddings.comparison import ComparedModel, Scores
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError
@@ -33,7 +33,7 @@ class Disagreement(NamedTuple):
 
 
 def disagreements(
-    models: tuple[Model, Model], data: Sequence[LabelledPairs], *, count: int = 10
+    models: tuple[ComparedModel, ComparedModel], data: Sequence[LabelledPairs], *, count: int = 10
 ) -> tuple[list[Disagreement], list[Disagreement]]:
     """The `count` pairs with the largest advantage of the second model, and those with the largest
     advantage of the first; the largest first. The advantage is the difference of absolute errors.
@@ -61,7 +61,7 @@ def disagreements(
     return for_second, [found[i] for i in order[:count] if gains[i] < 0]
 
 
-def _on_scale(model: Model, scored: Scores, data: LabelledPairs) -> Scores:
+def _on_scale(model: ComparedModel, scored: Scores, data: LabelledPairs) -> Scores:
     if model.scale == data.scale:
         return scored
     lowest, highest = data.scale

@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from paraloom.models.embeddings.comparison import Model, Scores
+from paraloom.models.embeddings.comparison import ComparedModel, Scores
 from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
@@ -26,7 +26,12 @@ _SPLITS = ("train", "test")
 
 
 def choose(
-    model: Model, pairs: PhrasePairs, others: pa.StringArray, *, among: int = 100, seed: int = 0
+    model: ComparedModel,
+    pairs: PhrasePairs,
+    others: pa.StringArray,
+    *,
+    among: int = 100,
+    seed: int = 0,
 ) -> float:
     """Percentage of pairs whose paraphrase scores highest among `among` phrases (Zhou et al. 2017).
 
@@ -100,7 +105,7 @@ def read_semeval2013(
     return found
 
 
-def semeval2013(model: Model, data: dict[str, WordsAndPhrases]) -> dict[str, float]:
+def semeval2013(model: ComparedModel, data: dict[str, WordsAndPhrases]) -> dict[str, float]:
     """Accuracy and F1 × 100 on the test set, with the score threshold that has the highest accuracy
     on the training set."""
     scores = {name: _scores(model, part.words, part.phrases) for name, part in data.items()}
@@ -113,7 +118,7 @@ def semeval2013(model: Model, data: dict[str, WordsAndPhrases]) -> dict[str, flo
     }
 
 
-def semeval2013_training(model: Model, data: WordsAndPhrases) -> float:
+def semeval2013_training(model: ComparedModel, data: WordsAndPhrases) -> float:
     """Accuracy × 100 on a training set, with the best threshold there."""
     return semeval2013(model, dict.fromkeys(_SPLITS, data))["accuracy"]
 
@@ -167,7 +172,7 @@ def read_turney2012(path: Path | str) -> list[Question]:
     return questions
 
 
-def turney2012(model: Model, questions: list[Question]) -> dict[str, float]:
+def turney2012(model: ComparedModel, questions: list[Question]) -> dict[str, float]:
     """Percentage of questions whose solution scores highest; among t equal choices it counts 1/t.
 
     Five choices: without the two words of the stem. Ten choices: also the same five compared with
@@ -191,7 +196,7 @@ def _first_is_best(scores: Scores) -> Scores:
     return np.asarray(best[:, 0] / best.sum(axis=1))
 
 
-def _scores(model: Model, first: pa.StringArray, second: pa.StringArray) -> Scores:
+def _scores(model: ComparedModel, first: pa.StringArray, second: pa.StringArray) -> Scores:
     return model.compare(model.embed(first), model.embed(second))
 
 
@@ -215,7 +220,7 @@ def _columns(path: Path, separator: str, count: int, form: str) -> Iterator[list
 
 
 def evaluate_phrases(
-    model: Model,
+    model: ComparedModel,
     *,
     pairs: PhrasePairs | None = None,
     semeval: dict[str, WordsAndPhrases] | None = None,

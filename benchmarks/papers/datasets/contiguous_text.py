@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.datasets.lines import numbered_lines, wrong_columns
 from paraloom.models.embeddings.ragged_columns import RaggedIds, edges, offsets_of, positions
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.vocabulary import Vocabulary, tag_count
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
@@ -78,7 +78,7 @@ class TextIds:
         cls, folder: Path, blocks: Iterator[TextBlock], vocabulary: Vocabulary, *, max_words: int
     ) -> Self:
         """Write sentences with their tags, each truncated to `max_words`; skip empty sentences."""
-        tags = vocabulary.tag_count
+        tags = tag_count(vocabulary.tags)
         end = count = middle_count = 0
         tail = np.zeros(0, np.int64)  # documents of the last two sentences that are written
         with atomic_folder(folder) as temporary:

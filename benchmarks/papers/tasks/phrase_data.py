@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.comparison import Model
+from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes, threshold
 from paraloom.papers.analyses.phrase_tests import (
@@ -35,7 +35,7 @@ class PhraseData(NamedTuple):
     phrases: pa.StringArray  # distinct
     train: PhrasePairs
     contrasts: NDArray[np.int64] | None  # [n, c]: rows of `phrases`
-    development: Callable[[Model], float] | None  # higher is better
+    development: Callable[[ComparedModel], float] | None  # higher is better
     development_pairs: int
     test: PhrasePairs
 
@@ -44,7 +44,7 @@ class PhraseData(NamedTuple):
         contrasts = None if self.contrasts is None else self.contrasts[rows]
         return self._replace(train=self.train.take(rows), contrasts=contrasts)
 
-    def chosen(self, model: Model) -> float | None:
+    def chosen(self, model: ComparedModel) -> float | None:
         """Percentage of test pairs whose paraphrase is found among 100; None if too few."""
         enough = len(self.test) and len(self.phrases) > AMONG
         return choose(model, self.test, self.phrases) if enough else None
@@ -73,7 +73,7 @@ def _of_table(path: Path, section: PhrasesOptions, known: pa.StringArray | None)
     phrases = pairs.phrases()
     development = parts.development
 
-    def evaluate(model: Model) -> float:
+    def evaluate(model: ComparedModel) -> float:
         return choose(model, development, phrases)
 
     enough = len(development) and len(phrases) > AMONG
@@ -91,7 +91,7 @@ def _of_semeval(folder: Path, held_out: float) -> PhraseData:
     phrases = pa.concat_arrays([data.take(used).words, data.take(used).phrases]).unique()
     left_out = data.take(development)
 
-    def evaluate(model: Model) -> float:
+    def evaluate(model: ComparedModel) -> float:
         return semeval2013_training(model, left_out)
 
     count = len(left_out.same)
@@ -129,20 +129,20 @@ def _of_turney(path: Path, held_out: float) -> PhraseData:
 _NONE = np.zeros(0, np.int64)
 
 
-def _choices(questions: list[Question]) -> Callable[[Model], float]:
-    def evaluate(model: Model) -> float:
+def _choices(questions: list[Question]) -> Callable[[ComparedModel], float]:
+    def evaluate(model: ComparedModel) -> float:
         return float(np.mean(list(turney2012(model, questions).values())))
 
     return evaluate
 
 
-def _of_task(path: Path) -> Callable[[Model], float]:
+def _of_task(path: Path) -> Callable[[ComparedModel], float]:
     """The score on a phrase task's training set."""
     if not path.is_dir():
         return _choices(read_turney2012(path))
     data = read_semeval2013(path, ("train",))["train"]
 
-    def evaluate(model: Model) -> float:
+    def evaluate(model: ComparedModel) -> float:
         return semeval2013_training(model, data)
 
     return evaluate

@@ -15,8 +15,8 @@ from paraloom.models.embeddings.applications.cost_table import Cost, ResultRow, 
 from paraloom.models.embeddings.applications.protocols import PROTOCOLS, Benchmark, benchmarks
 from paraloom.models.embeddings.comparison import (
     Compare,
+    ComparedModel,
     Embed,
-    Model,
     Scores,
     Vectors,
     cosines,
@@ -189,7 +189,7 @@ class Report:
 
 
 def evaluate_models(
-    models: Sequence[Model | tuple[str, Embed]],
+    models: Sequence[ComparedModel | tuple[str, Embed]],
     sts: Path | str | Sequence[Path | str] | None = None,
     sick: Path | str | None = None,
 ) -> Report:
@@ -199,9 +199,11 @@ def evaluate_models(
     return evaluate_on([*data, *(read_sick(sick) if sick else [])], models)
 
 
-def evaluate_on(data: list[LabelledPairs], models: Sequence[Model | tuple[str, Embed]]) -> Report:
+def evaluate_on(
+    data: list[LabelledPairs], models: Sequence[ComparedModel | tuple[str, Embed]]
+) -> Report:
     """Correlate every model's scores with the labels of data sets."""
-    entered = [Model(*model) for model in models]
+    entered = [ComparedModel(*model) for model in models]
     names = [model.name for model in entered]
     check_distinct(names, "models")
     check_distinct([f"{pairs.group} {pairs.name}" for pairs in data], "data sets")
@@ -239,7 +241,7 @@ def check_distinct(names: Sequence[str], what: str) -> None:
             raise UserError(f"{name}: stands twice among the {what}")
 
 
-def _judge(model: Model, data: LabelledPairs) -> SetResult:
+def _judge(model: ComparedModel, data: LabelledPairs) -> SetResult:
     vectors = embed_pairs(model.embed, data.first, data.second)
     found = model.compare(*vectors)
     error = np.mean((found - data.scores) ** 2) if model.scale == data.scale else np.nan

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.models import hub
-from paraloom.models.embeddings.comparison import Model, Vectors
+from paraloom.models.embeddings.comparison import ComparedModel, Vectors
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.sentence_models import is_sentence_model, load_sentence_model
@@ -28,7 +28,7 @@ _THEIR_BATCHES = (32, 1024, 8192)  # the library's default; what static embeddin
 class OpenedModel:
     """A model that gives sentence vectors, and its files."""
 
-    evaluated: Model
+    evaluated: ComparedModel
     encode: Callable[[Sequence[str], int], Vectors]
     """Sentences [n] and a batch size to vectors [n, dim]."""
     batch_sizes: tuple[int, ...]
@@ -100,7 +100,7 @@ def _theirs(name: str, folder: Path) -> OpenedModel:
 
     names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
     return OpenedModel(
-        evaluated=Model(name, embed),
+        evaluated=ComparedModel(name, embed),
         encode=encode,
         batch_sizes=_THEIR_BATCHES,
         files=[folder / file for file in hub.needed(names) if not file.endswith("README.md")],

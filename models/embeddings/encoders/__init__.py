@@ -33,6 +33,7 @@ ENCODERS: dict[str, Entry] = {
     "word-avg": Entry(lambda input, options: Average(input)),
     "word-sum": Entry(lambda input, options: Sum(input)),
     "trigram-avg": Entry(lambda input, options: Average(input), "trigrams"),
+    "sentence-trigram-avg": Entry(lambda input, options: Average(input), "sentence-trigrams"),
     "gru": Entry(gru),
     "lstm": Entry(recurrent("last")),
     "lstm-avg": Entry(recurrent("mean")),
@@ -40,8 +41,6 @@ ENCODERS: dict[str, Entry] = {
     "bilstm-avg": Entry(recurrent("mean", both=True)),
     "bilstm-max": Entry(recurrent("max", both=True)),
 }
-
-
 OF_THE_PAPERS = (
     *("gran", "gran-2", "gran-3", "gran-4", "gran-5", "gran-tanh", "gran-relu", "bigran"),
 )

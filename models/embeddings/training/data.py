@@ -24,7 +24,7 @@ from paraloom.models.embeddings.ragged_columns import (
     take_all,
 )
 from paraloom.models.embeddings.training.trainer import Pool
-from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
+from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind, tag_count
 from paraloom.models.errors import UserError, reading
 from paraloom.models.hashing import text_hashes, threshold
 
@@ -255,7 +255,7 @@ def learnable(
     sides: list[Sentences] = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
-    empty = np.minimum(first.lengths, second.lengths) <= vocabulary.tag_count
+    empty = np.minimum(first.lengths, second.lengths) <= tag_count(vocabulary.tags)
     keys = np.stack([fingerprints(first), fingerprints(second)])
     same = (keys[0] == keys[1]) & ~empty
     keep = np.flatnonzero(~same & ~empty)

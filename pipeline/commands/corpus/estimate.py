@@ -16,7 +16,7 @@ from rich.table import Table
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import READERS, find_bitext
-from paraloom.beam_jobs.io.bitext.preview import Preview, preview
+from paraloom.beam_jobs.io.bitext.preview import BitextPreview, preview
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.beam_jobs.transforms.directions import BACK, PIVOT
@@ -49,7 +49,7 @@ _TRANSLATIONS = ("pivot", "back_translate")
 class Estimate:
     """The estimate of a run, and the measurements behind it."""
 
-    preview: Preview
+    preview: BitextPreview
     jobs: dict[str, Job]  # by stage
     translation: Translation
     left_out: tuple[str, ...]  # scorers that were not timed

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.analysis import probes
-from paraloom.beam_jobs.analysis.probes import Subset, key_of
+from paraloom.beam_jobs.analysis.probes import Subset, Trial
 from paraloom.beam_jobs.analysis.sampling import Sample
 from paraloom.beam_jobs.io.shards import write_shard
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
@@ -57,13 +57,14 @@ def tried(
     folder: Path,
     parts: list[Subset] = PARTS,
     *,
-    base: str = "base",
+    vectors: str | None = None,
     workers: int = 1,
 ) -> list[list[float]]:
     drawn = write_shard(str(folder / "draw.parquet"), draw.table)
     output = str(folder / "trials")
     arguments = [f"--direct_num_workers={workers}"]
-    return probes.run(parts, [1, 2], draw, drawn, output, OPTIONS, labelled, arguments, base=base)
+    trial = Trial(options=OPTIONS, labelled=labelled, vectors=vectors)
+    return probes.run(parts, [1, 2], draw, drawn, output, trial, arguments)
 
 
 def receipts(folder: Path) -> dict[str, dict[str, Any]]:
@@ -97,17 +98,17 @@ def test_kept_by_what_they_depend_on(
     assert set(after) == set(before) | new
     assert {name for name in after if after[name] != before.get(name)} == new
 
-    tried(draw, labelled, tmp_path, PARTS[:1], base="other options")
+    tried(draw, labelled, tmp_path, PARTS[:1], vectors="others")
     assert {name for name, receipt in receipts(tmp_path).items()} == {"a-0-30.1", "a-0-30.2"}
     assert receipts(tmp_path)["a-0-30.1"]["at"] > after["a-0-30.1"]["at"]
 
 
 def test_a_key_for_everything_that_matters(labelled: list[LabelledPairs]) -> None:
-    base = key_of(OPTIONS, labelled, None)
-    assert base == key_of(OPTIONS, labelled, None)
+    base = Trial(options=OPTIONS, labelled=labelled).key
+    assert base == Trial(options=OPTIONS, labelled=labelled).key
     others = [
-        key_of(EmbeddingOptions(dim=9), labelled, None),
-        key_of(OPTIONS, labelled * 2, None),
-        key_of(OPTIONS, labelled, "digest of vectors"),
+        Trial(options=EmbeddingOptions(dim=9), labelled=labelled).key,
+        Trial(options=OPTIONS, labelled=labelled * 2).key,
+        Trial(options=OPTIONS, labelled=labelled, vectors="digest").key,
     ]
     assert len({base, *others}) == 4

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, preview
-from paraloom.beam_jobs.io.bitext.preview import Preview
+from paraloom.beam_jobs.io.bitext.preview import BitextPreview
 
 
-def looked_at(paths: Paths, format: Format = "tsv", rows: int = 50) -> Preview:
+def looked_at(paths: Paths, format: Format = "tsv", rows: int = 50) -> BitextPreview:
     return preview.preview(find_bitext(format, paths), rows=rows, max_characters=100)
 
 

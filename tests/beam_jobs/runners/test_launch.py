@@ -234,6 +234,14 @@ def test_counters_of_several_steps_are_added() -> None:
     assert run_pipeline(build, beam_options(ONE)) == {"rows": 6}
 
 
+def test_in_a_notebook_steps_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apache_beam.utils.interactive_utils.is_in_ipython", lambda: True)
+    monkeypatch.setitem(sys.modules, "apache_beam.runners.interactive", None)  # no import of it
+    assert run_pipeline(lambda root: root | beam.Create([1]), beam_options(ONE)) == {}
+    with pytest.raises(ImportError):  # outside, Beam does as it did
+        _ = beam.Pipeline() | beam.Create([1])
+
+
 def test_a_terminal_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     before, full = os.dup(2), os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, 2)

@@ -17,7 +17,7 @@ from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.papers.heads import open_head
 
-ENTRIES = {"words": ["a", "b", "c"], "trigrams": ["abc", "bcd"]}
+ENTRIES = {"words": list("abc"), "trigrams": ["abc", "bcd"], "sentence-trigrams": ["abc", "b c"]}
 
 
 def saved(folder: Path, **options: Any) -> Path:

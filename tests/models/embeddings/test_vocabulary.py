@@ -32,6 +32,18 @@ def trigrams_of(line: str) -> list[str]:
     return [word[i : i + 3] for word in padded for i in range(len(word) - 2)]
 
 
+def sentence_trigrams_of(line: str) -> list[str]:
+    padded = f" {' '.join(tokens_of(line))} "
+    return [padded[i : i + 3] for i in range(len(padded) - 2)]
+
+
+PARTS: dict[Kind, Callable[[str], list[str]]] = {
+    "words": tokens_of,
+    "trigrams": trigrams_of,
+    "sentence-trigrams": sentence_trigrams_of,
+}
+
+
 def decoded(vocabulary: Vocabulary, lines: list[str]) -> list[list[str]]:
     ids, offsets = vocabulary.ids(column(lines))
     assert ids.dtype == np.int32
@@ -52,6 +64,16 @@ def test_trigrams_are_windows_of_padded_words() -> None:
     assert vocabulary.words == ["<unk>", " a ", " ca", "at ", "cat"]
     assert decoded(vocabulary, ["cat a cats"]) == [
         [" ca", "cat", "at ", " a ", " ca", "cat", "<unk>", "<unk>"]
+    ]
+
+
+def test_trigrams_of_sentences_have_the_spaces_between_words() -> None:
+    assert sentence_trigrams_of("a cat") == [" a ", "a c", " ca", "cat", "at "]
+    vocabulary = Vocabulary.build([column(["a cat", ""])], kind="sentence-trigrams")
+    assert decoded(vocabulary, ["", "a cat", "cat a"]) == [
+        [],
+        [" a ", "a c", " ca", "cat", "at "],
+        [" ca", "cat", "at ", "<unk>", " a "],
     ]
 
 
@@ -79,13 +101,13 @@ def test_tags_stand_around_every_sentence_and_cannot_be_written_in_text() -> Non
     assert vocabulary.ids(column(["", "a"])).ids.tolist() == [1, 2, 1, 3, 2]
 
 
-@pytest.mark.parametrize("kind", ["words", "trigrams"])
+@pytest.mark.parametrize("kind", PARTS)
 @settings(max_examples=30)
 @given(known=st.lists(st.text(max_size=30)), lines=st.lists(st.text(max_size=40), min_size=1))
 def test_ids_equal_a_lookup_token_by_token(kind: Kind, known: list[str], lines: list[str]) -> None:
     vocabulary = Vocabulary.build([column(known)], kind=kind)
     index = {word: i for i, word in enumerate(vocabulary.words[1:], 1)}
-    parts = tokens_of if kind == "words" else trigrams_of
+    parts = PARTS[kind]
     flat = vocabulary.ids(column(lines))
     rows = np.split(flat.ids, flat.offsets[1:-1])
     assert [row.tolist() for row in rows] == [
@@ -94,7 +116,7 @@ def test_ids_equal_a_lookup_token_by_token(kind: Kind, known: list[str], lines: 
     assert flat.lengths.tolist() == [len(parts(line)) for line in lines]
 
 
-@pytest.mark.parametrize("kind", ["words", "trigrams"])
+@pytest.mark.parametrize("kind", PARTS)
 def test_how_the_corpus_is_cut_into_batches_changes_nothing(
     kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +125,7 @@ def test_how_the_corpus_is_cut_into_batches_changes_nothing(
     monkeypatch.setattr(module, "_MERGE_AT", 300)
     cut = Vocabulary.build((column(lines[i : i + 37]) for i in range(0, len(lines), 37)), kind=kind)
     assert cut.words == whole.words
-    parts = tokens_of if kind == "words" else trigrams_of
+    parts = PARTS[kind]
     counts = Counter(part for line in lines for part in parts(line))
     assert whole.words[1:] == sorted(counts, key=lambda part: (-counts[part], part))
 
@@ -130,6 +152,7 @@ def test_several_vocabularies_of_the_same_sentences() -> None:
     kinds: dict[Kind, Vocabulary] = {
         "words": Vocabulary.build([column(TEXT)], kind="words"),
         "trigrams": Vocabulary.build([column(TEXT)], kind="trigrams"),
+        "sentence-trigrams": Vocabulary.build([column(TEXT)], kind="sentence-trigrams"),
     }
     for kind, flat in ids_by_kind(kinds, column(TEXT)).items():
         alone = kinds[kind].ids(column(TEXT))
@@ -138,7 +161,7 @@ def test_several_vocabularies_of_the_same_sentences() -> None:
 
 
 def test_no_rows_and_no_entries() -> None:
-    for kind in ("words", "trigrams"):
+    for kind in PARTS:
         empty = Vocabulary.build([], kind=kind)
         assert empty.words == ["<unk>"]
         assert empty.ids(column([])).offsets.tolist() == [0]
@@ -146,10 +169,10 @@ def test_no_rows_and_no_entries() -> None:
 
 
 @pytest.mark.parametrize("tags", [False, True])
-@pytest.mark.parametrize("kind", ["words", "trigrams"])
+@pytest.mark.parametrize("kind", PARTS)
 def test_saved_and_loaded(tmp_path: Path, kind: Kind, tags: bool) -> None:
     odd = ["a\u0085b", "\u2028", "\r", "\u00a0x", "#", "🙂", "a b "]
-    entries = [(word + "zzz")[:3] for word in odd] if kind == "trigrams" else odd
+    entries = odd if kind == "words" else [(word + "zzz")[:3] for word in odd]
     vocabulary = Vocabulary(entries, kind=kind, tags=tags)
     vocabulary.save(tmp_path / "vocabulary.txt")
     again = Vocabulary.load(tmp_path / "vocabulary.txt")

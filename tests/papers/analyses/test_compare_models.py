@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import ArrayLike
 
-from paraloom.models.embeddings.comparison import Model, Scores, Vectors
+from paraloom.models.embeddings.comparison import ComparedModel, Scores, Vectors
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.papers.analyses.compare_models import disagreements
 from paraloom.pipeline import cli
@@ -32,7 +32,7 @@ def model(
     name: str,
     said: Mapping[str, Sequence[float] | Scores],
     scale: tuple[float, float] | None = None,
-) -> Model:
+) -> ComparedModel:
     """Scores by the texts' own names."""
 
     def embed(texts: pa.StringArray) -> Vectors:
@@ -42,7 +42,7 @@ def model(
         names = (text.split() for text in first[:, 0])
         return np.array([said[set][int(number)] for set, number in names])
 
-    return Model(name, embed, compare, scale)
+    return ComparedModel(name, embed, compare, scale)
 
 
 SETS = [data("x", [0, 5, 2.5, 1]), data("y", [3.5, 0, 5])]

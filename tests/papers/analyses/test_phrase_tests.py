@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraloom.models.embeddings.comparison import Model, Scores, Vectors, dots
+from paraloom.models.embeddings.comparison import ComparedModel, Scores, Vectors, dots
 from paraloom.models.errors import UserError
 from paraloom.papers.analyses import phrase_tests
 from paraloom.papers.analyses.phrase_tests import (
@@ -44,7 +44,7 @@ def test_choose_among_100() -> None:
     near = pa.array([f"a {i}" for i in range(0, 900, 30)])
     far = pa.array([f"b {i}" for i in range(900, 0, -30)])
     others = pa.array([f"c {i}" for i in range(1000)])
-    model = Model("known", by_number, dots)
+    model = ComparedModel("known", by_number, dots)
     same = pa.array([f"b {i}" for i in range(0, 900, 30)])
     # The paraphrase is nearest unless the very number is drawn, which 99 of 1000 do: then a tie.
     assert choose(model, PhrasePairs(near, same), others) > 80
@@ -67,7 +67,7 @@ def test_each_pair_is_compared_with_other_phrases(
         seen.append((first, second, dots(first, second)))
         return seen[-1][-1]
 
-    found = choose(Model("known", by_number, compare), pairs, own)
+    found = choose(ComparedModel("known", by_number, compare), pairs, own)
     every = map(np.concatenate, zip(*seen, strict=True))
     first, second, scores = (of.reshape(102, 100, -1) for of in every)
     left, right = (by_number(side)[:, None] for side in pairs)
@@ -136,7 +136,9 @@ def test_the_threshold_comes_from_training(
     def embed(texts: pa.StringArray) -> Vectors:
         return np.array([[float(text.split()[1])] for text in texts.to_pylist()])
 
-    found = semeval2013(Model("m", embed, compare), {"train": part(train), "test": part(test)})
+    found = semeval2013(
+        ComparedModel("m", embed, compare), {"train": part(train), "test": part(test)}
+    )
     assert found == pytest.approx({"accuracy": accuracy, "f1": f1})
 
 
@@ -161,10 +163,12 @@ def test_turney_2012(tmp_path: Path) -> None:
         pairs = zip(first[:, 0], second[:, 0], strict=True)
         return np.array([seen.get(pair, 0.0) for pair in pairs])
 
-    model = Model("known", embed, compare)
+    model = ComparedModel("known", embed, compare)
     assert turney2012(model, questions) == {"5 choices": 100.0, "10 choices": 50.0}
     # Whoever does not see the order gives both the same score, and has half a point.
-    order = Model("bag", embed, lambda a, b: np.array([float(b_[0] == "fairyland") for b_ in b]))
+    order = ComparedModel(
+        "bag", embed, lambda a, b: np.array([float(b_[0] == "fairyland") for b_ in b])
+    )
     only = [Question("fantasy world", questions[0].choices)]
     assert turney2012(order, only) == {"5 choices": 100.0, "10 choices": 50.0}
     assert set(evaluate_phrases(model, questions=questions)) == {"Turney 2012"}

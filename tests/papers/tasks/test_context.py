@@ -192,6 +192,11 @@ def train(
     return tasks.train(options, folder, seed=1, threads=1)
 
 
+def test_a_bow_decoder_names_the_other_key() -> None:
+    with pytest.raises(ValueError, match=r"set embeddings\.context\.vector=encoder, too"):
+        ContextOptions(text=["a"], decoder="bow", vector="concat")
+
+
 @pytest.mark.parametrize(("encoder", "decoder"), [("gru", "gru"), ("bow", "bow")])
 def test_train_save_load(tmp_path: Path, story: str, encoder: str, decoder: Decoder) -> None:
     metrics = train(story, tmp_path / "a", encoder, decoder)

@@ -12,7 +12,7 @@ import pytest
 from paraloom.models.embeddings.applications import cost
 from paraloom.models.embeddings.applications.cost_table import Cost
 from paraloom.models.embeddings.applications.evaluation import evaluate_models
-from paraloom.models.embeddings.comparison import Model
+from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.model import evaluate
 from paraloom.pipeline.commands.model.comparison_page import comparison_page
@@ -92,9 +92,9 @@ def test_mistakes(sts: Path, models: list[str], tmp_path: Path, capsys: Capsys) 
 
 @needs_browser
 def test_the_page_reads_well(sts: Path, tmp_path: Path) -> None:
-    def model(i: int) -> Model:
+    def model(i: int) -> ComparedModel:
         random = np.random.default_rng(i)
-        return Model(
+        return ComparedModel(
             f"folder/a-model-of-number-{i}", lambda text: random.normal(size=(len(text), 3))
         )
 

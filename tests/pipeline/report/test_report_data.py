@@ -22,7 +22,7 @@ from paraloom.pipeline.report.report_data import (
     EXAMPLES,
     SHOWN_DECILES,
     Array,
-    Scores,
+    ScoreFigures,
     read_scores,
     regions,
 )
@@ -36,7 +36,7 @@ def deciles(made_run: MadeRun) -> dict[str, Deciles]:
 
 
 @pytest.fixture
-def scores(made_run: MadeRun, deciles: dict[str, Deciles]) -> Scores:
+def scores(made_run: MadeRun, deciles: dict[str, Deciles]) -> ScoreFigures:
     return read_scores(made_run.folder, deciles, seed=1, with_corpus=True)
 
 
@@ -45,7 +45,7 @@ def binned(values: Array, edges: Array) -> Array:
     return np.histogram(np.clip(values.astype(float), edges[0], edges[-1]), edges)[0]
 
 
-def test_histograms_count_every_pair(made_run: MadeRun, scores: Scores) -> None:
+def test_histograms_count_every_pair(made_run: MadeRun, scores: ScoreFigures) -> None:
     for name, histogram in scores.histograms.items():
         values = made_run.pairs[name].to_numpy()
         assert histogram.pairs.sum() == made_run.pairs.num_rows
@@ -67,7 +67,9 @@ def test_histograms_count_every_pair(made_run: MadeRun, scores: Scores) -> None:
     assert scores.histograms["translation_score"].beyond  # a long tail is cut
 
 
-def test_density_sums_up_to_the_histograms_of_its_scores(made_run: MadeRun, scores: Scores) -> None:
+def test_density_sums_up_to_the_histograms_of_its_scores(
+    made_run: MadeRun, scores: ScoreFigures
+) -> None:
     density = scores.density
     assert density is not None
     assert (density.x, density.y) == ("trigram_overlap", "translation_score")
@@ -80,7 +82,7 @@ def test_density_sums_up_to_the_histograms_of_its_scores(made_run: MadeRun, scor
         assert abs(counts[1:-1].sum() - binned(middle, edges)[1:-1].sum()) <= 2
 
 
-def test_the_correlation_is_that_of_all_pairs(made_run: MadeRun, scores: Scores) -> None:
+def test_the_correlation_is_that_of_all_pairs(made_run: MadeRun, scores: ScoreFigures) -> None:
     density = scores.density
     assert density is not None and density.correlation is not None
     values = [made_run.pairs[name].to_numpy() for name in (density.x, density.y)]
@@ -93,7 +95,7 @@ def test_the_correlation_is_that_of_all_pairs(made_run: MadeRun, scores: Scores)
     assert density.correlation is None
 
 
-def test_sampled_pairs_are_of_their_decile(made_run: MadeRun, scores: Scores) -> None:
+def test_sampled_pairs_are_of_their_decile(made_run: MadeRun, scores: ScoreFigures) -> None:
     pairs = {row["id"]: row for row in made_run.pairs.to_pylist()}
     for name, by_decile in scores.pairs.items():
         assert sorted(by_decile) == sorted(SHOWN_DECILES.values())
@@ -186,7 +188,7 @@ def test_the_axis_of_a_long_tail_ends_beyond_the_middle() -> None:
 
 
 def test_the_seed_decides_the_sample(
-    made_run: MadeRun, deciles: dict[str, Deciles], scores: Scores
+    made_run: MadeRun, deciles: dict[str, Deciles], scores: ScoreFigures
 ) -> None:
     again = read_scores(made_run.folder, deciles, seed=1, with_corpus=False)
     other = read_scores(made_run.folder, deciles, seed=2, with_corpus=False)

@@ -54,7 +54,7 @@ def test_two_task_managers_use_the_same_number(
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(worker, "__name__", "stand_in")
-    pool = pools.Pool()
+    pool = pools.WorkerPool()
     for _ in range(2):
         assert not pool.StartWorker(request("1-1"), None).error
     workers: list[psutil.Process] = []
@@ -74,4 +74,4 @@ def test_a_worker_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> Non
         raise OSError("no memory")
 
     monkeypatch.setattr(fork_server, "start", fails)
-    assert "no memory" in pools.Pool().StartWorker(request("1"), None).error
+    assert "no memory" in pools.WorkerPool().StartWorker(request("1"), None).error

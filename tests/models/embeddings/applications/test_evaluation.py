@@ -17,7 +17,7 @@ from paraloom.models.embeddings.applications.evaluation import (
     evaluate_models,
     evaluate_on,
 )
-from paraloom.models.embeddings.comparison import Embed, Model, cosines
+from paraloom.models.embeddings.comparison import ComparedModel, Embed, cosines
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
 from paraloom.papers.label_trainer import label_errors
@@ -137,7 +137,7 @@ def test_a_mean_counts_every_data_set_once(bag_of_words: Embed) -> None:
 
 def test_errors_of_labels_count_every_data_set_once(bag_of_words: Embed) -> None:
     sets = [made("SICK", f"{rows}", rows, rows) for rows in (6, 40)]
-    found = label_errors(Model("m", bag_of_words, scale=sets[0].scale), sets)
+    found = label_errors(ComparedModel("m", bag_of_words, scale=sets[0].scale), sets)
     for data in sets:
         scores = cosines(bag_of_words(data.first), bag_of_words(data.second))
         of = found[f"SICK {data.name}"]

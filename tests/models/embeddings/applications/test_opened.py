@@ -11,7 +11,7 @@ import pytest
 
 from paraloom.models.embeddings.applications.cost import memory_of, speeds
 from paraloom.models.embeddings.applications.opened import OpenedModel, is_ours, open_model
-from paraloom.models.embeddings.comparison import Model
+from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError
 from tests.small_encoder import NUMBERED, small_encoder
@@ -77,7 +77,7 @@ def test_the_fastest_batch_size() -> None:
             clock[0] += batches * seconds_of_a_batch + len(sentences) * seconds_of_a_sentence
             return np.zeros((len(sentences), 1), np.float32)
 
-        evaluated = Model(name, lambda text: encode(text.to_pylist(), 32))
+        evaluated = ComparedModel(name, lambda text: encode(text.to_pylist(), 32))
         return OpenedModel(
             evaluated=evaluated, encode=encode, batch_sizes=(32, 1024, 8192), files=[]
         )

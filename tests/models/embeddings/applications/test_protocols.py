@@ -71,14 +71,14 @@ def test_one_protocol_means_data_sets_and_the_other_pools_their_pairs(bag_of_wor
 
 
 def test_the_cosine_counts_also_where_a_model_has_another_score(bag_of_words: Embed) -> None:
-    from paraloom.models.embeddings.comparison import Model, dots
+    from paraloom.models.embeddings.comparison import ComparedModel, dots
 
     text = pa.array(["a", "a b", "a b c", "d"])
     other = pa.array(["a", "a c", "a a a", "a"])
     data = LabelledPairs(
         group="STS 2014", name="images", first=text, second=other, scores=np.array([5.0, 3, 4, 0])
     )
-    models = [Model("cosine", bag_of_words), Model("dot", bag_of_words, dots)]
+    models = [ComparedModel("cosine", bag_of_words), ComparedModel("dot", bag_of_words, dots)]
     found = evaluate_on([data], models).protocols
     assert found["mteb"][0] == found["mteb"][1]
     assert found["papers"][0] != found["papers"][1]

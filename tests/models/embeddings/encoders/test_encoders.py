@@ -1,7 +1,7 @@
 """Encoders against their equations, written out plainly, word by word, in float64."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from paraloom.models.embeddings.encoders.base import Encoder
 from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
 from paraloom.models.embeddings.encoders.recurrent import _pool
-from paraloom.models.embeddings.ragged_columns import RaggedIds
+from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds
 from paraloom.papers.encoders.gran import GRAN
 from paraloom.papers.options import SystemOptions
 
@@ -35,7 +35,7 @@ def encoder_of(model: str, **options: Any) -> Any:
 
 
 def encode(encoder: Encoder, sentences: Sequence[Sequence[int]] = SENTENCES) -> torch.Tensor:
-    vectors: torch.Tensor = encoder({"words": flat(sentences), "trigrams": flat(sentences)})
+    vectors: torch.Tensor = encoder(dict.fromkeys(get_args(Kind), flat(sentences)))
     return vectors
 
 
