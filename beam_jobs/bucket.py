@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.part_files import decode, extended
@@ -129,6 +130,7 @@ class _AssignDeciles(UnitDoFn):
             for name in self.scorers
         }
         target = schema.bucketed(self.scorers, candidates=schema.has_candidates(table))
+        target = schema.extended(pq.read_schema(pa.BufferReader(data)), target)
         pieces = [(unit.name, extended(data, pa.table(columns), target), _NOTHING)]
         return self.commit(unit, table.num_rows, pieces, Measurements(deciles=deciles))
 

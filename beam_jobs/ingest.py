@@ -104,7 +104,7 @@ class Ingest(beam.PTransform):
         reading = self.reading
 
         def ids(unit: IngestUnit) -> Iterator[Hashes]:
-            if "id" not in READERS[unit.bitext.format].columns:
+            if "id" not in (unit.bitext.columns or READERS[unit.bitext.format].columns):
                 return  # ids are generated from file and line: unique
             for block in reading.blocks(unit):
                 yield row_hash(block.pairs["id"]), block.lines
@@ -241,7 +241,7 @@ def _judged(
     if reading.where:
         rows = np.flatnonzero(why == "")
         left = block.pairs.take(pa.array(rows))
-        failed = reasons(left["source"], left["reference"], reading.where, languages)
+        failed = reasons(left["source"], left["reference"], reading.where, languages, left)
         reject("input.where", rows, failed)
     if repeats is not None:
         here = np.flatnonzero(np.isin(block.lines, repeats.rows) & (why == ""))
@@ -260,5 +260,5 @@ def _judged(
         schema=schema.INGEST_REJECTED,
     )
     invalid = pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED)
-    pairs = pairs.select(["id", *sides])
+    pairs = pairs.select(["id", *sides, *pairs.column_names[len(schema.INGEST) :]])
     return pairs.filter(pa.array(accepted)), pa.concat_tables([invalid, rejected]).sort_by("row")

@@ -69,6 +69,7 @@ def score_table(
     """
     if target is None:
         target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
+        target = schema.extended(table.schema, target)
     scored, missing = table, {}
     if given is not None:
         for name in given.column_names:

@@ -88,7 +88,7 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
         )
         reasons[(tokens > criteria.max_tokens) & (reasons == "")] = "more tokens than max_tokens"
     for predicate in criteria.where:
-        fails = ~predicate.holds(table[predicate.column].to_numpy())
+        fails = ~predicate.holds_in(table[predicate.column])
         reasons[fails & (reasons == "")] = _why(predicate)
     accepted = np.flatnonzero(reasons == "")
     texts = table.take(pa.array(accepted))

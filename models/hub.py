@@ -1,13 +1,18 @@
-"""Models on Hugging Face's Hub, `owner/name` or `owner/name@revision`, and files in its format."""
+"""Models and data sets of Hugging Face's Hub, `owner/name` or `owner/name@revision`, and files in
+its format.
+"""
 
 import errno
+import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, user_cache
 from paraloom.models.structured import read_json
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
@@ -99,33 +104,84 @@ def _cached(repo: str, revision: str | None) -> Path | None:
 
 def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
     import huggingface_hub
-    from huggingface_hub import constants
-    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
-    try:
+    with _answering(model, key, "model"):
         info = huggingface_hub.HfApi().model_info(repo, revision=revision)
         chosen = needed([file.rfilename for file in info.siblings or []])
         return Path(
             huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
         )
+
+
+def fetch_dataset(
+    name: str, choose: Callable[[list[str]], list[str]], asked: Sequence[Any], key: str
+) -> tuple[Path, list[str]]:
+    """Fetch files of a data set: a snapshot of one commit in the Hub's cache, and their names.
+
+    No code is run. What was fetched whole needs no network again.
+
+    Args:
+        choose: the files to fetch, given the names of all.
+        asked: what they depend on besides.
+        key: of the configuration, for errors.
+    """
+    import huggingface_hub
+
+    text = json.dumps([name, *asked])
+    record = user_cache() / "datasets" / hashlib.sha256(text.encode()).hexdigest()
+    with suppress(OSError, ValueError):
+        folder, chosen = json.loads(record.read_text("utf-8"))
+        if all(Path(folder, file).exists() for file in chosen):
+            return Path(folder), chosen
+    match = _NAME.fullmatch(name)
+    assert match
+    with _answering(name, key, "data set"):
+        names: list[str] = []
+        # The Hub keeps data sets of other formats as Parquet, too.
+        for revision in [match[2]] if match[2] else [None, "refs/convert/parquet"]:
+            if not any(file.endswith(".parquet") for file in names):
+                info = huggingface_hub.HfApi().dataset_info(match[1], revision=revision)
+                names = [file.rfilename for file in info.siblings or []]
+        chosen = choose(names)
+        folder = huggingface_hub.snapshot_download(
+            match[1], repo_type="dataset", revision=info.sha, allow_patterns=chosen
+        )
+    record.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(record) as temporary:
+        temporary.write_text(json.dumps([folder, chosen]), "utf-8")
+    return Path(folder), chosen
+
+
+@contextmanager
+def _answering(name: str, key: str, kind: str) -> Iterator[None]:
+    """Turn what the Hub or the way to it refuses in the block into a UserError."""
+    from huggingface_hub import constants
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    repo, _, revision = name.partition("@")
+    try:
+        yield
+    except UserError:
+        raise
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
+        what = "revision" if isinstance(error, RevisionNotFoundError) else kind
         raise UserError(
-            f"{key}: {model} is no folder, and the Hub has no such {what} (a private or gated "
-            "model needs `hf auth login`)"
+            f"{key}: {name} is no folder, and the Hub has no such {what} (a private or gated "
+            f"{kind} needs `hf auth login`)"
         ) from error
     except Exception as error:  # the library and its HTTP client have types of their own
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
             raise UserError(
-                f"{key}: {model} cannot be written to the Hub's cache ({error}); HF_HOME names "
+                f"{key}: {name} cannot be written to the Hub's cache ({error}); HF_HOME names "
                 "another place"
             ) from error
         reason = " ".join(str(error).split())[:80] or type(error).__name__
         if constants.HF_HUB_OFFLINE:
             reason = "HF_HUB_OFFLINE is set"
         version = f" --revision {revision}" if revision else ""
+        version += " --repo-type dataset" if kind != "model" else ""
         raise UserError(
-            f"{key}: {model} is no folder, and Hugging Face's Hub cannot be reached ({reason}); "
+            f"{key}: {name} is no folder, and Hugging Face's Hub cannot be reached ({reason}); "
             f"where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
             f"{key} to that folder"
         ) from error

@@ -35,6 +35,7 @@ class InputSection(Lenient):
     license: str | None = None
     source_language: str = "cs"
     target_language: str = "en"
+    keep: list[str] = []
     where: list[str] = []
     unique: str | None = None
 

@@ -111,7 +111,10 @@ class Run:
     @cached_property
     def bitexts(self) -> list[Bitext]:
         """The bitext with the digests of its files."""
-        found = find_bitext(self.input.format, self.input.paths)
+        found = find_bitext(self.input.format, self.input.paths, self.input.layout)
+        for condition in (*self.input.conditions, *self.criteria().where):
+            if condition.column in self.input.keep:
+                condition.check_type(found[0].kept.field(condition.column).type)
         paths = [path for bitext in found for path in bitext.paths]
         for path in paths:
             if problem := not_text(path):
@@ -161,7 +164,7 @@ class Run:
             max_tokens=options.max_tokens,
             size=options.size,
             seed=self.config.seed,
-            where=tuple(map(Predicate.parse, options.where)),
+            where=tuple(Predicate.parse(text, words=True) for text in options.where),
             per_source=options.per_source,
             max_overlap=options.max_overlap,
             language=self.language,

@@ -61,8 +61,14 @@ def decile(score: str) -> str:
 
 def bucketed(scorers: tuple[str, ...], *, candidates: bool = False) -> pa.Schema:
     """The schema after `bucket`."""
-    deciles = [pa.field(decile(s), pa.int8(), nullable=False) for s in scorers]
+    deciles = _columns(**{decile(score): pa.int8() for score in scorers})
     return pa.schema([*scored(scorers, candidates=candidates), *deciles])
+
+
+def extended(given: pa.Schema, target: pa.Schema) -> pa.Schema:
+    """The columns of a table, kept ones of the user's too, and those of `target` after them."""
+    fields = {of.name: of for of in (*given, *target)}
+    return pa.schema(fields.values())
 
 
 ROW = ("id", CANDIDATE.name)

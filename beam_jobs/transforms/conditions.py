@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -83,6 +83,9 @@ FLAGS: dict[str, Read] = {
 LANGUAGE_COLUMNS = ("source_language", "reference_language")
 """The columns that are compared with language codes."""
 
+COLUMNS = (*NUMBERS, *FLAGS, *LANGUAGE_COLUMNS)
+"""All columns that are computed."""
+
 TOKEN_COLUMNS = ("source_tokens", "reference_tokens", "token_ratio")
 """The columns that depend on how the languages of the two sides are tokenised."""
 
@@ -90,8 +93,8 @@ FAILED = "not"
 """Beginning of a reason of rejection that a condition follows."""
 
 
-def parse_condition(text: str) -> Predicate:
-    """Parse and check a condition.
+def parse_condition(text: str, kept: Collection[str] = ()) -> Predicate:
+    """Parse and check a condition; `Predicate.check_type` checks one on a kept column.
 
     >>> print(parse_condition("token_ratio in 0.5..1.25"))
     token_ratio in 0.5..1.25
@@ -99,7 +102,7 @@ def parse_condition(text: str) -> Predicate:
     source_language = cs
     """
     condition = Predicate.parse(text, words=True)
-    name, known = condition.column, (*NUMBERS, *FLAGS, *LANGUAGE_COLUMNS)
+    name, known = condition.column, (*COLUMNS, *kept)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
@@ -121,11 +124,13 @@ def reasons(
     reference: pa.Array,
     conditions: Sequence[Predicate],
     languages: Languages | None = None,
+    kept: pa.RecordBatch | pa.Table | None = None,
 ) -> np.ndarray:
     """The first condition that each pair fails, as `not <condition>`; "" if none: object [n].
 
     Args:
         languages: by which the two sides are tokenised; None: both as English.
+        kept: the columns that conditions may be on besides.
     """
     codes = (languages.source, languages.target) if languages else (None, None)
     found = np.full(len(source), "", object)
@@ -135,7 +140,11 @@ def reasons(
             Side(texts.take(pa.array(rows)), code)
             for texts, code in zip((source, reference), codes, strict=True)
         ]
-        fails = ~_holds(condition, *sides)
+        if condition.column in COLUMNS:
+            fails = ~_holds(condition, *sides)
+        else:
+            assert kept is not None
+            fails = ~condition.holds_in(kept[condition.column].take(pa.array(rows)))
         found[rows[fails]] = f"{FAILED} {condition}"
         rows = rows[~fails]
     return found

@@ -88,7 +88,7 @@ def join_translations(
     )
     more = [schema.CANDIDATE] if schema.has_candidates(table) else []
     others = [of for of in given if of.name not in (*direction.output.names, schema.CANDIDATE.name)]
-    target = pa.schema([*others, *direction.output, *more])
+    target = pa.schema([*direction.output, *more, *others])
     accepted = table.filter(reason.is_null()).select(target.names).cast(target)
     rejected = table.append_column("reason", reason).filter(reason.is_valid())
     refused = schema.rejected(given)

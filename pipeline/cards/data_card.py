@@ -45,6 +45,8 @@ _TEXTS = {
     "translation_tokens": "Moses tokens of `translation`",
 }
 
+_KEPT = "column of the bitext"
+
 
 def write_data_card(folder: str, record: RunRecord) -> None:
     """Write the data card of a run that has a corpus."""
@@ -65,6 +67,7 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
     candidates = config.nmt.candidates > 1
     language = language_name(source.target_language)
     columns = schema.bucketed(tuple(config.score.names), candidates=candidates)
+    columns = pa.schema([*columns, *((name, pa.null()) for name in source.keep)])
     if release:
         columns = release.configurations[0].columns
     return render_markdown(
@@ -103,7 +106,9 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
             for name, stage in view.pair_records.items()
         ],
         columns=[
-            (code(f.name), _type(f.type), meaning(f.name, language, view.own_scorers))
+            (code(f.name), _type(f.type), Markdown(_KEPT))
+            if f.name in source.keep
+            else (code(f.name), _type(f.type), meaning(f.name, language, view.own_scorers))
             for f in columns
         ],
         scored=bucket.rows_out,
@@ -138,7 +143,8 @@ def model_name(model: UsedModel) -> str:
 
 
 def _type(of: pa.DataType) -> str:
-    return "float32" if pa.types.is_float32(of) else str(of)
+    kept = "as in the bitext" if pa.types.is_null(of) else str(of)
+    return "float32" if pa.types.is_float32(of) else kept
 
 
 def _configurations(release: Release) -> Iterator[tuple[object, ...]]:

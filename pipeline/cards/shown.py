@@ -13,7 +13,7 @@ from paraloom.pipeline.records import RunRecord, UsedModel
 
 TEXTS = {
     *("digest", "digests", "key", "sha256", "versions", "revision", "family", "license"),
-    *("planned", "wanted", "stage", "meaning", "unit", "where"),
+    *("planned", "wanted", "stage", "meaning", "unit", "where", "keep", "subset", "split"),
 }
 """The keys of texts that a release shows as they are."""
 

@@ -3,21 +3,21 @@
 import operator
 import shlex
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, PrivateAttr
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.bitext import READERS, Format
+from paraloom.beam_jobs.io.bitext import READERS
 from paraloom.beam_jobs.select import PerSource
-from paraloom.beam_jobs.transforms.conditions import parse_condition
+from paraloom.beam_jobs.transforms.conditions import COLUMNS, parse_condition
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.embeddings.options import (
     AnyEmbeddingOptions,
     EmbeddingOptions,
     ParagramOptions,
 )
-from paraloom.models.languages import ENGLISH, is_code, short_code
+from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.options import Count, Fraction, InputFile, InputPath, Options, PositiveNumber
@@ -31,56 +31,11 @@ from paraloom.models.scorers.plugins import (
     installed,
     source_of,
 )
+from paraloom.pipeline.config.input import InputGlob, InputOptions
 from paraloom.pipeline.config.recorded import Written
 
-InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
 UncheckedFile = Annotated[str, InputPath(checked=False)]
-
-
-class InputOptions(Options):
-    """The bitext; required unless `embeddings.task` does not read the corpus."""
-
-    format: Format
-    """Format of the files."""
-    paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
-    """Files or globs; for moses `{source: …, reference: …}`."""
-    shard_rows: Count = 10_000
-    """Input lines in a shard, which is the unit of parallel work and of resuming."""
-    max_characters: Count = 2_000
-    """Longer sentences are rejected."""
-    source_language: str = "cs"
-    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); chooses the tag of
-    a model of several languages and the tokens of the source, and names the dictionaries of a model
-    trained here."""
-    target_language: str = "en"
-    """Language code of the reference side, in which the paraphrases are; chooses the tag of a model
-    of several languages and the tokens of references and translations; see languages.md. Of
-    `format: text` it is the language of the text, and `source_language` the one that it is
-    translated into and back from."""
-    license: str | None = None
-    """Licence of the bitext; copied into data card and model card."""
-    where: list[str] = Field(default=[])
-    """Conditions on a pair before its translation, all of which must hold: `source_tokens <= 60`,
-    `token_ratio in 0.5..1.25`, `source_language = cs`, `identical = no`; see choosing-pairs.md."""
-    unique: Literal["source", "pair"] | None = None
-    """source: equal sources are translated once, and every row gets the translation; pair: a
-    repeated pair of source and reference is rejected; null: neither."""
-
-    @property
-    def languages(self) -> Languages:
-        """The languages of the two sides, as the user writes them."""
-        return Languages(self.source_language, self.target_language)
-
-    @property
-    def conditions(self) -> list[Predicate]:
-        """The parsed conditions of `where`."""
-        return [parse_condition(text) for text in self.where]
-
-    def _check(self) -> None:
-        for key in ("source_language", "target_language"):
-            if not is_code(code := getattr(self, key)):  # it may become the name of a file
-                raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
@@ -332,7 +287,7 @@ class Config(Options):
             return
         for i, condition in enumerate(self.input.where):
             try:
-                parse_condition(condition)
+                parse_condition(condition, self.input.keep)
             except ValueError as error:
                 raise ValueError(f"input.where[{i}]: {error}") from error
         self._check_forward_model(self.input)
@@ -353,9 +308,13 @@ class Config(Options):
         elif self.select.by != "judged" and self.select.by not in score.names:
             known = ", ".join(score.names)
             raise ValueError(f"select.by: {self.select.by} is not among score.scorers ({known})")
+        for name in (keep := self.input.keep):
+            taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
+            if keep.count(name) > 1 or name in taken or name.endswith(schema.decile("")):
+                raise ValueError(f"input.keep: {name} is another column of the pairs")
         for i, predicate in enumerate(self.select.where):
             try:
-                Predicate.parse(predicate).check(score.names)
+                Predicate.parse(predicate, words=bool(keep)).check(score.names, keep)
             except ValueError as error:
                 raise ValueError(f"select.where[{i}]: {error}") from error
 

@@ -165,7 +165,7 @@ def regions(select: SelectSection, deciles: Mapping[str, Deciles]) -> Region:
 
     Predicates on tokens limit no score and are left out.
     """
-    predicates = [Predicate.parse(text) for text in select.where]
+    predicates = [Predicate.parse(text, words=True) for text in select.where]
     selected: Region = {}
     for score, summary in deciles.items():
         inside = np.ones(10, bool)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from paraloom.beam_jobs import ingest
+from paraloom.beam_jobs.io.bitext import READERS
 from paraloom.beam_jobs.transforms.conditions import TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
@@ -17,13 +18,16 @@ def fingerprint(run: Run) -> Any:
     content = [(bitext.format, bitext.name) for bitext in run.bitexts]
     digests = [sha256 for bitext in run.bitexts for sha256 in bitext.sha256]
     made = [content, digests, options.shard_rows, options.max_characters]
+    codes = tuple(map(short_code, (options.source_language, options.target_language)))
+    by_language = READERS[options.format].by_language
+    if options.columns or options.keep or by_language:
+        made.append([options.columns, options.keep, codes if by_language else None])
     # Without these options, runs keep the keys that they had before there were such options.
     # `unique: source` does not concern this stage.
     where = list(map(str, options.conditions))
     unique = options.unique == "pair"
     if not where and not unique:
         return made
-    codes = map(short_code, (options.source_language, options.target_language))
     tokens = any(condition.column in TOKEN_COLUMNS for condition in options.conditions)
     return [*made, where, unique, *(codes if tokens else [])]
 

@@ -104,12 +104,15 @@ def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> N
     assert part_file(tmp_path / "out", "part-0").read_bytes() == encode(at_once)
 
 
-def test_columns_that_the_job_does_not_know_are_left_out(tmp_path: Path) -> None:
+def test_columns_of_the_users_go_along(tmp_path: Path) -> None:
     more = table().append_column("extra", pa.array([1, 2, 3]))
     shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), more)
     score.run(units([shard], "k"), str(tmp_path / "out"), Scoring(SCORERS), ONE)
     found = pq.read_table(part_file(tmp_path / "out", "part-0"))
-    assert found.equals(score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)[0])
+    assert found["extra"].to_pylist() == [1, 2, 3]
+    assert found.column_names[: len(more.column_names)] == more.column_names
+    without = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)[0]
+    assert found.drop_columns("extra").equals(without)
 
 
 REASONS = """

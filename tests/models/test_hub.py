@@ -97,6 +97,48 @@ def test_only_files_that_are_needed_are_downloaded(
     assert [(revision, sorted(found)) for revision, found in asked] == [(COMMIT, files)]
 
 
+def test_files_of_a_data_set_are_fetched_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {None: ["data.csv"], "refs/convert/parquet": ["a/train/0.parquet", "a/test/0.parquet"]}
+    asked: list[tuple[str | None, list[str]]] = []
+
+    class Info:
+        def __init__(self, revision: str | None) -> None:
+            self.sha = COMMIT
+            self.siblings = [type("File", (), {"rfilename": name}) for name in names[revision]]
+
+    def download(repo: str, *, repo_type: str, revision: str, allow_patterns: list[str]) -> str:
+        asked.append((revision, allow_patterns))
+        for name in allow_patterns:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        return str(tmp_path)
+
+    api = huggingface_hub.HfApi
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(api, "dataset_info", lambda _, repo, revision: Info(revision))
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    fetched = tmp_path, ["a/train/0.parquet"]
+    for _ in range(2):
+        found = hub.fetch_dataset("someone/set", lambda of: of[:1], ["a"], "input.paths")
+        assert found == fetched
+    assert asked == [(COMMIT, ["a/train/0.parquet"])]
+    (tmp_path / "a/train/0.parquet").unlink()  # the Hub's cache was cleared
+    assert hub.fetch_dataset("someone/set", lambda of: of[:1], ["a"], "input.paths") == fetched
+    assert len(asked) == 2
+
+
+def test_without_a_network_the_message_says_how_to_fetch_a_data_set(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    fetch = "run `hf download someone/set --revision v1 --repo-type dataset --local-dir DIR`"
+    with pytest.raises(UserError, match=f"{fetch}, and set input.paths to that folder") as error:
+        hub.fetch_dataset("someone/set@v1", lambda names: names, [], "input.paths")
+    assert "\n" not in str(error.value)
+
+
 ANSWERS = {
     "someone/none": (404, "RepoNotFound", "the Hub has no such model"),
     "someone/gated": (403, "GatedRepo", "needs `hf auth login`"),

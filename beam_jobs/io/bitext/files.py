@@ -19,7 +19,8 @@ def expand(patterns: str | list[str], key: str) -> list[str]:
 
 def unit_name(position: int, path: str) -> str:
     """The name of a bitext: unique in the input, and independent of the folder."""
-    name = re.sub(r"[^\w.-]", "_", path.rsplit("/", 1)[-1].removesuffix(".gz"))
+    name = re.sub(r"\.(gz|zst|bz2|xz)$", "", path.rsplit("/", 1)[-1])
+    name = re.sub(r"[^\w.-]", "_", re.sub(r"\.(jsonl|ndjson|parquet|tmx)$", "", name))
     return f"{position}-{name}"
 
 

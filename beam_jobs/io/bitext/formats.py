@@ -5,14 +5,26 @@ the configuration, the search for files, the preview and `ingest` then know it.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraloom.beam_jobs.io.bitext import index
 from paraloom.beam_jobs.io.bitext.files import expand, unit_name
-from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_text
-from paraloom.beam_jobs.io.bitext.reader import Bitext, BitextReader, Paths, Range, RowBlock
+from paraloom.beam_jobs.io.bitext.lines import open_text
+from paraloom.beam_jobs.io.bitext.parquet import Hub, Parquet
+from paraloom.beam_jobs.io.bitext.reader import (
+    Bitext,
+    BitextReader,
+    Layout,
+    Paths,
+    Range,
+    RowBlock,
+)
+from paraloom.beam_jobs.io.bitext.records import JsonLines
+from paraloom.beam_jobs.io.bitext.tmx import Tmx
 from paraloom.models.errors import UserError
 
 
@@ -51,7 +63,7 @@ class Moses(BitextReader):
     name = "moses"
     columns = ("source", "reference")
 
-    def group_files(self, paths: Paths) -> list[tuple[str, ...]]:
+    def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
         """Pair the source files with the reference files, in their order."""
         if not isinstance(paths, dict) or set(paths) != set(self.columns):
             raise UserError("input.paths: moses takes {source: …, reference: …}")
@@ -95,8 +107,12 @@ class PlainText(BitextReader):
 _FORMATS: tuple[type[BitextReader], ...] = (
     CzEng16,
     CzEng20,
+    Hub,
+    JsonLines,
     Moses,
+    Parquet,
     PlainText,
+    Tmx,
     Tsv,
 )
 
@@ -110,7 +126,7 @@ else:
     """The type of `input.format`, for the validation of the configuration."""
 
 
-def find_bitext(format: Format, paths: Paths) -> list[Bitext]:
+def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> list[Bitext]:
     """Expand paths and globs, and check that every file can be opened.
 
     The matches of a glob are sorted; a file that several globs match is taken once. Moses takes
@@ -121,16 +137,39 @@ def find_bitext(format: Format, paths: Paths) -> list[Bitext]:
     [Bitext(format='moses', paths=('data/train.cs.gz', 'data/train.en.gz'), name='1-train.cs', …)]
     """
     reader, found = READERS[format], []
-    for position, unit in enumerate(dict.fromkeys(reader.group_files(paths)), start=1):
+    layout = layout or Layout()
+    for position, unit in enumerate(dict.fromkeys(reader.group_files(paths, layout)), start=1):
         first, *others = unit
-        with open_text(first) as stream:
-            columns = reader.columns_of(first, stream.readline(CHUNK))
+        columns, places, kept = reader.describe(first, layout)
         for path in others:
             with open_text(path):
                 pass
-        name = unit_name(position, first)
-        found.append(Bitext(format=format, paths=unit, name=name, columns=columns))
-    return found
+        one = Bitext(format=format, paths=unit, name=unit_name(position, first), columns=columns)
+        found.append(replace(one, places=places, kept=kept))
+    kept = pa.schema([(name, _type(name, found)) for name in layout.keep])
+    return [replace(bitext, kept=kept) for bitext in found]
+
+
+def _type(name: str, found: list[Bitext]) -> pa.DataType:
+    """The type of a kept column, the same in all files."""
+    types = {bitext.kept.field(name).type: bitext.paths[0] for bitext in found}
+    types.pop(pa.null(), None)
+    if not types:
+        raise UserError(f"input.keep: {name}: no value in the beginning of {found[0].paths[0]}")
+    if {*types} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    if len(types) > 1:
+        (one, first), (other, second), *_ = types.items()
+        raise UserError(f"input.keep: {name} is {one} in {first}, but {other} in {second}")
+    return next(iter(types))
+
+
+def find_ranges(bitext: Bitext, lines: int) -> list[Range]:
+    """Divide a bitext into ranges of at least `lines` rows, except the last.
+
+    `lines` is a multiple of the rows of a shard.
+    """
+    return READERS[bitext.format].ranges(bitext, lines) or index.find_ranges(bitext, lines)
 
 
 def read_bitext(

@@ -1,16 +1,22 @@
-"""The lines of a plain or gzip file, read with bounded memory."""
+"""The lines of a plain or compressed file, read with bounded memory."""
 
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
+import re
 import sys
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, islice
+from types import SimpleNamespace
 from typing import Any, BinaryIO, NamedTuple, cast
 
+import pyarrow as pa
 import xxhash
 
 from paraloom.beam_jobs.io.storage import MissingError, is_remote, open_file, why
@@ -22,8 +28,6 @@ _SHOWN = 4_000  # bytes of a line that is too long
 GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _UNREADABLE = {  # UTF-8 text cannot begin with any of these
-    b"\x28\xb5\x2f\xfd": "Zstandard",
-    b"\xfd7zXZ\x00": "XZ",
     b"PK\x03\x04": "ZIP",
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
@@ -31,7 +35,7 @@ _UNREADABLE = {  # UTF-8 text cannot begin with any of these
 
 
 class Member(NamedTuple):
-    """Where a member of a gzip file begins."""
+    """Where a member of a gzip file begins; a file of another compression is one member."""
 
     offset: int  # bytes of the file before it
     start: int  # bytes of text before it
@@ -75,32 +79,29 @@ class _Digested(io.RawIOBase):
 
 @contextmanager
 def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file of UTF-8 text, decompressed if it is gzip, without byte order marks.
+    """Open a file of UTF-8 text, decompressed, without byte order marks.
 
     Args:
         sha256: of the file that the caller expects.
 
     Raises:
-        UserError: the file cannot be opened, is empty, or is neither text nor gzip; or, while the
-            block reads, it is truncated or corrupt gzip; or, after the block, what was read is not
-            the expected file.
+        UserError: the file cannot be opened, is empty, or is no text; or, while the block reads,
+            it is truncated or corrupt; or, after the block, what was read is not the expected file.
     """
     with file_errors(path), open_file(path) as raw:
         digested = _Digested(raw, hashlib.sha256) if sha256 else None
-        stream = _buffered(digested or raw)
-        if stream.peek(2).startswith(GZIP):
-            stream = _buffered(_Gzip(stream))
+        stream = decompressed(_buffered(digested or raw))
         head = stream.peek(8)
         for magic, kind in _UNREADABLE.items():
             if head.startswith(magic):
-                raise UserError(f"{path}: is {kind}; give it as UTF-8 text, plain or gzip")
+                raise UserError(f"{path}: is {kind}; give it as UTF-8 text, plain or compressed")
         if head.startswith(_BOM):
             stream.read(len(_BOM))
         if not stream.peek(1):
             raise UserError(f"{path}: no rows, the file is empty")
         yield stream
         if digested and digested.digest() != sha256:
-            raise _changed(path)
+            raise changed(path)
 
 
 @contextmanager
@@ -114,15 +115,27 @@ def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
         raw.seek(span.member.offset if span.member else span.start)
         stream = _buffered(raw)
         if span.member:
-            stream = _buffered(_Gzip(stream, span.member))
+            stream = decompressed(stream, span.member)
             _Digested(stream, xxhash.xxh3_128, span.start - span.member.start).digest()
         text = _Digested(stream, xxhash.xxh3_128, span.size)
         yield _buffered(text)
         if text.digest() != span.digest:
-            raise _changed(path)
+            raise changed(path)
 
 
-def _changed(path: str) -> UserError:
+def decompressed(stream: io.BufferedReader, first: Member | None = None) -> io.BufferedReader:
+    """The text of a compressed file, from the member at which `stream` is; of others the same."""
+    head = stream.peek(10)
+    if head.startswith(GZIP):
+        return _buffered(_Gzip(stream, first))
+    for magic, (kind, decoder) in _DECODERS.items():
+        if re.match(magic, head, re.DOTALL):
+            return _buffered(_Decoded(kind, decoder(stream)))
+    return stream
+
+
+def changed(path: str) -> UserError:
+    """The error for a file that is not the one whose digest was taken."""
     return UserError(
         f"{path}: changed while the run read it; the same command reads it from the beginning"
     )
@@ -227,6 +240,65 @@ class _Gzip(io.RawIOBase):
         return text.removeprefix(_BOM)
 
 
+class _Decoded(io.RawIOBase):
+    """The text of a file of another compression."""
+
+    def __init__(self, kind: str, pieces: Iterator[bytes]) -> None:
+        self._kind, self._pieces, self._ready, self._at = kind, pieces, b"", 0
+        self.members = deque([Member(0, 0, begins=True)])
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any, /) -> int:
+        try:
+            self._ready = self._ready or next(self._pieces, b"")
+        except (EOFError, OSError, lzma.LZMAError) as error:
+            raise CorruptError(f"truncated or corrupt {self._kind} ({error})") from error
+        data, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
+    # Arrow's would close the file, which is still to be digested.
+    shield = SimpleNamespace(read=stream.read, close=lambda: None, closed=False)
+    decoder = pa.CompressedInputStream(pa.PythonFile(shield, "r"), "zstd")
+    return iter(lambda: decoder.read(CHUNK), b"")
+
+
+def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[bytes]:
+    """The text of streams one after another; the standard library's files ignore a damaged one."""
+    data = stream.read1(CHUNK)
+    while data:
+        decoder = new()
+        while not decoder.eof:
+            if decoder.needs_input and not (data := data or stream.read1(CHUNK)):
+                raise EOFError("it ends early")
+            if text := decoder.decompress(data, CHUNK):
+                yield text
+            data = b""
+        data = decoder.unused_data
+        while not (data := data.lstrip(b"\0")) and (data := stream.read1(CHUNK)):  # padding
+            pass
+
+
+_DECODERS: dict[bytes, tuple[str, Callable[[io.BufferedReader], Iterator[bytes]]]] = {
+    rb"\x28\xb5\x2f\xfd": ("zstd", _zstd),
+    rb"\xfd7zXZ\x00": ("xz", partial(_streams, lzma.LZMADecompressor)),
+    rb"BZh[1-9]1AY&SY": ("bzip2", partial(_streams, bz2.BZ2Decompressor)),
+}
+"""Other compressions, by what their files begin with."""
+
+
+class CorruptError(OSError):
+    """A compressed file ends early, or cannot be decompressed."""
+
+
 def _buffered(stream: object) -> io.BufferedReader:
     return io.BufferedReader(cast(io.RawIOBase, stream), CHUNK)
 
@@ -240,6 +312,10 @@ def file_errors(path: str) -> Iterator[None]:
         raise UserError(f"{path}: truncated gzip; fetch the file again") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"{path}: corrupt gzip ({error}); fetch the file again") from error
+    except CorruptError as error:
+        raise UserError(f"{path}: {error}; fetch the file again") from error
+    except pa.ArrowException as error:
+        raise UserError(f"{path}: truncated or corrupt ({why(error)[:200]})") from error
     except MissingError as error:
         raise UserError(f"{path}: no such file") from error
     except UserError:

@@ -3,13 +3,14 @@
 import io
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext.formats import READERS, read_bitext
-from paraloom.beam_jobs.io.bitext.lines import GZIP, file_errors
+from paraloom.beam_jobs.io.bitext.lines import GZIP, CorruptError, decompressed, file_errors
 from paraloom.beam_jobs.io.bitext.reader import Bitext
 
 _FILES = 20  # files that are sampled
@@ -54,22 +55,26 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
 
 def _head(bitext: Bitext) -> tuple[int, int]:
     """Rows in the first bytes of a file (of a Moses pair, the source file), and how many bytes."""
-    path = bitext.paths[0]
+    path, reader = bitext.paths[0], READERS[bitext.format]
+    if (rows := reader.count(bitext)) is not None:
+        return rows, storage.size(path)
     with file_errors(path), storage.open_file(path) as raw:
         data = raw.read(_HEAD)
     text, seen = _decompressed(data)
     if seen == storage.size(path) and text and not text.endswith(b"\n"):
         text += b"\n"
-    if not READERS[bitext.format].skip_empty_lines:
-        return text.count(b"\n"), seen
-    lines = io.BytesIO(text)  # one at a time: as a list, short lines take 40 times their bytes
-    return sum(line.endswith(b"\n") and not line.isspace() for line in lines), seen
+    return reader.count_in(text), seen
 
 
 def _decompressed(data: bytes) -> tuple[bytes, int]:
     """The text of the first bytes of a file, not more than `_TEXT`, and how many bytes it is of."""
     if not data.startswith(GZIP):
-        return data, len(data)
+        source = io.BufferedReader(io.BytesIO(data))  # type: ignore[arg-type]
+        stream, pieces = decompressed(source), []
+        with suppress(CorruptError):  # it is cut
+            while (room := _TEXT - sum(map(len, pieces))) and (text := stream.read1(room)):
+                pieces.append(text)
+        return b"".join(pieces), source.tell()
     pieces, room, rest, ended = [], _TEXT, data, True
     while room and ended and rest.startswith(GZIP):
         member = zlib.decompressobj(31)

@@ -1,8 +1,9 @@
 """The base class of bitext readers: from lines of files to blocks of pairs and rejected rows."""
 
-from collections.abc import Iterable, Iterator
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io.bitext.files import expand
-from paraloom.beam_jobs.io.bitext.lines import Span, blocks, open_span, open_text
+from paraloom.beam_jobs.io.bitext.lines import CHUNK, Span, blocks, open_span, open_text
 from paraloom.beam_jobs.io.bitext.rules import Rules, own_id, reason, valid_rows
 from paraloom.beam_jobs.io.schema import INGEST, INGEST_REJECTED
 from paraloom.models.errors import UserError
@@ -23,6 +24,21 @@ _TEXT = 1_000  # characters of a rejected line that are recorded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """What `input` says of the columns of its files, and of the files of a data set."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)  # theirs, by ours
+    keep: tuple[str, ...] = ()
+    languages: tuple[str, str] = ("cs", "en")  # of source and reference, as short codes
+    subset: str | None = None
+    split: str = "train"
+
+
+Columns = tuple[tuple[str, ...], tuple[str, ...], pa.Schema]
+"""`columns`, `places` and `kept` of a `Bitext`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Bitext:
     """What can be read independently: one file, or the two files of a Moses pair."""
 
@@ -30,7 +46,11 @@ class Bitext:
     paths: tuple[str, ...]
     name: str  # unique in the input, and independent of the folder of the files
     columns: tuple[str, ...] = ()
-    """Of its lines, where they are not the same in all files of the format."""
+    """Of its rows, where they are not the same in all files of the format."""
+    places: tuple[str, ...] = ()
+    """What its file calls `columns`, in a format with names."""
+    kept: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """The columns that travel with the pairs."""
     sha256: tuple[str, ...] = ()
     """Of the files; if it is given, reading other files ends in an error."""
 
@@ -48,7 +68,7 @@ class Range:
 class RowBlock:
     """Consecutive lines of a bitext; every row among them is in `pairs` or in `rejected`."""
 
-    pairs: pa.RecordBatch  # valid rows (`schema.INGEST`)
+    pairs: pa.RecordBatch  # valid rows (`schema.INGEST`, and kept columns)
     rejected: pa.RecordBatch
     """The other rows (`schema.INGEST_REJECTED`): id (their own or a generated one), 1-based line
     number, beginning of the line (Moses: of both, joined by a tab), reason."""
@@ -65,17 +85,51 @@ class BitextReader:
     text, where it is empty; without `id`, rows get a generated one. The fields of other columns
     are only validated."""
     skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
+    named: ClassVar[tuple[str, ...]] = ()  # the columns that `input.columns` may name
+    by_language: ClassVar[bool] = False  # the languages tell the sides
 
     @property
     def has_source(self) -> bool:
         """Whether its lines are pairs, and not sentences of one language."""
         return "source" in self.columns
 
-    def group_files(self, paths: Paths) -> list[tuple[str, ...]]:
+    def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
         """The files of each bitext in `input.paths`: one each, unless a format overrides this."""
         if isinstance(paths, dict):
             raise UserError(f"input.paths: {self.name} takes a list, not source and reference")
         return [(path,) for path in expand(paths, "input.paths")]
+
+    def describe(self, path: str, layout: Layout) -> Columns:
+        """The columns of a file, which is opened; types of kept ones are null if unknown."""
+        with open_text(path) as stream:
+            columns = self.columns_of(path, stream.readline(CHUNK))
+        further = [name for name in columns if name not in INGEST.names]
+        for name in layout.keep:
+            if name not in further:
+                known = ", ".join(further) or "none"
+                raise UserError(f"{path}: no column {name} to keep; there are {known}")
+        return columns, (), pa.schema([(name, pa.string()) for name in layout.keep])
+
+    def ranges(self, bitext: Bitext, rows: int) -> list[Range] | None:
+        """Ranges of at least `rows` rows, except the last; None: it is divided by lines."""
+        return None
+
+    def count(self, bitext: Bitext) -> int | None:
+        """The rows of a file, if it says so."""
+        return None
+
+    def count_in(self, text: bytes) -> int:
+        """The rows in the beginning of a file."""
+        if not self.skip_empty_lines:
+            return text.count(b"\n")
+        lines = io.BytesIO(text)  # one at a time: as a list, short lines take 40 times their bytes
+        return sum(line.endswith(b"\n") and not line.isspace() for line in lines)
+
+    def line_limit(self, max_characters: int) -> int:
+        """Bytes of the longest line that is read: three columns of up to 4 bytes a character, and
+        the scores between them.
+        """
+        return 12 * max_characters + 1_000
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
         """The columns of one file, where they are not the same in all files of the format."""
@@ -96,9 +150,9 @@ class BitextReader:
         A truncated, shorter or changed file is only detected at its end: do not publish any block
         before the last one has been read.
         """
-        limit = line_limit(max_characters)
+        limit = self.line_limit(max_characters)
         before, total = part.before if part else 0, 0
-        rules = Rules(names=bitext.columns or self.columns, max_characters=max_characters)
+        rules = self._rules(bitext, max_characters)
         with ExitStack() as stack:
             if part:
                 files = [open_span(*file) for file in zip(bitext.paths, part.spans, strict=True)]
@@ -113,29 +167,26 @@ class BitextReader:
                         for lines, rest in zip(group, sides, strict=True)
                     ]
                     raise different_lengths(bitext, (before + count for count in left))
-                block = self._block(bitext.name, rules, limit, group, before)
+                block = self._block(bitext, rules, limit, group, before)
                 before += len(group[0])
                 total += block.rows
                 yield block
         if not total and part is None:
             raise UserError(f"{bitext.paths[0]}: no rows")
 
+    def _rules(self, bitext: Bitext, max_characters: int) -> Rules:
+        names, keep = bitext.columns or self.columns, tuple(bitext.kept.names)
+        return Rules(names=names, max_characters=max_characters, keep=keep)
+
     def _block(
-        self, name: str, rules: Rules, limit: int, group: tuple[list[bytes], ...], before: int
+        self, bitext: Bitext, rules: Rules, limit: int, group: tuple[list[bytes], ...], before: int
     ) -> RowBlock:
         lines = group[0] if len(group) == 1 else list(map(b"\t".join, zip(*group, strict=True)))
-        numbers = np.arange(before + 1, before + 1 + len(lines))
-        if self.skip_empty_lines and not all(lines):
-            numbers = numbers[np.fromiter(map(bool, lines), bool, len(lines))]
-            lines = [line for line in lines if line]
+        lines, numbers = self._rows(lines, before)
         columns, valid = valid_rows(lines, rules)
-        if "id" not in columns:
-            digits = pa.array(numbers[valid]).cast(pa.string())
-            columns["id"] = pc.binary_join_element_wise(name, digits, ":")
         if not self.has_source:
             columns["source"] = pa.repeat("", len(columns["reference"]))
-
-        rejected: dict[str, list[str | int]] = {name: [] for name in INGEST_REJECTED.names}
+        rejected: list[Rejected] = []
         for row in np.setdiff1d(np.arange(len(lines)), valid, assume_unique=True).tolist():
             number = int(numbers[row])
             if len(group) > 1:  # a tab within a line of one side does not separate columns
@@ -147,24 +198,44 @@ class BitextReader:
                     why = f"line longer than {limit:,} bytes"
                 else:
                     why = self.fault(lines[row]) or reason(fields, rules)
-            text = lines[row][: 4 * _TEXT].replace(b"\n", b"").decode(errors="replace")[:_TEXT]
-            rejected["id"].append(own_id(fields, rules) or f"{name}:{number}")
-            rejected["row"].append(number)
-            rejected["text"].append(text)
-            rejected["reason"].append(why)
-        return RowBlock(
-            pairs=pa.record_batch([columns[name] for name in INGEST.names], schema=INGEST),
-            rejected=pa.record_batch(rejected, schema=INGEST_REJECTED),
-            lines=numbers[valid],
-            rows=len(lines),
-        )
+            rejected.append((own_id(fields, rules), number, lines[row], why))
+        return row_block(bitext, columns, numbers[valid], rejected)
+
+    def _rows(self, lines: list[bytes], before: int) -> tuple[list[bytes], np.ndarray]:
+        """The lines that are rows, and their numbers."""
+        numbers = np.arange(before + 1, before + 1 + len(lines))
+        if self.skip_empty_lines and not all(lines):
+            numbers = numbers[np.fromiter(map(bool, lines), bool, len(lines))]
+            lines = [line for line in lines if line]
+        return lines, numbers
 
 
-def line_limit(max_characters: int) -> int:
-    """Bytes of the longest line that is read: three columns of up to 4 bytes a character, and the
-    scores between them.
-    """
-    return 12 * max_characters + 1_000
+Rejected = tuple[str | None, int, bytes, str]
+"""A rejected row: its own id, if that is valid; number, text, reason."""
+
+
+def row_block(
+    bitext: Bitext, columns: dict[str, pa.Array], numbers: np.ndarray, rejected: Sequence[Rejected]
+) -> RowBlock:
+    """The block of the valid rows, which get ids if they have none, and the rejected ones."""
+    if "id" not in columns:
+        digits = pa.array(numbers).cast(pa.string())
+        columns["id"] = pc.binary_join_element_wise(bitext.name, digits, ":")
+    target = pa.schema([*INGEST, *bitext.kept])
+    texts = (text[: 4 * _TEXT].replace(b"\n", b"") for _, _, text, _ in rejected)
+    refused = [
+        [own or f"{bitext.name}:{number}" for own, number, _, _ in rejected],
+        [number for _, number, _, _ in rejected],
+        [text.decode(errors="replace")[:_TEXT] for text in texts],
+        [why for *_, why in rejected],
+    ]
+    arrays = map(pa.array, refused, INGEST_REJECTED.types)
+    return RowBlock(
+        pairs=pa.record_batch([columns[name] for name in target.names], schema=target),
+        rejected=pa.record_batch([*arrays], schema=INGEST_REJECTED),
+        lines=numbers,
+        rows=len(numbers) + len(rejected),
+    )
 
 
 def different_lengths(bitext: Bitext, counts: Iterable[int]) -> UserError:

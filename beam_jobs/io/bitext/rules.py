@@ -1,5 +1,6 @@
 """The rules for valid rows: checked for a whole block at once, explained for a single row."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +18,11 @@ class Rules:
 
     names: tuple[str, ...]  # of the columns
     max_characters: int  # of id, source and reference, including surrounding white space
+    keep: tuple[str, ...] = ()  # of the other columns, those whose values are kept
 
 
 def valid_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], np.ndarray]:
-    """Id (where there is one), source and reference of the valid rows, and their indices.
+    """Id (where there is one), sides and kept columns of the valid rows, and their indices.
 
     Columns are separated by tabs. `reason` explains every other row.
     """
@@ -36,20 +38,59 @@ def valid_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], n
     # Rows that remain have n fields each: column i is every n-th field, beginning with i.
     n = len(rules.names)
     fields = pc.split_pattern(text, "\t")
-    good = pc.and_(pc.equal(pc.list_value_length(fields), n), _without_controls(text))
+    clean = _without_controls(text, tabs=True)
+    good = pc.and_(pc.equal(pc.list_value_length(fields), n), clean)
     fields, rows = fields.filter(good).flatten(), rows[np.flatnonzero(good)]
 
     columns = {}
     good = pa.array(np.ones(len(rows), bool))
     for i, name in enumerate(rules.names):
-        if name in _REQUIRED:
+        if name in (*_REQUIRED, *rules.keep):
             column = fields.take(np.arange(i, len(fields), n))
             columns[name] = pc.utf8_trim_whitespace(column)
+        if name in _REQUIRED:
             short = pc.less_equal(pc.utf8_length(column), rules.max_characters)
             filled = pc.greater(pc.binary_length(columns[name]), 0)
             good = pc.and_(good, pc.and_(short, filled))
     columns = {name: column.filter(good) for name, column in columns.items()}
     return columns, rows[np.flatnonzero(good)]
+
+
+def check_columns(
+    columns: Mapping[str, pa.Array], rules: Rules
+) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    """Trim id, source and reference, and find the invalid rows with their reasons.
+
+    Args:
+        columns: aligned; texts may be null and need not be UTF-8. Columns of other types are valid.
+    """
+    checked, faults = dict(columns), {}
+    for name, column in columns.items():
+        if not pa.types.is_string(column.type):
+            continue
+        raw = text = column.cast(pa.binary())
+        try:
+            text = raw.cast(pa.string())
+        except pa.ArrowInvalid:
+            texts = (value if value is None else _decoded(value) for value in raw.to_pylist())
+            text = pa.array(list(texts), pa.string())
+        checked[name] = text
+        good = pc.less_equal(pc.utf8_length(text), rules.max_characters).fill_null(False)
+        if name in _REQUIRED:
+            checked[name] = pc.utf8_trim_whitespace(text)
+            filled = pc.greater(pc.binary_length(checked[name]), 0)
+            filled = pc.and_(filled.fill_null(False), _without_controls(text, tabs=False))
+        good = pc.and_(good, filled) if name in _REQUIRED else pc.or_(good, raw.is_null())
+        for row in np.flatnonzero(~good.to_numpy(zero_copy_only=False)).tolist():
+            value = raw[row].as_py()
+            if value is None:
+                why = f"no {name}"
+            elif name in _REQUIRED or _decoded(value) is None:
+                why = _problem(name, value + b" ", rules)  # a line feed would end a cut line
+            else:
+                why = _too_long(name, rules)
+            faults.setdefault(row, why)
+    return checked, faults
 
 
 def reason(fields: list[bytes], rules: Rules) -> str:
@@ -72,9 +113,8 @@ def own_id(fields: list[bytes], rules: Rules) -> str | None:
 
 
 def _problem(name: str, field: bytes, rules: Rules) -> str | None:
-    too_long = f"{name} longer than {rules.max_characters:,} characters"
     if field.endswith(b"\n"):  # cut by `lines.blocks`
-        return too_long
+        return _too_long(name, rules)
     text = _decoded(field)
     if text is None:
         return f"invalid UTF-8 in {name}"
@@ -83,19 +123,25 @@ def _problem(name: str, field: bytes, rules: Rules) -> str | None:
     if name in _REQUIRED and not text.strip():
         return f"empty {name}"
     if name in _REQUIRED and len(text) > rules.max_characters:
-        return too_long
+        return _too_long(name, rules)
     return None
 
 
-def _without_controls(text: pa.StringArray) -> pa.BooleanArray:
-    """Lines in which `find_control` finds only tabs; works on bytes, much faster than RE2."""
+def _too_long(name: str, rules: Rules) -> str:
+    return f"{name} longer than {rules.max_characters:,} characters"
+
+
+def _without_controls(text: pa.StringArray, *, tabs: bool) -> pa.BooleanArray:
+    """Lines in which `find_control` finds nothing, or only tabs; on bytes, much faster than RE2."""
     clean = np.ones(len(text), bool)
     if len(text):
         _, offsets, data = text.buffers()
-        ends = np.frombuffer(offsets, np.int32)[1 : len(text) + 1]
-        byte = np.frombuffer(data or b"", np.uint8)[: ends[-1]]
+        start, *_ = bounds = np.frombuffer(offsets, np.int32)[text.offset :][: len(text) + 1]
+        byte = np.frombuffer(data or b"", np.uint8)[start : bounds[-1]]
+        ends = bounds[1:] - start
         ascii_ = np.flatnonzero((byte < 0x20) | (byte == 0x7F))
-        ascii_ = ascii_[byte[ascii_] != 0x09]
+        if tabs:
+            ascii_ = ascii_[byte[ascii_] != 0x09]
         c1 = np.flatnonzero(byte == 0xC2)  # it leads two bytes, as the text is valid
         c1 = c1[byte[c1 + 1] < 0xA0]
         breaks = np.flatnonzero(byte == 0xE2)  # it leads three; U+2028 is E2 80 A8, U+2029 … A9

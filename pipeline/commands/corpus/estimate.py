@@ -88,7 +88,7 @@ def estimate(config: Config) -> Estimate:
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
         )
-    bitexts = find_bitext(config.input.format, config.input.paths)
+    bitexts = find_bitext(config.input.format, config.input.paths, config.input.layout)
     seen = preview(bitexts, rows=_READ, max_characters=config.input.max_characters)
     if not len(seen.pairs):
         raise UserError("input: none of the rows at the beginning of the files can be used")
@@ -155,7 +155,7 @@ def choose(
     left = pairs
     if options.where:
         source, reference = (left[side].combine_chunks() for side in ("source", "reference"))
-        why = reasons(source, reference, options.conditions, options.languages)
+        why = reasons(source, reference, options.conditions, options.languages, left)
         left = save("input.where", left, why != "")
     accepted = len(left)
     if options.unique:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import hashlib
 import io
+import lzma
 import random
 import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.bitext import Bitext, Paths, find_bitext, read_bitext
+from paraloom.beam_jobs.io.bitext import Bitext, Paths, find_bitext, find_ranges, read_bitext
 from paraloom.beam_jobs.io.bitext.lines import blocks
+from paraloom.beam_jobs.io.bitext.preview import preview
 from paraloom.models.errors import UserError
 
 ROW = b"1\t1\ta\tb\n"
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    "zstd": lambda data: bytes(pa.Codec("zstd").compress(data, asbytes=True)),
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+}
 
 
 def count(bitexts: list[Bitext]) -> int:
@@ -111,15 +123,38 @@ def test_an_empty_file_ends_the_run(tmp_path: Path, content: bytes) -> None:
     [
         ("1\t1\ta\tb\n".encode("utf-16"), "UTF-16"),
         (gzip.compress("1\t1\ta\tb\n".encode("utf-16"), mtime=0), "UTF-16"),
-        (bytes.fromhex("fd377a585a000004"), "XZ"),
         (b"PK\x03\x04", "ZIP"),
-        (bytes.fromhex("28b52ffd"), "Zstandard"),
     ],
 )
-def test_what_is_neither_text_nor_gzip(tmp_path: Path, content: bytes, kind: str) -> None:
+def test_what_is_no_text(tmp_path: Path, content: bytes, kind: str) -> None:
     write(tmp_path, a=content)
     with pytest.raises(UserError, match=f"a: is {kind}; give it as UTF-8 text"):
         find_bitext("czeng16", [str(tmp_path / "a")])
+
+
+@pytest.mark.parametrize(("kind", "compress"), COMPRESSIONS.items())
+def test_other_compressions_are_known_by_content(
+    tmp_path: Path, kind: str, compress: Callable[[bytes], bytes]
+) -> None:
+    text = b"".join(b"%d\t1\ta %d\tb\n" % (i, i) for i in range(3000))
+    whole = compress(b"\xef\xbb\xbf" + text[:5000]) + compress(text[5000:])  # as cat makes them
+    write(tmp_path, plain=text, packed=whole)
+    plain, packed = (find_bitext("czeng16", [str(tmp_path / n)])[0] for n in ("plain", "packed"))
+    expected = [block.pairs for block in read_bitext(plain)]
+    packed = replace(packed, sha256=(hashlib.sha256(whole).hexdigest(),))
+    assert [block.pairs for block in read_bitext(packed)] == expected
+    (part,) = find_ranges(packed, 1000)
+    assert part.lines == 3000
+    assert [b.pairs for b in read_bitext(packed, part=part)] == [
+        b.pairs for b in read_bitext(plain)
+    ]
+    seen = preview([packed], rows=10, max_characters=100)
+    assert (seen.rows, seen.counted) == (3000, True)
+    second = len(compress(b"\xef\xbb\xbf" + text[:5000]))
+    for data in (whole[:-9], whole[: second + 8] + b"\xff" * 9 + whole[second + 17 :]):
+        write(tmp_path, packed=data)
+        with pytest.raises(UserError, match=f"packed: truncated or corrupt {kind} .*fetch the"):
+            list(read_bitext(packed))
 
 
 def test_gzip_is_known_by_content_not_by_name(tmp_path: Path) -> None:

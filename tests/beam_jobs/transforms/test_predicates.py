@@ -3,12 +3,14 @@
 import operator
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.errors import UserError
 
 SCORERS = ["trigram_overlap", "unigram_f1"]
 FLOATS = st.floats(-1e3, 1e3, width=32)
@@ -46,6 +48,50 @@ def test_what_cannot_is_said(text: str) -> None:
     with pytest.raises(ValueError, match="is no condition; write it as") as caught:
         Predicate.parse(text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "holds"),
+    [
+        ("domain = news", pa.array(["news", "web", None, "News"]), [1, 0, 0, 0]),
+        ("domain != news", pa.array(["news", "web", None, "News"]), [0, 1, 1, 1]),
+        ('meta.domain = "web text"', pa.array(["web", "web text"]), [0, 1]),
+        ("year = 2020", pa.array([2019, 2020, None]), [0, 1, 0]),
+        ("id = 9007199254740993", pa.array([9007199254740992, 9007199254740993]), [0, 1]),
+        ("share = 0.5", pa.array([0.5, None, 1.5]), [1, 0, 0]),
+        ("year >= 2020", pa.array([2019, 2020, None]), [0, 1, 0]),
+        ("share in 0..1", pa.array([0.5, None, 1.5]), [1, 0, 0]),
+        ("checked = yes", pa.array([True, False, None]), [1, 0, 0]),
+        ("checked != no", pa.array([True, False, None]), [1, 0, 1]),
+    ],
+)
+def test_kept_columns_of_any_type(text: str, column: pa.Array, holds: list[int]) -> None:
+    condition = Predicate.parse(text, words=True)
+    condition.check(SCORERS, [condition.column])
+    condition.check_type(column.type)
+    assert condition.holds_in(column).tolist() == [bool(value) for value in holds]
+    assert condition.holds_in(pa.chunked_array([column])).tolist() == [bool(v) for v in holds]
+    assert Predicate.parse(str(condition), words=True) == condition
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("a <= 3", pa.string()),
+        ("a in 1..2", pa.bool_()),
+        ("a = maybe", pa.bool_()),
+        ("a = news", pa.int64()),
+        ("a != news", pa.float64()),
+    ],
+)
+def test_a_kept_column_of_another_type(text: str, kind: pa.DataType) -> None:
+    with pytest.raises(UserError, match=rf"'{text}': the values of a are of the type {kind}"):
+        Predicate.parse(text, words=True).check_type(kind)
+
+
+def test_a_score_is_compared_with_numbers() -> None:
+    with pytest.raises(ValueError, match="unigram_f1 is compared by <="):
+        Predicate.parse("unigram_f1 = high", words=True).check(SCORERS, ["domain"])
 
 
 def test_a_range_the_wrong_way_round() -> None:

@@ -1,0 +1,197 @@
+"""Parquet files, and data sets of Hugging Face's Hub, which are folders of them."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paraloom.beam_jobs.io.bitext.lines import CHUNK, changed, file_errors
+from paraloom.beam_jobs.io.bitext.reader import Bitext, Layout, Paths, Range, RowBlock
+from paraloom.beam_jobs.io.bitext.records import Record, RecordReader, columns_of
+from paraloom.beam_jobs.io.digests import file_digest
+from paraloom.beam_jobs.io.storage import open_file, why
+from paraloom.models.errors import UserError
+from paraloom.models.hub import fetch_dataset, is_hub_name
+
+
+class Parquet(RecordReader):
+    """Parquet; a dot in the name of a column leads into a structure.
+
+    A range begins where a shard does. Its reading begins with the row group that holds its
+    beginning, so a file of one row group is one range.
+    """
+
+    name = "parquet"
+
+    def head(self, path: str, places: Collection[str]) -> tuple[Sequence[Record], Iterable[str]]:
+        """A record with values of the columns' types; the names of all columns."""
+        with _opened(path) as file:
+            if not file.metadata.num_rows:
+                raise UserError(f"{path}: no rows, the file is empty")
+            table = file.schema_arrow.empty_table()
+            names = [file.schema.column(at).path for at in range(len(file.schema))]
+        found = {place: leaf for place in places if (leaf := _leaf(table, place)) is not None}
+        return [{place: _example(leaf.type) for place, leaf in found.items()}], names
+
+    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+        """Divide a file at row groups, as far as these are smaller."""
+        with _opened(bitext.paths[0]) as file:
+            *starts, total = _starts(file)
+        found, before = [], 0
+        for row in range(rows, total, rows):
+            if starts[_group(starts, row)] > before:
+                found.append(Range(before, row - before, ()))
+                before = row
+        return [*found, Range(before, total - before, ())]
+
+    def count(self, bitext: Bitext) -> int:
+        """The rows of a file."""
+        with _opened(bitext.paths[0]) as file:
+            return int(file.metadata.num_rows)
+
+    def read(
+        self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
+    ) -> Iterator[RowBlock]:
+        """Read a file, or a part of it, in blocks of `rows` rows; the last may be shorter.
+
+        A file that was changed is only detected at its end.
+        """
+        (path,), rules = bitext.paths, self._rules(bitext, max_characters)
+        with _opened(path) as file:
+            at = part.before if part else 0
+            end = at + part.lines if part else file.metadata.num_rows
+            for table in _tables(file, path, bitext.places, (at, end), rows):
+                columns = {}
+                for name, place, kind in columns_of(bitext):
+                    leaf = _leaf(table, place)
+                    if leaf is None:  # a kept column that other files have
+                        leaf = pa.chunked_array([pa.nulls(len(table))])
+                    columns[name] = leaf.cast(kind).combine_chunks()
+                numbers = np.arange(at + 1, at + 1 + len(table))
+                at += len(table)
+                yield self.checked(bitext, columns, rules, numbers)
+        if bitext.sha256 and file_digest(path) != bitext.sha256[0]:
+            raise changed(path)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[pq.ParquetFile]:
+    # Without a buffer, whole columns of a row group would be in memory.
+    how = {"buffer_size": CHUNK, "pre_buffer": False}
+    with file_errors(path), open_file(path) as stream, pq.ParquetFile(stream, **how) as file:
+        yield file
+
+
+def _starts(file: pq.ParquetFile) -> list[int]:
+    """The first row of each row group, and the number of rows."""
+    groups = range(file.num_row_groups)
+    return [0, *accumulate(file.metadata.row_group(group).num_rows for group in groups)]
+
+
+def _group(starts: list[int], row: int) -> int:
+    return int(np.searchsorted(starts, row, "right")) - 1
+
+
+def _tables(
+    file: pq.ParquetFile, path: str, columns: tuple[str, ...], part: tuple[int, int], rows: int
+) -> Iterator[pa.Table]:
+    """The rows of a part, `rows` at a time."""
+    (at, end), starts = part, _starts(file)
+    groups = range(_group(starts, at), _group(starts, end - 1) + 1)
+    begin, done, table = at, starts[groups[0]], None
+    batches = file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
+    while at < end:
+        size = min(rows, end - at)
+        while table is None or len(table) < size:
+            try:
+                batch = pa.table(next(batches))
+            except (OSError, pa.ArrowException) as error:
+                reason = why(error)[:200]
+                raise UserError(f"{path}: damaged after row {done:,} ({reason})") from error
+            more = batch.slice(max(begin - done, 0))
+            table = pa.concat_tables([table, more]) if table else more
+            done += len(batch)
+        yield table.slice(0, size).combine_chunks()
+        table, at = table.slice(size), at + size
+
+
+def _leaf(table: pa.Table, place: str) -> pa.ChunkedArray | None:
+    """A column, or a field of one that is a structure; None if there is none."""
+    first, *rest = [place] if place in table.column_names else place.split(".")
+    column = table[first] if first in table.column_names else None
+    for name in rest:
+        if column is not None:
+            inner = pa.types.is_struct(column.type) and column.type.get_field_index(name) >= 0
+            column = pc.struct_field(column, name) if inner else None
+    return column
+
+
+def _example(kind: pa.DataType) -> Any:
+    """A value as Python has it; a type that no column may have stands for itself."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = {
+        "": (pa.types.is_string, pa.types.is_large_string),
+        False: (pa.types.is_boolean,),
+        1: (pa.types.is_integer,),
+        0.5: (pa.types.is_floating,),
+        None: (pa.types.is_null,),
+    }
+    return next((value for value, of in tests.items() if any(is_it(kind) for is_it in of)), kind)
+
+
+class Hub(Parquet):
+    """A data set of the Hub, or a folder like one: its Parquet files of a subset and a split."""
+
+    name = "hub"
+
+    def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
+        """The files of each data set; those of the Hub are fetched."""
+        if isinstance(paths, dict):
+            return super().group_files(paths, layout)
+        return [(file,) for name in paths for file in _files(name, layout)]
+
+
+def _files(name: str, layout: Layout) -> list[str]:
+    def choose(names: Sequence[str]) -> list[str]:
+        found = by_split(names)
+        subsets = [subset for subset, split in found if split == layout.split]
+        if not subsets:
+            known = ", ".join(sorted({split for _, split in found})) or "none"
+            raise UserError(f"{name}: no Parquet files of the split {layout.split}, but of {known}")
+        subset = "" if layout.subset is None and "" in subsets else layout.subset
+        if subset is None and len(subsets) == 1:
+            (subset,) = subsets
+        if subset not in subsets:
+            raise UserError(f"{name}: input.subset must name one of {', '.join(subsets)}")
+        return found[subset, layout.split]
+
+    folder = Path(name)
+    if is_hub_name(name):
+        folder, files = fetch_dataset(name, choose, (layout.subset, layout.split), "input.paths")
+    elif folder.is_dir():
+        files = choose([p.relative_to(folder).as_posix() for p in folder.rglob("*.parquet")])
+    else:
+        raise UserError(f"input.paths: {name} is neither a folder nor the name of a data set")
+    return [str(folder / file) for file in files]
+
+
+def by_split(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
+    """The Parquet files of each subset and split; the subset of a data set without any is "".
+
+    >>> list(by_split(["cs-en/train/0000.parquet", "data/test-00000-of-00001.parquet"]))
+    [('cs-en', 'train'), ('', 'test')]
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(names):
+        if name.endswith(".parquet"):
+            stem = re.sub(r"([-/]\d+(-of-\d+(-\w+)?)?)?\.parquet$", "", name)
+            folder, _, split = stem.rpartition("/")
+            found.setdefault((re.sub(r"^data(/|$)", "", folder), split), []).append(name)
+    return found

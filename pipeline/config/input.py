@@ -1,0 +1,86 @@
+"""The keys of `input`."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from paraloom.beam_jobs.io.bitext import READERS, Format, Layout
+from paraloom.beam_jobs.transforms.conditions import parse_condition
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.languages import is_code, short_code
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.options import Count, InputPath, Options
+
+InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
+
+
+class InputOptions(Options):
+    """The bitext; required unless `embeddings.task` does not read the corpus."""
+
+    format: Format
+    """Format of the files."""
+    paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
+    """Files or globs; for moses `{source: …, reference: …}`; for hub data sets (`owner/name`,
+    `owner/name@revision`) or folders like one."""
+    columns: dict[str, str] = Field(default={})
+    """What parquet, jsonl and hub call the columns `source`, `reference` and `id`, if not so; a
+    column in a structure is named `translation.cs`. Without id, ids are made of file and row."""
+    keep: list[str] = Field(default=[])
+    """Further columns (text, numbers, true or false) that go with the pairs into corpus and
+    release; `where` and `select.where` may name them."""
+    subset: str | None = None
+    """The subset of a data set of format hub; null: the only one."""
+    split: str = "train"
+    """The split of a data set of format hub."""
+    shard_rows: Count = 10_000
+    """Input lines in a shard, which is the unit of parallel work and of resuming."""
+    max_characters: Count = 2_000
+    """Longer sentences are rejected."""
+    source_language: str = "cs"
+    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); chooses the tag of
+    a model of several languages and the tokens of the source, and names the dictionaries of a model
+    trained here."""
+    target_language: str = "en"
+    """Language code of the reference side, in which the paraphrases are; chooses the tag of a model
+    of several languages and the tokens of references and translations; see languages.md. Of
+    `format: text` it is the language of the text, and `source_language` the one that it is
+    translated into and back from."""
+    license: str | None = None
+    """Licence of the bitext; copied into data card and model card."""
+    where: list[str] = Field(default=[])
+    """Conditions on a pair before its translation, all of which must hold: `source_tokens <= 60`,
+    `token_ratio in 0.5..1.25`, `source_language = cs`, `identical = no`; see choosing-pairs.md."""
+    unique: Literal["source", "pair"] | None = None
+    """source: equal sources are translated once, and every row gets the translation; pair: a
+    repeated pair of source and reference is rejected; null: neither."""
+
+    @property
+    def languages(self) -> Languages:
+        """The languages of the two sides, as the user writes them."""
+        return Languages(self.source_language, self.target_language)
+
+    @property
+    def conditions(self) -> list[Predicate]:
+        """The parsed conditions of `where`."""
+        return [parse_condition(text, self.keep) for text in self.where]
+
+    @property
+    def layout(self) -> Layout:
+        """What readers need to know of the files."""
+        codes = short_code(self.source_language), short_code(self.target_language)
+        return Layout(
+            columns=self.columns,
+            keep=tuple(self.keep),
+            languages=codes,
+            subset=self.subset,
+            split=self.split,
+        )
+
+    def _check(self) -> None:
+        for key in ("source_language", "target_language"):
+            if not is_code(code := getattr(self, key)):  # it may become the name of a file
+                raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
+        named = READERS[self.format].named
+        for name in self.columns.keys() - {*named}:
+            known = ", ".join(named) or "none"
+            raise ValueError(f"columns: {self.format} takes {known} here, not {name}")

@@ -1,0 +1,424 @@
+"""Parquet, JSON Lines, TMX and data sets give what Moses files of the same rows give."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraloom.beam_jobs.io.bitext import (
+    Bitext,
+    Layout,
+    Range,
+    RowBlock,
+    find_bitext,
+    find_ranges,
+    read_bitext,
+)
+from paraloom.beam_jobs.io.bitext.preview import preview
+from paraloom.beam_jobs.io.digests import file_digest
+from paraloom.models.errors import UserError
+
+Row = dict[str, Any]
+NAMES = {"source": "translation.cs", "reference": "translation.en"}
+LAYOUT = Layout(columns=NAMES, keep=("domain", "year", "checked"))
+
+
+def rows(count: int = 50) -> list[Row]:
+    """Rows of the Hub's form; some cannot be used."""
+    found: list[Row] = [
+        {
+            "id": f"r{i}",
+            "translation": {"cs": f" věta {i} ", "en": f"sentence {i}"},
+            "domain": f"web & {i % 3}" if i % 4 else None,
+            "year": 2000 + i,
+            "checked": i % 2 == 0,
+        }
+        for i in range(count)
+    ]
+    faults = [(3, "cs", ""), (5, "en", "a\tb"), (7, "cs", None), (9, "en", "x" * 61)]
+    for row, side, text in [*faults, (11, "cs", " \u2028")]:
+        found[row]["translation"][side] = text
+    return found
+
+
+def write_moses(folder: Path, of: list[Row]) -> Bitext:
+    paths = {}
+    for side, code in (("source", "cs"), ("reference", "en")):
+        path = folder / f"train.{code}"
+        path.write_text("".join(f"{row['translation'][code] or ''}\n" for row in of), "utf-8")
+        paths[side] = str(path)
+    return find_bitext("moses", {**paths})[0]
+
+
+def write_parquet(folder: Path, of: list[Row]) -> Bitext:
+    path = folder / "train.cs.parquet"
+    pq.write_table(pa.Table.from_pylist(of), path, row_group_size=7)
+    return find_bitext("parquet", [str(path)], LAYOUT)[0]
+
+
+def write_jsonl(folder: Path, of: list[Row]) -> Bitext:
+    path = folder / "train.cs.jsonl"
+    lines = [json.dumps(row, ensure_ascii=i % 2 == 0) for i, row in enumerate(of)]
+    path.write_text("".join(f"{line}\r\n" for line in lines), "utf-8")
+    return find_bitext("jsonl", [str(path)], LAYOUT)[0]
+
+
+def write_tmx(folder: Path, of: list[Row], path: str = "train.cs.tmx") -> Bitext:
+    units = []
+    for row in of:
+        attributes = f'tuid="{row["id"]}" year="{row["year"]}" checked="{row["checked"]}"'
+        prop = (
+            "" if row["domain"] is None else f'<prop type="domain">{escape(row["domain"])}</prop>'
+        )
+        sides = (
+            f'<tuv xml:lang="{code}"><seg>{escape(row["translation"][name])}</seg></tuv>'
+            for code, name in (("en-GB", "en"), ("CS", "cs"))
+            if row["translation"][name] is not None
+        )
+        units.append(f"<tu {attributes}><note>n</note>{prop}\n{''.join(sides)}</tu>\n")
+    (folder / path).write_text(
+        f'<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx version="1.4"><header>'
+        f'<prop type="domain">no</prop></header><body>{"".join(units)}</body></tmx>',
+        "utf-8",
+    )
+    return find_bitext("tmx", [str(folder / path)], replace(LAYOUT, columns={}))[0]
+
+
+def read(bitext: Bitext, size: int = 8, part: Range | None = None) -> list[RowBlock]:
+    blocks = list(read_bitext(bitext, rows=size, max_characters=60, part=part))
+    for block in blocks:
+        block.pairs.validate(full=True)
+        block.rejected.validate(full=True)
+        assert block.rows == len(block.pairs) + len(block.rejected)
+        assert len(block.lines) == len(block.pairs)
+    return blocks
+
+
+def pairs(blocks: list[RowBlock]) -> list[Row]:
+    return [row for block in blocks for row in block.pairs.to_pylist()]
+
+
+def rejects(blocks: list[RowBlock]) -> list[tuple[str, int, str]]:
+    found = [row for block in blocks for row in block.rejected.to_pylist()]
+    return [(row["id"], row["row"], row["reason"]) for row in found]
+
+
+WRITERS = [write_parquet, write_jsonl, write_tmx]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_the_rows_are_those_of_moses_files(
+    tmp_path: Path, write: Callable[[Path, list[Row]], Bitext]
+) -> None:
+    expected = read(write_moses(tmp_path, rows()))
+    bitext = replace(write(tmp_path, rows()))
+    bitext = replace(bitext, sha256=(file_digest(bitext.paths[0]),))
+    found = read(bitext)
+    assert [block.rows for block in found] == [block.rows for block in expected] == [8] * 6 + [2]
+    names = ["id", "source", "reference"]
+    without = [{name: row[name] for name in names} for row in pairs(found)]
+    assert without == pairs(expected)
+    missing = ("1-train.cs:8", 8, "no source")  # Moses files have no null
+    assert [r for r in rejects(found) if r != missing] == [
+        r for r in rejects(expected) if r[1] != 8
+    ]
+    assert missing in rejects(found)
+    kept = {row["id"]: row for row in rows()}
+    as_text = str if write is write_tmx else lambda value: value
+    for row in pairs(found):
+        of = kept[f"r{int(row['id'].split(':')[1]) - 1}"]
+        assert (row["domain"], row["year"], row["checked"]) == (
+            of["domain"], as_text(of["year"]), as_text(of["checked"])
+        )  # fmt: skip
+    parts = find_ranges(bitext, 16)
+    assert sum(part.lines for part in parts) >= 50
+    of_parts = [block for part in parts for block in read(bitext, part=part)]
+    assert [block.pairs for block in of_parts] == [block.pairs for block in found]
+    assert rejects(of_parts) == rejects(found)
+    assert [block.lines.tolist() for block in of_parts] == [b.lines.tolist() for b in found]
+    seen = preview([bitext], rows=20, max_characters=60)
+    assert (seen.rows, seen.counted) == (50, True)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_ids_of_the_file(tmp_path: Path, write: Callable[[Path, list[Row]], Bitext]) -> None:
+    format = write(tmp_path, rows()).format
+    columns = {"id": "tuid"} if write is write_tmx else {**NAMES, "id": "id"}
+    (path,) = (str(path) for path in tmp_path.iterdir())
+    (bitext,) = find_bitext(format, [path], Layout(columns=columns))
+    assert bitext.columns == ("id", "source", "reference")
+    blocks = read(bitext)
+    assert pairs(blocks)[0] == {"id": "r0", "source": "věta 0", "reference": "sentence 0"}
+    assert [id for id, *_ in rejects(blocks)] == ["r3", "r5", "r7", "r9", "r11"]
+
+
+def test_parquet_is_divided_at_row_groups(tmp_path: Path) -> None:
+    bitext = write_parquet(tmp_path, rows())
+    assert [part.before for part in find_ranges(bitext, 8)] == list(range(0, 50, 8))
+    assert [part.before for part in find_ranges(bitext, 3)] == [0, 9, 15, 21, 30, 36, 42]
+    table = pa.Table.from_pylist(rows())
+    pq.write_table(table, bitext.paths[0])
+    assert [part.before for part in find_ranges(bitext, 8)] == [0]
+
+
+def test_types_of_parquet_that_hold_text(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "id": pa.array([2**60, 2], pa.int64()),
+            "source": pa.array(["á", "b"], pa.large_string()),
+            "reference": pa.array(["c", "d"]).dictionary_encode(),
+            "a.b": pa.array([1, None], pa.int8()),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    layout = Layout(columns={"id": "id"}, keep=("a.b",))
+    (bitext,) = find_bitext("parquet", [str(tmp_path / "a.parquet")], layout)
+    assert pairs(read(bitext)) == [
+        {"id": str(2**60), "source": "á", "reference": "c", "a.b": 1},
+        {"id": "2", "source": "b", "reference": "d", "a.b": None},
+    ]
+
+
+def test_bytes_that_are_no_text_are_rejected(tmp_path: Path) -> None:
+    def text(*values: bytes) -> pa.Array:
+        buffers = pa.array(values, pa.binary()).buffers()
+        return pa.Array.from_buffers(pa.string(), len(values), buffers)
+
+    columns = {"source": text(b"a", b"\xff", b"c"), "reference": text(b"a", b"b", b"c")}
+    table = pa.table({**columns, "domain": text(b"x", b"y", b"\xc3")})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (bitext,) = find_bitext("parquet", [str(tmp_path / "a.parquet")], Layout(keep=("domain",)))
+    blocks = read(bitext)
+    assert [row["domain"] for row in pairs(blocks)] == ["x"]
+    assert rejects(blocks) == [
+        ("1-a:2", 2, "invalid UTF-8 in source"),
+        ("1-a:3", 3, "invalid UTF-8 in domain"),
+    ]
+    assert blocks[0].rejected["text"].to_pylist() == ["\ufffd\tb", "c\tc"]
+
+
+def jsonl(folder: Path, *lines: bytes, keep: tuple[str, ...] = ()) -> list[RowBlock]:
+    path = folder / "a.jsonl"
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return read(find_bitext("jsonl", [str(path)], Layout(columns={"id": "id"}, keep=keep))[0])
+
+
+GOOD = b'{"id": 1, "source": "a", "reference": "b", "n": 1, "s": "x"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "id", "reason"),
+    [
+        (b'{"id": 2, "source": "a", "reference": ', "1-a:2", "no JSON object"),
+        (b'["a", "b"]', "1-a:2", "no JSON object"),
+        (b'{"id": 2, "source": "\xff", "reference": "b"}', "1-a:2", "no JSON object"),
+        (b'{"id": 2, "source": "\\ud800", "reference": "b"}', "1-a:2", "no JSON object"),
+        (b"[" * 3000, "1-a:2", "no JSON object"),
+        (b'{"id": 2, "source": 7, "reference": "b"}', "2", "source is of the type int"),
+        (b'{"id": 2, "source": {"a": 1}, "reference": "b"}', "2", "source is of the type dict"),
+        (b'{"id": 2, "source": "a"}', "2", "no reference"),
+        (b'{"id": 2, "source": null, "reference": "b"}', "2", "no source"),
+        (b'{"id": 2, "source": "a\\n", "reference": "b"}', "2",
+         "control character U+000A in source"),
+        (b'{"id": 2, "source": "a", "reference": " "}', "2", "empty reference"),
+        (b'{"id": " ", "source": "a", "reference": "b"}', "1-a:2", "empty id"),
+        (b'{"id": true, "source": "a", "reference": "b"}', "1-a:2", "id is of the type bool"),
+        (b'{"id": 2, "source": "a", "reference": "b", "n": "1"}', "2", "n is of the type str"),
+        (b'{"id": 2, "source": "a", "reference": "b", "s": "' + b"y" * 61 + b'"}', "2",
+         "s longer than 60 characters"),
+        (b'{"id": 2, "source": "' + b"y" * 40_000 + b'"}', "1-a:2",
+         "line longer than 32,160 bytes"),
+    ],
+)  # fmt: skip
+def test_a_broken_line_is_rejected_with_the_reason(
+    tmp_path: Path, line: bytes, id: str, reason: str
+) -> None:
+    blocks = jsonl(tmp_path, GOOD, line, b"", GOOD.replace(b"1", b"3"), keep=("n", "s"))
+    assert rejects(blocks) == [(id, 2, reason)]
+    assert [row["id"] for row in pairs(blocks)] == ["1", "3"]
+    assert blocks[0].lines.tolist() == [1, 4]
+    text = blocks[0].rejected["text"][0].as_py()
+    assert line.decode(errors="replace").startswith(text) and len(text) <= 1000
+
+
+def test_numbers_may_be_of_both_kinds(tmp_path: Path) -> None:
+    lines = GOOD, GOOD.replace(b'"n": 1', b'"n": 0.5'), GOOD.replace(b'"n": 1', b'"n": null')
+    assert [row["n"] for row in pairs(jsonl(tmp_path, *lines, keep=("n",)))] == [1.0, 0.5, None]
+
+
+SEGMENTS = [
+    ("a<bpt i='1'>&lt;b></bpt>b<ept i='1'/> c", "ab c"),
+    ("<hi>a</hi> b<ph>x<sub>y</sub></ph>", "a b"),
+    ("<![CDATA[a < b]]> &#233;&amp;", "a < b é&"),
+]
+
+
+@pytest.mark.parametrize(("segment", "text"), SEGMENTS)
+def test_segments_are_read_without_codes(tmp_path: Path, segment: str, text: str) -> None:
+    path = tmp_path / "a.tmx"
+    tuvs = f'<tuv xml:lang="cs"><seg>{segment}</seg></tuv><tuv lang="EN"><seg>b</seg></tuv>'
+    again = '<tuv xml:lang="cs"><seg>second</seg></tuv>'
+    path.write_text(f"<tmx><body><tu>{tuvs}{again}</tu></body></tmx>", "utf-8")
+    (row,) = pairs(read(find_bitext("tmx", [str(path)])[0]))
+    assert row == {"id": "1-a:1", "source": text, "reference": "b"}
+
+
+ENTITIES = '<!DOCTYPE tmx [<!ENTITY x SYSTEM "/etc/passwd">]>'
+PAIR = '<tu><tuv xml:lang="cs"><seg>a</seg></tuv><tuv xml:lang="en"><seg>b</seg></tuv></tu>'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{ENTITIES}<tmx><body>{PAIR}</body></tmx>", "declares entities of XML"),
+        (f"<tmx><body>{PAIR.replace('a', '&nbsp;')}</body></tmx>", r"not well-formed .* unit 0 "),
+        (f"<tmx><body>{PAIR}", r"a\.tmx: truncated, or not well-formed XML after unit 1 "),
+        (f"<tmx><body>{PAIR.replace('cs', 'de')}</body></tmx>",
+         r"first rows have no xml:lang=cs, but xml:lang=de, xml:lang=en; input\.source_langu"),
+        ("<tmx><body/></tmx>", "the first rows have no xml:lang=cs, but nothing"),
+    ],
+)  # fmt: skip
+def test_a_tmx_file_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "a.tmx"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message) as error:
+        find_bitext("tmx", [str(path)])
+    assert "\n" not in str(error.value)
+
+
+def test_memory_does_not_grow_with_a_tmx_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.tmx"
+    path.write_text(f"<tmx><body>{PAIR * 100_000}</body></tmx>")
+    (bitext,) = find_bitext("tmx", [str(path)])
+    tracemalloc.start()
+    assert sum(block.rows for block in read_bitext(bitext, rows=1000)) == 100_000
+    assert tracemalloc.get_traced_memory()[1] < 40 << 20  # the file has 9 MB, its tree 150
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("columns", "keep", "message"),
+    [
+        (
+            {"source": "translation.xx"},
+            (),
+            r"the first rows have no translation\.xx, but id, translat",
+        ),
+        (
+            {"source": "nothing"},
+            (),
+            r"translation\.en, domain, year, checked; input\.columns names",
+        ),
+        (
+            {"source": "translation"},
+            (),
+            r"the values of translation are of the type (dict|StructTy)",
+        ),
+        ({"source": "year"}, (), r"the values of year are of the type int"),
+        ({}, ("translation",), r"the values of translation are of the type"),
+        ({}, ("genre",), r"input\.keep: genre: no value in the beginning of .*train"),
+    ],
+)
+@pytest.mark.parametrize("write", [write_parquet, write_jsonl])
+def test_wrong_columns_are_one_line(
+    tmp_path: Path, write: Any, columns: dict[str, str], keep: tuple[str, ...], message: str
+) -> None:
+    bitext = write(tmp_path, rows())
+    layout = Layout(columns={**NAMES, **columns}, keep=keep)
+    with pytest.raises(UserError, match=message) as error:
+        find_bitext(bitext.format, list(bitext.paths), layout)
+    assert bitext.paths[0] in str(error.value) and "\n" not in str(error.value)
+
+
+def test_kept_columns_have_one_type(tmp_path: Path) -> None:
+    for name, value in (("a", 1), ("b", 0.5), ("c", "x"), ("d", None)):
+        table = pa.table({"source": ["a"], "reference": ["b"], "n": [value]})
+        pq.write_table(table, tmp_path / name)
+
+    def kept(*names: str) -> pa.DataType:
+        paths = [str(tmp_path / name) for name in names]
+        found = find_bitext("parquet", paths, Layout(keep=("n",)))
+        assert len({bitext.kept.field("n").type for bitext in found}) == 1
+        return found[0].kept.field("n").type
+
+    assert (kept("a", "d"), kept("d", "c")) == (pa.int64(), pa.string())
+    assert kept("a", "b") == pa.float64()
+    pq.write_table(pa.table({"source": ["a"], "reference": ["b"]}), tmp_path / "e")
+    first, last = find_bitext("parquet", [str(tmp_path / n) for n in "ae"], Layout(keep=("n",)))
+    assert [pairs(read(of))[0]["n"] for of in (first, last)] == [1, None]
+    with pytest.raises(UserError, match=r"input\.keep: n is int64 in .*a, but string in .*c"):
+        kept("a", "d", "c")
+    with pytest.raises(UserError, match=r"input\.keep: n: no value in the beginning of .*d"):
+        kept("d")
+
+
+def test_parquet_that_is_damaged_or_changes(tmp_path: Path) -> None:
+    rows_ = [{"source": f"{i} " * 20, "reference": "b"} for i in range(4000)]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist(rows_), path, row_group_size=1000)
+    (bitext,) = find_bitext("parquet", [str(path)])
+    whole = path.read_bytes()
+    bitext = replace(bitext, sha256=(file_digest(str(path)),))
+    path.write_bytes(whole[:-100])
+    with pytest.raises(UserError, match=r"a\.parquet: truncated or corrupt"):
+        find_bitext("parquet", [str(path)])
+    middle = len(whole) // 2
+    path.write_bytes(whole[:middle] + b"\xff" * 400 + whole[middle + 400 :])
+    with pytest.raises(UserError, match=r"a\.parquet: (damaged after row [123],000|changed while)"):
+        read(bitext, 1000)
+    rows_[3]["source"] = "new"
+    pq.write_table(pa.Table.from_pylist(rows_), path, row_group_size=1000)
+    with pytest.raises(UserError, match=r"a\.parquet: changed while the run read it"):
+        read(bitext, 1000)
+
+
+def test_columns_of_lines_may_be_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"r1\t0.9\ta\tb\nr2\t\tc\td\n")
+    (bitext,) = find_bitext("czeng16", [str(path)], Layout(keep=("score",)))
+    assert [row["score"] for row in pairs(read(bitext))] == ["0.9", ""]
+    with pytest.raises(UserError, match="no column domain to keep; there are score"):
+        find_bitext("czeng16", [str(path)], Layout(keep=("domain",)))
+
+
+FILES = {
+    "data/train-00000-of-00002.parquet": ("", "train"),
+    "data/train-00001-of-00002.parquet": ("", "train"),
+    "data/test-00000-of-00001-0a1b2c.parquet": ("", "test"),
+    "cs-en/validation/0000.parquet": ("cs-en", "validation"),
+    "de-en/validation-00000-of-00001.parquet": ("de-en", "validation"),
+    "README.md": None,
+}
+
+
+def test_files_of_a_data_set(tmp_path: Path) -> None:
+    for number, name in enumerate(FILES):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        write = [{"source": f"{number}", "reference": "b"}]
+        pq.write_table(pa.Table.from_pylist(write), tmp_path / name)
+
+    def found(**layout: Any) -> list[str]:
+        bitexts = find_bitext("hub", [str(tmp_path)], Layout(**layout))
+        return [Path(of.paths[0]).relative_to(tmp_path).as_posix() for of in bitexts]
+
+    assert found() == list(FILES)[:2]
+    assert found(split="test") == list(FILES)[2:3]
+    assert found(split="validation", subset="de-en") == list(FILES)[4:5]
+    for layout, message in (
+        ({"split": "validation"}, "input.subset must name one of cs-en, de-en"),
+        ({"subset": "fr-en"}, "input.subset must name one of "),
+        ({"split": "dev"}, "no Parquet files of the split dev, but of test, train, validation"),
+    ):
+        with pytest.raises(UserError, match=message):
+            found(**layout)
+    with pytest.raises(UserError, match="is neither a folder nor the name of a data set"):
+        find_bitext("hub", [str(tmp_path / "nothing")])
