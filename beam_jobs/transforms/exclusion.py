@@ -80,7 +80,8 @@ class _Postings:
         """The indices of those hashes that some sentence has: ascending."""
         maybe = np.flatnonzero(self._some[hashes >> self._shift])
         at = np.searchsorted(self.hashes, hashes[maybe])
-        return maybe[self.hashes[np.minimum(at, len(self.hashes) - 1)] == hashes[maybe]]
+        known = self.hashes[np.minimum(at, len(self.hashes) - 1)] == hashes[maybe]
+        return np.asarray(maybe[known])
 
     def find(self, rows: np.ndarray, hashes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The row of each hash, ascending, with each sentence that has the hash; a block has all of
@@ -188,7 +189,7 @@ def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
     vectors = model.encode(
         coded.dictionary.to_pylist(), normalize_embeddings=True, show_progress_bar=False
     )
-    return np.asarray(vectors, np.float32)[coded.indices.to_numpy()]
+    return np.asarray(np.asarray(vectors, np.float32)[coded.indices.to_numpy()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,8 +54,9 @@ def _files(paths: Sequence[str]) -> dict[str, Path]:
 
 
 def _model(config: Config) -> Path | None:
-    name = excluding_model(config)
-    return name and find_model(remote.localise(name), "select.exclude_model", "modules.json")
+    if (name := excluding_model(config)) is None:
+        return None
+    return find_model(remote.localise(name), "select.exclude_model", "modules.json")
 
 
 def fingerprint(run: Run) -> Any:

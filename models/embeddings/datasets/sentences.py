@@ -96,7 +96,7 @@ def _tables(path: Path) -> Iterator[tuple[int, pa.Table]]:
 
 def _is_text(kind: pa.DataType) -> bool:
     of = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.types.is_string(of) or pa.types.is_large_string(of)
+    return bool(pa.types.is_string(of) or pa.types.is_large_string(of))
 
 
 def _columns(lines: list[str]) -> pa.Table:

@@ -95,7 +95,8 @@ class _Letters:
 
     def encode(self, texts: list[str], **_: Any) -> np.ndarray:
         counts = np.array([[t.count(c) for c in "abc"] for t in texts], float).reshape(-1, 3)
-        return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
+        norms = np.linalg.norm(counts, axis=1, keepdims=True)
+        return np.asarray(counts / np.maximum(norms, 1e-9))
 
 
 def test_similar_sentences_have_a_higher_cosine_than_the_bound(
