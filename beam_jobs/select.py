@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.shards import Receipt, Shard, Unit, read_shard
+from paraloom.beam_jobs.io.shards import Receipt, Shard, Unit, as_counted, read_shard
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
 from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
 from paraloom.beam_jobs.transforms.duplicates import (
@@ -25,6 +25,7 @@ from paraloom.beam_jobs.transforms.duplicates import (
     repeated,
     row_hash,
 )
+from paraloom.beam_jobs.transforms.exclusion import Exclusion
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
@@ -59,6 +60,7 @@ class Criteria:
     that differ from each other, or all."""
     max_overlap: float = 1.0  # largest trigram overlap of two `diverse` translations of a source
     language: str = ENGLISH  # of the translations, for their overlap
+    exclude: Exclusion | None = None  # evaluation sentences, which no pair may hold
 
     @property
     def columns(self) -> list[str]:
@@ -95,12 +97,16 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     reference = normalised(texts["reference"].combine_chunks())
     translation = normalised(texts["translation"].combine_chunks())
     same = pc.equal(reference, translation).to_numpy(zero_copy_only=False)
+    if criteria.exclude:
+        sides = [texts[side].combine_chunks() for side in ("reference", "translation")]
+        reasons[accepted] = criteria.exclude.reasons(sides, (reference, translation))
     reasons[accepted[same]] = "both sides are the same"
-    hashes = row_hash(reference, translation)[~same]
+    kept = reasons[accepted] == ""
+    hashes = row_hash(reference, translation)[kept]
     if criteria.per_source == "all" or not schema.has_candidates(table):
         return reasons, hashes
-    chosen, reason = _choose(texts.filter(pa.array(~same)), criteria)
-    reasons[accepted[~same][~chosen]] = reason
+    chosen, reason = _choose(texts.filter(pa.array(kept)), criteria)
+    reasons[accepted[kept][~chosen]] = reason
     return reasons, hashes[chosen]
 
 
@@ -174,7 +180,7 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
     hashes, units, rows = [np.empty((0, 2), np.uint64)], [], []
     for unit, shard in enumerate(shards):
         reasons, hashed = judge(read_shard(shard, criteria.columns), criteria)
-        counts.update(reasons[reasons != ""].tolist())
+        counts.update(as_counted(pa.array(reasons[reasons != ""], pa.string())).to_pylist())
         hashes.append(hashed)
         rows.append(np.flatnonzero(reasons == ""))
         units.append(np.full(len(rows[-1]), unit))
@@ -192,7 +198,10 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
     select = Select(output, criteria, rows)
-    result = launch(UnitJob(name="select", units=units, transform=select, output=output), arguments)
+    similar = criteria.exclude is not None and criteria.exclude.similarity is not None
+    processes = 1 if similar else None  # the model is loaded once
+    job = UnitJob(name="select", units=units, transform=select, output=output, processes=processes)
+    result = launch(job, arguments)
     export_tsv(result.receipts, tsv_path(output), criteria.by, threads=local_workers(arguments))
     return result
 

@@ -97,6 +97,9 @@ COMMANDS = (
         literal=True,
     ),
     Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),
+    Command(
+        "contamination", "run.contamination", "Find evaluation sentences in a corpus", beam=True
+    ),
     Command("statistics", "run.statistics", "Compare the statistics of corpora", beam=True),
     Command("publish", "run.publish", "Make a release of a corpus, and send it", beam=True),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),

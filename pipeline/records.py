@@ -194,6 +194,12 @@ class NmtRecord(StageRecord, stage="nmt"):
     training: NmtTraining = NmtTraining()
 
 
+class ExcludeRecord(StageRecord, stage="exclude"):
+    """Evaluation sentences that are kept out of the corpus."""
+
+    data_sets: dict[str, int] = {}  # their different sentences
+
+
 class IdfRecord(StageRecord, stage="idf"):
     """Inverse document frequencies; `documents` is 0 if they come from a file."""
 

@@ -15,7 +15,9 @@ from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, receipts
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.transforms.exclusion import Exclusion
 from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models import hub
 from paraloom.models.errors import UserError
 from paraloom.models.files import CARD, digest
 from paraloom.models.languages import ENGLISH
@@ -168,7 +170,30 @@ class Run:
             per_source=options.per_source,
             max_overlap=options.max_overlap,
             language=self.language,
+            exclude=self.exclusion,
         )
+
+    @property
+    def exclusion(self) -> Exclusion | None:
+        """The evaluation sentences that no pair may hold, once they are read."""
+        options, read = self.config.select, self.manifest.stages.get("exclude")
+        if not options.exclude or read is None:
+            return None
+        model, bound = excluding_model(self.config), options.exclude_similarity
+        model, folder = model and hub.pinned(model), self.folder("exclude")
+        return Exclusion(folder=folder, digest=read.digest, similarity=bound, model=model)
+
+
+def excluding_model(config: Config) -> str | None:
+    """The model of `select.exclude_similarity`, if that is set."""
+    if not config.select.exclude or config.select.exclude_similarity is None:
+        return None
+    if name := config.select.exclude_model or config.score.sentence_model:
+        return name
+    raise UserError(
+        "select.exclude_model: is missing; select.exclude_similarity needs a model of "
+        "sentence-transformers here or in score.sentence_model"
+    )
 
 
 def shards_of(folder: str) -> list[Shard]:

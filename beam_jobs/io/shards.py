@@ -43,6 +43,9 @@ EARLIER = "earlier"
 REPEATS = "repeats the pair"
 """Beginning of a reason of rejection that an id follows; such reasons are counted as one."""
 
+ROW = ", row "
+"""Before the number at the end of a reason that names a row of a file; counted as one, too."""
+
 HASHES = "hashes"
 """The folder of a job's files between its steps, see `WithDuplicates`."""
 
@@ -264,8 +267,7 @@ def commit(
         if rejected.num_rows:
             path = storage.join(folder, "rejected", f"{part}.parquet")
             rejected_shards.append(write_shard(path, rejected, unique=True))
-            named = pc.replace_substring_regex(rejected["reason"], f"^{REPEATS} .*", REPEATS)
-            for entry in pc.value_counts(named).to_pylist():
+            for entry in pc.value_counts(as_counted(rejected["reason"])).to_pylist():
                 reasons[entry["values"]] += entry["counts"]
         path = storage.join(folder, f"{part}.parquet")
         shards.append(write_shard(path, table, unique=True))
@@ -295,6 +297,16 @@ def commit(
             return first
         write_receipt(folder, receipt)  # what was there is damaged
     return receipt
+
+
+def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Reasons of rejection without the ids and numbers that tell rows apart.
+
+    >>> as_counted(pa.array(["in sts/2012/MSRpar (equal), row 417"]))[0].as_py()
+    'in sts/2012/MSRpar (equal)'
+    """
+    named = pc.replace_substring_regex(reasons, f"^{REPEATS} .*", REPEATS)
+    return pc.replace_substring_regex(named, f"{ROW}[0-9]+$", "")
 
 
 def write_receipt(

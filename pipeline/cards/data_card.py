@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Deciles
+from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import language_name
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.cards.metadata import PART_FILES, Release, card_metadata, title
@@ -25,6 +26,7 @@ from paraloom.pipeline.records import (
 from paraloom.pipeline.report.describe import (
     count,
     decoding,
+    excluded_rows,
     resolve_auto,
     score,
     selection_in_words,
@@ -98,6 +100,10 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
         selection=Markdown(selection_in_words(select, code)),
         auto_selected="choice" in view.stages,
         cut=judged.chosen if (judged := view.find(JudgedRecord)) else None,
+        rules=RULES,
+        excluded=[
+            (code(name), count(size), *map(count, rows)) for name, size, rows in excluded_rows(view)
+        ],
         verdict=verdict(record) if best_round(record.stages) else "",
         encoder=ENCODER,
         inputs=[(code(PurePath(i.path).name), count(i.bytes), code(i.sha256)) for i in view.inputs],

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -23,6 +23,7 @@ from paraloom.pipeline.records import (
     Correlation,
     EvaluateRecord,
     Evaluation,
+    ExcludeRecord,
     PairsRecord,
     PivotRecord,
     RunRecord,
@@ -107,7 +108,13 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
     chosen = {key: value for key, value in settings["options"].items() if value is not None}
     return render_markdown(
         "encoder_card.md.j2",
-        metadata=encoder_metadata(name=name, language=language, license=license, results=found),
+        metadata=encoder_metadata(
+            name=name,
+            language=language,
+            license=license,
+            results=found,
+            training=_training_data_sets(view, known) if on_corpus else None,
+        ),
         title=f"{name}: {language_name(language)} sentence encoder",
         language=language_name(language),
         settings=settings,
@@ -193,6 +200,19 @@ def _used_data_sets(
     used = [_words(" ".join(PurePath(path).with_suffix("").parts[-2:])) & known for path in paths]
     used = [of_path for of_path in used if of_path - _SPLITS]
     return [name for name in names if any(of_path <= words[name] for of_path in used)]
+
+
+def _training_data_sets(view: RunRecord, known: Sequence[str]) -> list[str] | None:
+    """The tasks of MTEB that the encoder was trained on, as MTEB's `ModelMeta.training_datasets`;
+    None, unknown, unless the corpus is without evaluation sentences."""
+    if not view.find(ExcludeRecord):
+        return None
+    evaluated = view.find(EvaluateRecord) or EvaluateRecord(
+        results=Evaluation(models=[], groups={})
+    )
+    mteb = (evaluated.results.model_extra or {}).get("protocols", {}).get("mteb", {})
+    tasks = mteb.get("tasks", {}).items()
+    return [of["task"] for name, of in tasks if any(each.startswith(name) for each in known)]
 
 
 def _words(text: str) -> set[str]:

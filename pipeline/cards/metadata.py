@@ -110,9 +110,17 @@ def _configurations(release: Release | None) -> list[dict[str, Any]]:
 
 
 def encoder_metadata(
-    *, name: str, language: str, license: str | None, results: Sequence[EvalResult]
+    *,
+    name: str,
+    language: str,
+    license: str | None,
+    results: Sequence[EvalResult],
+    training: Sequence[str] | None = None,
 ) -> Markdown:
-    """The metadata of an encoder as YAML; the licence is that of its training data, if known."""
+    """The metadata of an encoder as YAML; the licence is that of its training data, if known.
+
+    `training` has the tasks of MTEB whose data the encoder was trained on; None: not known.
+    """
     values: dict[str, Any] = {
         "language": hub_languages([language]),
         **license_metadata(license),
@@ -120,6 +128,8 @@ def encoder_metadata(
         "pipeline_tag": "sentence-similarity",
         "tags": ["sentence-transformers", "sentence-similarity", "feature-extraction", "paraloom"],
     }
+    if training is not None:
+        values["training_datasets"] = list(training)
     if results:
         values["metrics"] = list(dict.fromkeys(result.metric_type for result in results))
         values |= {"model_name": name, "eval_results": list(results)}

@@ -197,6 +197,13 @@ class SelectOptions(Options):
     where: list[str] = Field(default=[])
     """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
+    exclude: list[InputFile] = Field(default=[])
+    """Files or folders of evaluation sentences: pairs with a side that equals, contains or is
+    contained in one go out; see choosing-pairs.md."""
+    exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
+    """Pairs with a side whose cosine with one is above this go out, too; null: no cosines."""
+    exclude_model: HubModel | None = None
+    """The model of sentence-transformers for them; null: `score.sentence_model`."""
 
     @property
     def labelled_paths(self) -> list[str]:

@@ -10,11 +10,12 @@ from markupsafe import Markup
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.agreement import join, measure
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
-from paraloom.pipeline.report.describe import resolve_auto, score
+from paraloom.pipeline.report.describe import excluded_rows, resolve_auto, score
 from paraloom.pipeline.report.final_view import final_view, rounds
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
@@ -81,7 +82,14 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             "score": partial(score, own=view.own_scorers),
         }
         found += [
-            section("selection", "Selection", corpus=view.stages.get("corpus"), **data),
+            section(
+                "selection",
+                "Selection",
+                corpus=view.stages.get("corpus"),
+                excluded=excluded_rows(view),
+                rules=RULES,
+                **data,
+            ),
             *_auto_selections(record),
             section("scores", "Scores", **data),
             *_judgments(folder, view, bucket, stage),

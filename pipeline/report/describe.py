@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+from paraloom.beam_jobs.transforms.exclusion import RULES, excluded
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.judging.describe import deciles_in_words
 from paraloom.pipeline.judging.record import JudgedRecord
@@ -12,6 +13,7 @@ from paraloom.pipeline.records import (
     Candidate,
     Correlation,
     EvaluateRecord,
+    ExcludeRecord,
     NmtSection,
     PairsRecord,
     RunRecord,
@@ -128,6 +130,16 @@ def near_copies(corpus: PairsRecord | None, select: SelectSection) -> str:
         "The sides of most pairs differ little: the median unigram F1 of the corpus is "
         f"{corpus.unigram_f1:.2f}; for more of other words, {remedy}"
     )
+
+
+def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
+    """Each data set that is kept out of the corpus: its sentences, and the rows found by rule."""
+    data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
+    rejected = (record.find(PairsRecord, "corpus") or PairsRecord()).rejected
+    return [
+        (name, size, [rejected.get(excluded(name, rule), 0) for rule in RULES])
+        for name, size in data_sets.items()
+    ]
 
 
 def resolve_auto(record: RunRecord, number: int = 0) -> SelectSection:

@@ -60,7 +60,7 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="choice",
-    depends_on=("bucket",),
+    depends_on=("bucket", "exclude"),
     version=VERSION,
     fingerprint=fingerprint,
     make=make,

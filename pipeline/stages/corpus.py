@@ -36,7 +36,9 @@ def fingerprint(run: Run) -> Any:
     values = asdict(criteria(run))
     if run.config.nmt.candidates == 1:
         del values["per_source"]
-    language = values.pop("language")
+    language, exclude = values.pop("language"), values.pop("exclude")
+    if exclude and exclude["similarity"] is not None:
+        values["exclude_similarity"] = exclude["similarity"]
     if values.get("per_source") != "diverse":
         del values["max_overlap"]
     elif language != ENGLISH:
@@ -84,7 +86,7 @@ def copy(source: Run, target: Run) -> None:
 
 STAGE = Stage(
     name="corpus",
-    depends_on=("bucket", "choice", "judged"),
+    depends_on=("bucket", "exclude", "choice", "judged"),
     version=select.VERSION,
     fingerprint=fingerprint,
     make=make,

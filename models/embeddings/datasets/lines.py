@@ -25,14 +25,20 @@ _LONGEST = 1 << 24
 """Bytes of a line: a damaged file may have no line ends."""
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    r"""The lines of a UTF-8 file without their ends (\n or \r\n), numbered from 1."""
+def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
+    r"""The lines of a UTF-8 file without their ends (\n or \r\n), numbered from 1.
+
+    `fallback` is the encoding of lines that are not UTF-8, if they are no error.
+    """
     with opened(path) as stream:
         for number, line in enumerate(iter(lambda: stream.readline(_LONGEST), b""), 1):
             if len(line) == _LONGEST:
                 raise UserError(f"{path}, row {number}: longer than {_LONGEST:,} bytes")
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             try:
-                yield number, text.decode().removesuffix("\n").removesuffix("\r")
+                decoded = text.decode()
             except UnicodeDecodeError as error:
-                raise UserError(f"{path}, row {number}: not UTF-8") from error
+                if not fallback:
+                    raise UserError(f"{path}, row {number}: not UTF-8") from error
+                decoded = text.decode(fallback)
+            yield number, decoded.removesuffix("\n").removesuffix("\r")

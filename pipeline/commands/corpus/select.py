@@ -62,6 +62,7 @@ def scored(config: Config) -> tuple[list[Shard], Criteria]:
     run = Run(config=config, manifest=Manifest(config.run))
     by = config.select.by
     wanted = ["bucket", *([{"auto": "choice"}.get(by, by)] if by in CHOSEN else [])]
+    wanted += ["exclude"] * bool(config.select.exclude)
     stale = outdated(run)
     for stage in wanted:
         if stage not in run.manifest.stages or stage in stale:

@@ -1,0 +1,216 @@
+"""Evaluation sentences that are planted in a corpus: how many `select.exclude` finds, and how fast.
+
+python -m benchmarks.planted_leaks [--workers N] [--planted N] [--model NAME] ROWS
+
+A run of generated pairs (`benchmarks.scale`) gets sentences of STS and SICK in place of some
+translations, each changed in one of several ways, and sentences of the transfer tasks as rows that
+hold none. Needs PARALOOM_DATA. Cosines of a model (`--model`) are those of these two alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import generated, scale
+from benchmarks.measure import cost
+from paraloom.beam_jobs.io.shards import read_shard, receipts, write_receipt, write_shard
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.exclusion import RULES, embed
+from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
+from paraloom.models.embeddings.datasets.similarity import read_labelled
+from paraloom.models.errors import UserError
+from paraloom.models.sentence_models import find_model, load_sentence_model
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import BackTranslateRecord
+from paraloom.pipeline.stage import pairs_record
+
+KINDS = ("exact", "re-cased", "one word changed", "inside a longer sentence", "paraphrase")
+NATURAL = "none, sentences of transfer tasks"
+GENERATED = "none, generated"
+BOUNDS = (0.8, 0.9, 0.95)
+_SAME = 0.9  # of the scale: two sentences with a higher label are paraphrases
+
+
+def evaluation_pairs(data: Path) -> tuple[list[str], list[tuple[str, str]]]:
+    """First sentences of all pairs, and the pairs of paraphrases with a second that is new."""
+    sets = [*read_labelled(data / "sick")]
+    for year in sorted((data / "sts").iterdir()):
+        sets += read_labelled(year)
+    first = [text for pairs in sets for text in pairs.first.to_pylist()]
+    known = set(normalised(pa.array(first)).to_pylist())
+    same = []
+    for pairs in sets:
+        low, high = pairs.scale
+        close = (pairs.scores - low) / (high - low) > _SAME
+        both = zip(pairs.first.to_pylist(), pairs.second.to_pylist(), close, strict=True)
+        same += [(one, other) for one, other, holds in both if holds]
+    second = normalised(pa.array([other for _, other in same])).to_pylist()
+    new = [pair for pair, text in zip(same, second, strict=True) if text not in known]
+    return list(dict.fromkeys(first)), new
+
+
+def plant(kind: str, pair: tuple[str, str], rng: np.random.Generator) -> str:
+    """A text that leaks an evaluation sentence, given with its paraphrase."""
+    sentence, paraphrase = pair
+    words, others = sentence.split(), generated.vocabulary().to_pylist()
+    drawn = [others[i] for i in rng.integers(0, len(others), 8)]
+    if kind == "re-cased":
+        return f"“{sentence.upper().rstrip('.')}”  !"
+    if kind == "one word changed":
+        place = rng.integers(len(words))
+        return " ".join([*words[:place], drawn[0], *words[place + 1 :]])
+    if kind == "inside a longer sentence":
+        return " ".join([*drawn[:4], sentence.rstrip("."), *drawn[4:]])
+    return paraphrase if kind == "paraphrase" else sentence
+
+
+def texts(data: Path, planted: int) -> tuple[list[str], dict[str, list[str]]]:
+    """The evaluation sentences, and the texts to plant, by kind."""
+    sentences, paraphrases = evaluation_pairs(data)
+    rng = np.random.default_rng(1)
+    found = {}
+    for kind in KINDS:
+        pool = paraphrases if kind == "paraphrase" else [(sentence, "") for sentence in sentences]
+        chosen = rng.permutation(len(pool))[:planted]
+        found[kind] = [plant(kind, pool[i], rng) for i in chosen]
+    natural = [
+        text
+        for file in sentence_files(data / "transfer").values()
+        for _, block in sentence_blocks(file)
+        for text in block.columns[0].drop_null().to_pylist()
+    ]
+    return sentences, {**found, NATURAL: natural}
+
+
+def put_into(run: Path, planted: dict[str, list[str]]) -> dict[str, str]:
+    """Replace translations of a run at random; the kind of each id."""
+    entries = [(kind, text) for kind, of_kind in planted.items() for text in of_kind]
+    done = receipts(str(run / "back_translate"))
+    starts = np.cumsum([0, *(receipt.rows_out for receipt in done)])
+    rows = np.random.default_rng(2).permutation(starts[-1])[: len(entries)]
+    if len(rows) < len(entries):
+        raise UserError(f"planted_leaks: {starts[-1]:,} rows are fewer than {len(entries):,} texts")
+    kinds: dict[str, str] = {}
+    for number, receipt in enumerate(done):
+        (shard,) = receipt.shards
+        pairs = read_shard(shard)
+        translations, ids = pairs["translation"].to_pylist(), pairs["id"].to_pylist()
+        for entry in np.flatnonzero((rows >= starts[number]) & (rows < starts[number + 1])):
+            row = rows[entry] - starts[number]
+            kinds[ids[row]], translations[row] = entries[entry]
+        where = pairs.schema.get_field_index("translation")
+        changed = pairs.set_column(where, pairs.schema.field(where), pa.array(translations))
+        Path(shard.path).unlink()
+        path = str(run / "back_translate" / f"{receipt.name}.parquet")
+        new = write_shard(path, changed.combine_chunks(), unique=True)
+        write_receipt(str(run / "back_translate"), receipt.model_copy(update={"shards": (new,)}))
+    manifest = Manifest(str(run))
+    made = Result(receipts=tuple(receipts(str(run / "back_translate"))))
+    record = pairs_record(BackTranslateRecord, made)
+    record.key = manifest.stages["back_translate"].key
+    manifest.finish("back_translate", record)
+    return kinds
+
+
+def found_rows(run: Path, kinds: dict[str, str]) -> dict[str, dict[str, int]]:
+    """Rows by kind and by rule that rejected them."""
+    counts = {kind: dict.fromkeys(RULES, 0) for kind in (*KINDS, NATURAL, GENERATED)}
+    for receipt in receipts(str(run / "corpus")):
+        for shard in receipt.rejected_shards:
+            for row in read_shard(shard, ["id", "reason"]).to_pylist():
+                for rule in RULES:
+                    if f" ({rule}), row " in row["reason"]:
+                        counts[kinds.get(row["id"], GENERATED)][rule] += 1
+    return counts
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Measure and print two tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.planted_leaks")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--planted", type=int, default=500, help="of each kind")
+    parser.add_argument("--model", help="a model of sentence-transformers")
+    parser.add_argument("rows", type=int, nargs="?", default=1_000_000)
+    options = parser.parse_args(arguments)
+    if not (data := os.environ.get("PARALOOM_DATA")):
+        raise UserError("planted_leaks: PARALOOM_DATA names no folder")
+    sentences, planted = texts(Path(data), options.planted)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        config = scale.make_run(folder, options.rows, 10_000)
+        kinds = put_into(folder / "run", planted)
+        (folder / "evaluation.txt").write_text("".join(f"{text}\n" for text in sentences))
+        everything = ["deciles=null", "where=[]", "max_tokens=null", "size=null"]
+        exclude = [*everything, f"exclude=['{folder / 'evaluation.txt'}']"]
+        seconds = {}
+        for name, changes in (
+            *(("score", everything), ("bucket", everything), ("select", everything)),
+            ("select with exclude", exclude),
+        ):
+            command = [sys.executable, "-m", "paraloom.pipeline.cli", name.split()[0]]
+            keys = [part for change in changes for part in ("--set", f"select.{change}")]
+            beam = ["--", "--direct_num_workers", str(options.workers)]
+            spent = cost([*command, "--config", str(config), *keys, *beam], log=folder / "log.txt")
+            seconds[name] = spent.seconds
+        counts = found_rows(folder / "run", kinds)
+    similar = _similar(sentences, planted, options.model) if options.model else {}
+    sizes = {kind: len(of_kind) for kind, of_kind in planted.items()}
+    sizes[GENERATED] = options.rows - sum(sizes.values())
+    _show(counts, sizes, similar, seconds, options.rows)
+    return {"counts": counts, "sizes": sizes, "similar": similar, "seconds": seconds}
+
+
+def _similar(
+    sentences: list[str], planted: dict[str, list[str]], name: str
+) -> dict[str, list[float]]:
+    """The share of texts of each kind with a cosine above each bound."""
+    model = load_sentence_model(find_model(name, "--model", "modules.json"))
+    vectors, shares = embed(model, pa.array(sentences)), {}
+    for kind, of_kind in planted.items():
+        nearest = (embed(model, pa.array(of_kind[:2_000])) @ vectors.T).max(axis=1)
+        shares[kind] = [float(np.mean(nearest > bound)) for bound in BOUNDS]
+    return shares
+
+
+def _show(
+    counts: dict[str, dict[str, int]],
+    sizes: dict[str, int],
+    similar: dict[str, list[float]],
+    seconds: dict[str, float],
+    rows: int,
+) -> None:
+    bounds = [f"cosine > {bound}" for bound in BOUNDS] if similar else []
+    table = Table("planted", "rows", "equal", "n-grams", "found", *bounds, title=f"{rows:,} pairs")
+    for kind, found in counts.items():
+        both = found["equal"] + found["n-grams"]
+        shares = (f"{share:.1%}" for share in similar.get(kind, []))
+        numbers = (f"{n:,}" for n in (sizes[kind], found["equal"], found["n-grams"]))
+        table.add_row(kind, *numbers, f"{both / sizes[kind]:.2%}", *shares)
+    rates = Table("", "s", "pairs/s", title="Commands")
+    timed = {
+        **seconds,
+        "score and bucket": seconds["score"] + seconds["bucket"],
+        "exclude alone": seconds["select with exclude"] - seconds["select"],
+    }
+    for name, spent in timed.items():
+        rates.add_row(name, f"{spent:.1f}", f"{rows / spent:,.0f}" if spent > 0 else "")
+    for each in (table, rates):
+        for column in each.columns[1:]:
+            column.justify = "right"
+        Console(width=120).print(each)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,93 @@
+"""exclude: the sentences of the data sets in `select.exclude`, which the corpus must not hold."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.exclusion import SENTENCES, VECTORS, embed
+from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder, digest
+from paraloom.models.sentence_models import find_model, load_sentence_model
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import ExcludeRecord
+from paraloom.pipeline.stage import Run, Stage, excluding_model, folder_is_valid
+
+_SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.string()})
+
+
+def read_data_sets(paths: Sequence[str]) -> pa.Table:
+    """The sentences of files and folders: data_set, row, text; of equal ones of a set the first."""
+    found = []
+    for name, file in _files(paths).items():
+        parts = [
+            pa.table([[name] * len(block), np.arange(first, first + len(block)), column], _SCHEMA)
+            for first, block in sentence_blocks(file)
+            for column in block.columns
+        ]
+        whole = pa.concat_tables(parts).sort_by("row")
+        normal = normalised(whole["text"].combine_chunks())
+        whole = whole.filter(pc.not_equal(normal, ""))
+        codes = normal.filter(pc.not_equal(normal, "")).dictionary_encode().indices.to_numpy()
+        found.append(whole.take(pa.array(np.sort(np.unique(codes, return_index=True)[1]))))
+    table = pa.concat_tables(found)
+    if not len(table):
+        raise UserError(f"{', '.join(paths)}: no sentence in these files")
+    return table
+
+
+def sentences_of(table: pa.Table) -> dict[str, int]:
+    """The number of different sentences of each data set."""
+    counts = pc.value_counts(table["data_set"].combine_chunks())
+    return dict(zip(*(of.to_pylist() for of in counts.flatten()), strict=True))
+
+
+def _files(paths: Sequence[str]) -> dict[str, Path]:
+    return {name: file for path in paths for name, file in sentence_files(path).items()}
+
+
+def _model(config: Config) -> Path | None:
+    if (name := excluding_model(config)) is None:
+        return None
+    return find_model(remote.localise(name), "select.exclude_model", "modules.json")
+
+
+def fingerprint(run: Run) -> Any:
+    """The content of the files by name, and the model that encodes them."""
+    files = {name: digest(file) for name, file in _files(run.config.select.exclude).items()}
+    return [files, digest(model) if (model := _model(run.config)) else None]
+
+
+def make(run: Run, key: str) -> ExcludeRecord:
+    """Read the data sets, and encode their sentences if similar ones are excluded, too."""
+    table = read_data_sets(run.config.select.exclude)
+    with atomic_folder(run.local_folder("exclude")) as folder:
+        pq.write_table(table, folder / SENTENCES, compression="zstd")
+        if model := _model(run.config):
+            texts = table["text"].combine_chunks()
+            np.save(folder / VECTORS, embed(load_sentence_model(model), texts))
+    return ExcludeRecord(data_sets=sentences_of(table), digest=run.publish("exclude"))
+
+
+def check(config: Config) -> None:
+    """Check that the model is there."""
+    if (name := excluding_model(config)) and not storage.is_remote(name):
+        _model(config)
+
+
+STAGE = Stage(
+    name="exclude",
+    fingerprint=fingerprint,
+    make=make,
+    is_valid=folder_is_valid,
+    enabled=lambda config: bool(config.select.exclude),
+    check=check,
+    resource=None,
+)

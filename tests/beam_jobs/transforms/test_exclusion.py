@@ -1,0 +1,148 @@
+"""Evaluation sentences in texts, against the definition; the reasons that name them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraloom.beam_jobs.select import Criteria, judge
+from paraloom.beam_jobs.transforms import exclusion
+from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.exclusion import (
+    SENTENCES,
+    EvaluationSentences,
+    Exclusion,
+    SimilarSentences,
+)
+
+Found = set[tuple[int, int, int]]
+"""Row, rule, sentence."""
+
+
+def table(*texts: str) -> pa.Table:
+    rows = list(range(1, len(texts) + 1))
+    return pa.table({"data_set": ["a", *["b"] * (len(texts) - 1)], "row": rows, "text": texts})
+
+
+def find(sentences: list[str], texts: list[str]) -> Found:
+    hits = EvaluationSentences(table(*sentences)).find(normalised(pa.array(texts, pa.string())))
+    return set(zip(*(column.tolist() for column in hits), strict=True))
+
+
+def grams(text: str) -> set[tuple[str, ...]]:
+    words = text.lower().split()
+    return {tuple(words[i : i + 5]) for i in range(len(words) - 4)}
+
+
+def by_definition(sentences: list[str], texts: list[str]) -> Found:
+    found: Found = set()
+    for row, text in enumerate(texts):
+        for number, sentence in enumerate(sentences):
+            if text.lower() == sentence.lower():
+                found.add((row, 0, number))
+            shorter = min(len(grams(text)), len(grams(sentence)))
+            if shorter and 10 * len(grams(text) & grams(sentence)) >= 7 * shorter:
+                found.add((row, 1, number))
+    return found
+
+
+WORDS = st.lists(st.sampled_from("a B c d".split()), min_size=1, max_size=14).map(" ".join)  # noqa: SIM905
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=8), st.lists(WORDS, min_size=1, max_size=8))
+@pytest.mark.parametrize("most", [1, 1 << 24])
+def test_it_finds_what_the_definition_says(
+    most: int, sentences: list[str], texts: list[str]
+) -> None:
+    """Also in small blocks, for sentences with many others in common."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exclusion, "_MOST", most)
+        assert find(sentences, texts) == by_definition(sentences, texts)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text", "rules"),
+    [
+        ("A dog runs.", "a DOG, runs", [0]),
+        ("Café ﬁve dogs", "cafe\u0301 five  dogs!", [0]),
+        ("A dog runs.", "now a dog runs", []),
+        ("A dog runs in snow.", "Look, a dog runs in snow again", [1]),
+        ("Look, a dog runs in snow again and again", "a dog runs in snow", [1]),
+        ("a dog runs in the deep white snow", "a dog runs in the deep white sand", [1]),
+        ("a dog runs in the deep white snow", "a dog runs on the deep white snow", []),
+        ("猫はIBMを見ます", "黒い猫はIBMを見ますよ", [1]),
+        ("猫はIBMを見ます", "猫は犬を見ます", []),
+    ],
+)
+def test_what_counts_as_the_same_sentence(sentence: str, text: str, rules: list[int]) -> None:
+    found = {rule for _, rule, _ in find([sentence], [text])}
+    assert min(found, default=None) == min(rules, default=None)
+
+
+def test_nothing_is_found_in_nothing() -> None:
+    assert find(["a dog runs in the snow"], []) == set()
+    assert find(["two words"], ["other words", ""]) == set()
+
+
+class _Letters:
+    """A model whose vectors count letters."""
+
+    def encode(self, texts: list[str], **_: Any) -> np.ndarray:
+        counts = np.array([[t.count(c) for c in "abc"] for t in texts], float).reshape(-1, 3)
+        norms = np.linalg.norm(counts, axis=1, keepdims=True)
+        return np.asarray(counts / np.maximum(norms, 1e-9))
+
+
+def test_similar_sentences_have_a_higher_cosine_than_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model: Any = _Letters()
+    texts = pa.array(["aab", "b", "c", "b"])
+    vectors = exclusion.embed(model, pa.array(["ab", "aaab", "c"]))
+    for most in (1, 1 << 24):
+        monkeypatch.setattr(exclusion, "_MOST", most)
+        hits = SimilarSentences(model, vectors, 0.95).find(texts)
+        assert set(hits.rules.tolist()) == {2}
+        cosines = exclusion.embed(model, texts) @ vectors.T
+        assert {*zip(hits.rows.tolist(), hits.sentences.tolist(), strict=True)} == {
+            *zip(*(each.tolist() for each in np.nonzero(cosines > 0.95)), strict=True)
+        }
+
+
+def test_a_pair_with_an_evaluation_sentence_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the first rule that holds, of either side; a similar one only if no other rule does."""
+    sentences = table("Short one.", "a dog runs in the snow", "abc")
+    pq.write_table(sentences, tmp_path / SENTENCES)
+    model: Any = _Letters()
+    np.save(tmp_path / "vectors.npy", exclusion.embed(model, sentences["text"].combine_chunks()))
+    monkeypatch.setattr(exclusion, "open_sentence_model", lambda path: model)
+    pairs = [
+        ("fine b", "well b", ""),
+        ("short ONE", "another b", "in a (equal), row 1"),
+        ("other b", "Oh, a dog runs in the snow.", "in b (n-grams), row 2"),
+        ("cab", "b", "in b (similarity), row 3"),
+        ("short one", "short one!", "both sides are the same"),
+        ("not selected", "short one", "more tokens than max_tokens"),
+    ]
+    reference, translation, reasons = map(list, zip(*pairs, strict=True))
+    tokens = pa.array([3, 3, 3, 3, 3, 99], pa.int16())
+    rows = pa.table(
+        {
+            "id": [f"{i}" for i in range(len(pairs))],
+            **{"reference": reference, "translation": translation},
+            **{"reference_tokens": tokens, "translation_tokens": tokens},
+        }
+    )
+    exclude = Exclusion(folder=str(tmp_path), digest="1", similarity=0.99, model="letters")
+    criteria = Criteria(by="x", deciles=None, max_tokens=9, size=None, seed=1, exclude=exclude)
+    found, hashes = judge(rows, criteria)
+    assert found.tolist() == reasons
+    assert len(hashes) == 1

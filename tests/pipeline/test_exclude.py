@@ -1,0 +1,144 @@
+"""Evaluation sentences are kept out of the corpus, and `paraloom contamination` counts them."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from paraloom.beam_jobs.io.shards import read_shard, receipts
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cards.data_card import data_card
+from paraloom.pipeline.cards.encoder_card import _training_data_sets
+from paraloom.pipeline.cards.metadata import encoder_metadata
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus.select import scored
+from paraloom.pipeline.commands.run.contamination import contamination
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import EvaluateRecord, Evaluation, PairsRecord
+from paraloom.pipeline.report.describe import excluded_rows
+from paraloom.pipeline.stages.exclude import read_data_sets, sentences_of
+from tests.run_helpers import again, one_line, table
+
+
+def write_sets(folder: Path, sentences: list[str]) -> Path:
+    """Two data sets in the form of STS: one of given sentences, one of others."""
+    (folder / "sts").mkdir(exist_ok=True)
+    lines = [f"5\t{sentence.upper()}\tno sentence of this corpus {i}\n" for i, sentence in
+             enumerate(sentences)]  # fmt: skip
+    (folder / "sts" / "own.tsv").write_text("".join(lines))
+    (folder / "sts" / "other.tsv").write_text("1\tnobody says that ever\tnor does one this\n")
+    return folder / "sts"
+
+
+def test_a_run_leaves_evaluation_sentences_out(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = table(a_run, "corpus", "id", "reference", "translation")
+    before_record = Manifest(str(a_run / "run")).record
+    leaked = before["reference"].to_pylist()[3:9]
+    sets = write_sets(a_run, leaked)
+    exclude = ["--set", f"select.exclude=['{sets}']"]
+    config = read_config(a_run / "config.yaml", exclude[1:])
+    with pytest.raises(UserError, match="--dry-run needs the stage exclude"):
+        scored(config)
+
+    assert again("select", a_run, *exclude) == 0
+    kept = {row["id"]: row for row in table(a_run, "corpus").to_pylist()}
+    found = {
+        row["id"]: row["reason"]
+        for receipt in receipts(str(a_run / "run/corpus"))
+        for shard in receipt.rejected_shards
+        for row in read_shard(shard).to_pylist()
+    }
+    for row in before.to_pylist():
+        if row["reference"] in leaked:
+            assert (
+                found[row["id"]] == f"in sts/own (equal), row {leaked.index(row['reference']) + 1}"
+            )
+        assert (row["id"] in kept) == (not found.get(row["id"], "").startswith("in sts/own"))
+
+    record = Manifest(str(a_run / "run")).record
+    corpus = record.find(PairsRecord, "corpus")
+    assert corpus and corpus.rows_in == corpus.rows_out + sum(corpus.rejected.values())
+    equal, ngrams = (
+        corpus.rejected.get(f"in sts/own ({rule})", 0) for rule in ("equal", "n-grams")
+    )
+    assert equal >= len(leaked) and equal + ngrams == len(before) - len(kept)
+    assert excluded_rows(record) == [
+        ("sts/other", 2, [0, 0, 0]),
+        ("sts/own", 2 * len(leaked), [equal, ngrams, 0]),
+    ]
+    assert f"| `sts/own` | {2 * len(leaked)} | {equal} | {ngrams} | 0 |" in data_card(record, 1)
+    assert "sts/own" in (a_run / "run/report/index.html").read_text()
+    assert _training_data_sets(record, []) == []
+    assert _training_data_sets(before_record, []) is None
+    tasks = {"STS 2012": {"task": "STS12"}, "STS 2013": {"task": "STS13"}}
+    results = {"models": [], "groups": {}, "protocols": {"mteb": {"tasks": tasks}}}
+    record.stages["evaluate"] = EvaluateRecord(results=Evaluation.model_validate(results))
+    assert _training_data_sets(record, ["STS 2013 OnWN"]) == ["STS13"]
+
+    # Another content of the same file makes the corpus again; without the key it is as before.
+    write_sets(a_run, ["nothing of the corpus here"])
+    assert again("select", a_run, *exclude) == 0
+    assert table(a_run, "corpus", "id", "reference", "translation") == before
+    assert "sts/own" not in json.dumps(Manifest(str(a_run / "run")).stages["corpus"].json_values())
+    write_sets(a_run, leaked)
+    shards, criteria = scored(read_config(a_run / "config.yaml"))
+    assert shards and criteria.exclude is None
+    capsys.readouterr()
+
+    against = ["--against", str(write_sets(a_run, leaked))]
+    out = a_run / "found.json"
+    assert main(["contamination", str(a_run / "run"), *against, "--json", str(out)]) == 0
+    said = capsys.readouterr().out
+    values = json.loads(out.read_text())
+    assert values["rows"] == len(before) and values["found"] == equal + ngrams
+    assert values["data_sets"]["sts/own"]["equal"] == equal
+    assert f"{equal + ngrams} of {len(before)} rows hold a sentence of these data sets" in said
+    assert f"sts/own, row 1: {leaked[0].upper()}" in said
+
+
+@pytest.mark.parametrize("tasks", [None, [], ["STS12"]])
+def test_the_metadata_name_the_tasks_of_mteb(tasks: list[str] | None) -> None:
+    text = encoder_metadata(name="x", language="en", license=None, results=[], training=tasks)
+    assert yaml.safe_load(text).get("training_datasets") == tasks
+
+
+def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:
+    """Once in a data set, by the first rule that holds; a row with several columns once, too."""
+    for name, lines in {
+        "a": ["a dog runs in the snow", "a dog runs in the snow today", "A dog runs in the snow!"],
+        "b": ["a dog runs in the snow and on", "two short words"],
+    }.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines))
+    (tmp_path / "corpus.tsv").write_text(
+        "A dog runs in the snow.\ta dog runs in the snow today\n"
+        "nothing is here at all\tTwo short words\n"
+        "nothing is here at all\tthree short words\n"
+    )
+    data = read_data_sets([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")])
+    assert sentences_of(data) == {"a": 2, "b": 2}
+    found = contamination(str(tmp_path / "corpus.tsv"), data, examples=1)
+    assert found.by_data_set.tolist() == [[1, 0, 0], [1, 1, 0]]
+    assert (found.rows, found.any.tolist()) == (3, [2, 0, 0])
+    shown = {rule: [example[0] for example in found.examples[rule]] for rule in found.examples}
+    assert shown == {"equal": ["corpus.tsv, row 1"]}
+
+
+def test_similar_sentences_need_a_model(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = write_sets(a_run, ["some sentence or other"])
+    keys = ["--set", f"select.exclude=['{sets}']", "--set", "select.exclude_similarity=0.9"]
+    assert again("select", a_run, *keys) == 2
+    assert "select.exclude_model: is missing" in one_line(capsys)
+    assert main(["contamination", str(sets), "--against", str(sets), "--similarity", "0.9"]) == 2
+    assert "--similarity and --model go together" in one_line(capsys)
+
+
+def test_empty_rows_of_a_data_set_are_no_sentences(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("three words here\n...\n\nThree WORDS here.\nand three more\n")
+    assert read_data_sets([str(tmp_path / "a.txt")]) == pa.table(
+        {"data_set": ["a", "a"], "row": [1, 5], "text": ["three words here", "and three more"]}
+    )
