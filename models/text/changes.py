@@ -6,7 +6,7 @@ question as well: else it may mend a translation error, and the result mean what
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +56,8 @@ def words(text: str) -> list[str]:
 
 
 def antonyms_by_tag(
-    nouns: Mapping[str, frozenset[str]],
-    adjectives: Mapping[str, frozenset[str]],
+    nouns: Mapping[str, Set[str]],
+    adjectives: Mapping[str, Set[str]],
     counts: Mapping[str, int],
 ) -> Antonyms:
     """The antonyms that occur in a corpus, by its words' `counts`: the most frequent first."""

@@ -4,37 +4,34 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 
 _FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "r": "data.adv"}
+_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, numbers of the two words
 
 
-def find_wordnet(folder: str) -> Path:
+def find_wordnet(folder: str | Path) -> Path:
     """The folder of WordNet's files."""
     if not (Path(folder) / _FILES["n"]).is_file():
         raise UserError(f"{folder}: has no {_FILES['n']} of WordNet; apt-get install wordnet-base")
     return Path(folder)
 
 
-def open_antonyms(folder: Path, kinds: str = "nvar") -> dict[str, frozenset[str]]:
+def open_antonyms(folder: Path, kinds: str = "nvar") -> dict[str, set[str]]:
     """The antonyms of each word of these kinds; an antonym's are the word's."""
     synsets: dict[tuple[str, str], list[str]] = {}
-    pointers = []
-    for kind in kinds:
-        for line in (folder / _FILES[kind]).read_text("utf-8").splitlines():
-            if " ! " not in line or line.startswith(" "):  # has no antonym; is the licence
-                continue
-            offset, _, _, count, *rest = line.split(" | ")[0].split()
-            words = [re.sub(r"\(.*\)", "", word).lower() for word in rest[: 2 * int(count, 16) : 2]]
-            synsets[kind, offset] = words
-            at = 2 * int(count, 16) + 1
-            for i in range(at, len(rest) - 3, 4):
-                if rest[i] == "!":
-                    pointers.append((words, *rest[i + 1 : i + 4]))
-    found = defaultdict(set)
-    for words, offset, kind, which in pointers:
-        one = words[int(which[:2], 16) - 1]
-        other = synsets["a" if kind == "s" else kind, offset][int(which[2:], 16) - 1]
-        found[one].add(other)
-        found[other].add(one)
-    return {word: frozenset(others) for word, others in found.items()}
+    pointers, found = [], defaultdict(set)
+    with in_one_line(f"{folder}: cannot be read as WordNet"):
+        for kind in kinds:
+            for line in (find_wordnet(folder) / _FILES[kind]).read_text("utf-8").splitlines():
+                data = line.split(" | ")[0]
+                if to := _ANTONYM.findall(data):
+                    key, fields = (data[:8], kind), data.split()
+                    words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+                    synsets[key] = [re.sub(r"\(.*\)", "", word).lower() for word in words]
+                    pointers += [((*key, one), (*other, two)) for *other, one, two in to]
+        for ends in pointers:
+            one, other = (synsets[key, kind][int(i, 16) - 1] for key, kind, i in ends)
+            found[one].add(other)
+            found[other].add(one)
+    return dict(found)

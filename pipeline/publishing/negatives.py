@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from paraloom.models.embeddings.applications.neighbours import (
+from paraloom.models.embeddings.applications.hard_negatives import (
     Bounds,
     Neighbours,
     unit_vectors,
@@ -22,7 +22,7 @@ from paraloom.models.errors import UserError, reading
 from paraloom.models.files import digest
 from paraloom.models.hashing import text_hashes
 from paraloom.models.hub import fetch, is_hub_name
-from paraloom.models.text.changes import CHANGES, Sentence, antonyms_by_tag, words
+from paraloom.models.text.changes import CHANGES, Antonyms, Sentence, antonyms_by_tag, words
 from paraloom.models.text.tokens import PairText
 
 NEAR = "near"
@@ -117,10 +117,10 @@ Maker = Callable[[Block], Negatives]
 
 def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
     """Open what makes the wanted kinds of negatives."""
-    if NEAR in options.kinds:
-        yield _Near(rows, options)
     if wanted := [kind for kind in options.kinds if kind in CHANGES]:
         yield _Changed(rows, options, wanted)
+    if NEAR in options.kinds:
+        yield _Near(rows, options)
 
 
 class _Near:
@@ -186,7 +186,7 @@ class _Near:
         values = cross_encoder(texts, self.cross_encoder)
         scores = np.full(asked.shape, np.inf, np.float32)
         scores[asked] = values[len(found) :]
-        return self.bounds.hold(scores, values[: len(found)], least=-np.inf)
+        return replace(self.bounds, min_score=-np.inf).hold(scores, values[: len(found)])
 
     def _positive(self, row: int) -> str:
         chunk = int(np.searchsorted(self.starts, row, "right")) - 1
@@ -201,33 +201,29 @@ class _Changed:
 
     def __init__(self, rows: Rows, options: TripletOptions, kinds: Sequence[str]) -> None:
         from paraloom.models.text.parses import Parser
-        from paraloom.models.text.wordnet import find_wordnet, open_antonyms
+        from paraloom.models.text.wordnet import open_antonyms
 
         with reading("--triplets-spacy"):
             self.parser = Parser(options.spacy)
             if self.parser.language != "en":
                 raise UserError(f"{options.spacy} parses {self.parser.language}, not English")
-        self.kinds, self.seed, self.antonyms = kinds, rows.seed, {}
+        self.kinds, self.seed = kinds, rows.seed
+        self.antonyms: Antonyms = {}
         if "antonym" in kinds:
             with reading("--triplets-wordnet"):
-                folder = find_wordnet(options.wordnet)
-            counts = Counter(
-                word for text in next(rows.blocks()).positives for word in words(str(text))
-            )
-            self.antonyms = antonyms_by_tag(
-                open_antonyms(folder, "n"), open_antonyms(folder, "a"), counts
-            )
+                nouns, adjectives = (open_antonyms(Path(options.wordnet), kind) for kind in "na")
+            texts = next(rows.blocks()).positives.to_pylist()
+            counts = Counter(word for text in texts for word in words(text))
+            self.antonyms = antonyms_by_tag(nouns, adjectives, counts)
 
     def __call__(self, block: Block) -> Negatives:
         """The negatives of a block; a text too long to parse has none."""
-        texts = block.positives.to_pylist()
         longest = self.parser.pipeline.max_length
-        docs = self.parser.parse(text if len(text) <= longest else "" for text in texts)
+        texts = (text if len(text) <= longest else "" for text in block.positives.to_pylist())
         found: Negatives = {kind: [] for kind in self.kinds}
-        for doc, anchor in zip(docs, block.anchors.to_pylist(), strict=True):
+        for doc, anchor in zip(self.parser.parse(texts), block.anchors.to_pylist(), strict=True):
             for kind in self.kinds:
                 chance = random.Random(f"{self.seed} {kind} {anchor}")
-                change, _ = CHANGES[kind]
                 sentence = Sentence(doc, words(anchor), self.antonyms, chance)
-                found[kind].append(change(sentence))
+                found[kind].append(CHANGES[kind][0](sentence))
         return found

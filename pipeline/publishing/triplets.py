@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, digest, locked_folder
 from paraloom.models.progress import meter
 from paraloom.pipeline.cards.metadata import Configuration, SplitFiles
@@ -47,6 +48,8 @@ def write_triplets(
                 counts.update(table["kind"].to_pylist())
             found.append(writer.finish())
     shutil.rmtree(work)
+    if not counts:
+        raise UserError(f"--triplets: no pair has a negative of kind {' or '.join(options.kinds)}")
     return Configuration(
         name="triplets",
         folder="triplets",

@@ -8,7 +8,7 @@ import typer
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
-from paraloom.models.embeddings.applications.neighbours import Bounds
+from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import RunFolder, beam_options
@@ -73,11 +73,8 @@ def command(
         float, typer.Option(metavar="C", help="Kind near: least cosine with the anchor.")
     ] = Bounds.min_score,
     max_score: Annotated[float, typer.Option(metavar="C", help="Largest one.")] = Bounds.max_score,
-    absolute_margin: Annotated[
-        float, typer.Option(metavar="C", help="It is so much below that of the positive.")
-    ] = Bounds.absolute_margin,
     relative_margin: Annotated[
-        float, typer.Option(metavar="C", help="And by this share of the positive's.")
+        float, typer.Option(metavar="C", help="It is below the positive's by this share of it.")
     ] = Bounds.relative_margin,
     triplets_spacy: Annotated[
         str, typer.Option(metavar="NAME", help="A spaCy pipeline that parses, for other kinds.")
@@ -109,10 +106,7 @@ def command(
             spacy=triplets_spacy,
             wordnet=triplets_wordnet,
             bounds=Bounds(
-                min_score=min_score,
-                max_score=max_score,
-                absolute_margin=absolute_margin,
-                relative_margin=relative_margin,
+                min_score=min_score, max_score=max_score, relative_margin=relative_margin
             ),
         )
     options = ReleaseOptions(

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.models.embeddings.applications import opened
-from paraloom.models.embeddings.applications.neighbours import Bounds
+from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.scorers.learned import sentence_similarity
 from paraloom.models.text import parses
 from paraloom.pipeline.cli import main
@@ -209,14 +209,18 @@ def test_a_killed_release_goes_on(run: Path, model: str, monkeypatch: Patch) -> 
 WRONG = {
     "a kind": (["--triplets", "far"], "--triplets far: there are near, number, negation"),
     "no encoder": ([], "has no encoder to find neighbours with; name one with --triplets-model"),
+    "no such negative": (
+        ["--triplets-model", "MODEL", "--min-score", "2"],
+        "no pair has a negative",
+    ),
     "no model": (["--triplets-model", "/nowhere"], "/nowhere: cannot be read"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_options_are_one_line(run: Path, case: str, capsys: Capsys) -> None:
+def test_wrong_options_are_one_line(run: Path, case: str, model: str, capsys: Capsys) -> None:
     options, message = WRONG[case]
-    assert publish(run, *options) == 2
+    assert publish(run, *(option.replace("MODEL", model) for option in options)) == 2
     assert message in one_line(capsys)
     assert not (run / "release").exists()
 

@@ -31,20 +31,12 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    absolute_margin: float = 0.0  # so much below the positive's cosine
-    relative_margin: float = 0.1  # and so large a share of it
+    relative_margin: float = 0.1  # below the positive's cosine by this share of it
 
-    def hold(
-        self, scores: Matrix, positive: Matrix, *, least: float | None = None
-    ) -> NDArray[np.bool_]:
-        """Whether the scores [n, k] are within the bounds, given those of the positives [n].
-
-        `least` stands for `min_score`.
-        """
-        margin = np.maximum(self.absolute_margin, self.relative_margin * np.abs(positive))
-        most = np.minimum(self.max_score, positive - margin)
-        low = self.min_score if least is None else least
-        return np.asarray((scores >= low) & (scores <= most[:, None]))
+    def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
+        """Whether the scores [n, k] are within the bounds, given those of the positives [n]."""
+        most = np.minimum(self.max_score, positive - self.relative_margin * np.abs(positive))
+        return np.asarray((scores >= self.min_score) & (scores <= most[:, None]))
 
 
 def unit_vectors(embed: Embed, text: pa.Array) -> Matrix:
