@@ -16,7 +16,7 @@ _NEGATIONS = frozenset("not n't no nt never none nobody nothing neither nor with
 _ADVERBS = frozenset("only just merely necessarily too yet even".split())  # noqa: SIM905
 _FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # as in "ca n't"
 _IRREGULAR = {"man": "men", "woman": "women", "child": "children", "wife": "wives"}
-# Their antonyms want another article ("the same"), or they are parts of phrases ("each other").
+# They want another article ("the same"), are parts of phrases, or opposite in one sense only.
 _FIXED = frozenset("other same few many much own such ground".split())  # noqa: SIM905
 _MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fight|fought|dat)")
 _JOINING = frozenset("with and or between like near beside".split())  # noqa: SIM905
@@ -64,9 +64,7 @@ def antonyms_by_tag(
     plurals = {_plural(noun): frozenset(map(_plural, of)) for noun, of in nouns.items()}
     return {
         tag: {
-            word: sorted(
-                (o for o in of if counts.get(o)), key=lambda other: (-counts[other], other)
-            )
+            word: sorted(filter(counts.get, of - _FIXED), key=lambda o: (-counts[o], o))
             for word, of in each.items()
             if word not in _FIXED
         }

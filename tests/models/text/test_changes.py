@@ -11,7 +11,7 @@ spacy = pytest.importorskip("spacy", reason="spaCy is not installed")
 ANTONYMS = antonyms_by_tag(
     {"man": frozenset({"woman", "civilian"}), "boy": frozenset({"girl"})},
     {"old": frozenset({"new", "young"}), "young": frozenset({"old", "aged"}),
-     "happy": frozenset({"unhappy"}), "other": frozenset({"same"})},
+     "happy": frozenset({"unhappy", "same"}), "other": frozenset({"same"})},
     {"woman": 5, "young": 3, "old": 2, "new": 1, "unhappy": 1, "girl": 1, "girls": 1, "women": 1,
      "same": 9},
 )  # fmt: skip
