@@ -10,6 +10,7 @@ _EXTRAS = {  # of the package (pyproject.toml), by the libraries that each bring
     "judge": ("flask", "krippendorff"),
     "s3": ("boto3", "botocore"),
     "spacy": ("spacy",),
+    "triplets": ("faiss",),
     "translate": ("ctranslate2", "sacrebleu", "sentencepiece"),
     "train": ("safetensors", "sentence_transformers", "sklearn", "tokenizers", "torch"),
 }

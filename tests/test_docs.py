@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import re
 import runpy
 import shlex
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import spacy
 import torch
 import yaml
 
@@ -32,6 +34,7 @@ from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.scorers.plugins import source_of
+from paraloom.models.text.changes import Sentence
 from paraloom.pipeline.cli import COMMANDS, PAPERS
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.stages import STAGES
@@ -318,7 +321,7 @@ class TestContributing:
         for block in fenced(ROOT / "CONTRIBUTING.md", "python"):
             exec(compile(block, "CONTRIBUTING.md", "exec"), names)
             found.append(dict(names))
-        assert len(found) == 7
+        assert len(found) == 8
         return found
 
     def test_the_scorer(
@@ -354,7 +357,13 @@ class TestContributing:
         (vector,) = model.embed(["dog"])
         np.testing.assert_allclose(vector, vectors[1] / vectors[1].norm(), rtol=1e-6)
 
+    def test_the_kind_of_negative(self, blocks: list[dict[str, Any]]) -> None:
+        doc = spacy.blank("en")("A dog inside.")
+        for anchor, expected in (["inside"], "A dog outside."), (["in"], None):
+            sentence = Sentence(doc, anchor, {}, random.Random(1))
+            assert blocks[6]["place"](sentence) == expected
+
     def test_the_stage(self, blocks: list[dict[str, Any]]) -> None:
-        stage = blocks[6]["STAGE"]
+        stage = blocks[7]["STAGE"]
         assert stage.name == "lengths"
         assert set(stage.depends_on) <= {other.name for other in STAGES}

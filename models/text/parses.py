@@ -50,10 +50,13 @@ class Parser:
         """The code of its language; `xx` if it is for several."""
         return str(self.pipeline.lang)
 
+    def parse(self, texts: Iterable[str]) -> Iterator[Any]:
+        """The parse of each text, a `Doc`."""
+        yield from self.pipeline.pipe(texts, batch_size=256)
+
     def top_levels(self, texts: Iterable[str]) -> Iterator[str]:
         """The top two levels of each text that has a token; ` | ` separates sentences."""
-        parsed = (text for text in texts if len(text) <= self.pipeline.max_length)
-        for doc in self.pipeline.pipe(parsed, batch_size=256):
+        for doc in self.parse(text for text in texts if len(text) <= self.pipeline.max_length):
             roots = [token for token in doc if token.head.i == token.i]
             if roots:
                 yield " | ".join(map(_dependents, roots))

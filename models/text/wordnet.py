@@ -17,13 +17,13 @@ def find_wordnet(folder: str | Path) -> Path:
     return Path(folder)
 
 
-def open_antonyms(folder: Path) -> dict[str, set[str]]:
-    """The antonyms of each word; an antonym's are the word's."""
+def open_antonyms(folder: Path, kinds: str = "nvar") -> dict[str, set[str]]:
+    """The antonyms of each word of these kinds; an antonym's are the word's."""
     synsets: dict[tuple[str, str], list[str]] = {}
     pointers, found = [], defaultdict(set)
     with in_one_line(f"{folder}: cannot be read as WordNet"):
-        for kind, name in _FILES.items():
-            for line in (find_wordnet(folder) / name).read_text("utf-8").splitlines():
+        for kind in kinds:
+            for line in (find_wordnet(folder) / _FILES[kind]).read_text("utf-8").splitlines():
                 data = line.split(" | ")[0]
                 if to := _ANTONYM.findall(data):
                     key, fields = (data[:8], kind), data.split()

@@ -79,6 +79,7 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
         language=language,
         release=release,
         configurations=_configurations(release) if release else [],
+        negatives=[(code(k), of, count(n)) for k, of, n in release.negatives] if release else [],
         rows=corpus.rows_out,
         shards=corpus.shards,
         size=size,

@@ -50,6 +50,8 @@ class Release:
     repo: str | None  # name on the Hub, if it has one already
     seed: int  # of the hash that divides references into splits
     configurations: tuple[Configuration, ...]  # the first one is the default
+    negatives: tuple[tuple[str, str, int], ...] = ()  # kinds, what they are, and how many
+    neighbours: str = ""  # how those near the anchor were found, in words
 
     @property
     def splits(self) -> tuple[SplitFiles, ...]:

@@ -6,7 +6,8 @@ from paraloom.models.errors import UserError, in_one_line
 from paraloom.pipeline.publishing.files import TEST, TRAIN
 from paraloom.pipeline.publishing.release import ABOUT
 
-_SHARDS = [f"{place}/{split}-*-of-*" for place in ("data", "pairs") for split in (TRAIN, TEST)]
+_PLACES = ("data", "pairs", "triplets")
+_SHARDS = [f"{place}/{split}-*-of-*" for place in _PLACES for split in (TRAIN, TEST)]
 """The files that a later release may no longer have."""
 
 

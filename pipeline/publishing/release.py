@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
 import pyarrow as pa
 
-from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
@@ -19,6 +19,8 @@ from paraloom.pipeline.cards.metadata import Release
 from paraloom.pipeline.cards.shown import public
 from paraloom.pipeline.manifest import Manifest, check_current, current
 from paraloom.pipeline.publishing.files import write_configurations
+from paraloom.pipeline.publishing.negatives import KINDS, NEAR, TripletOptions
+from paraloom.pipeline.publishing.triplets import write_triplets
 from paraloom.pipeline.records import RunRecord
 from paraloom.pipeline.stage import shards_of
 
@@ -37,6 +39,7 @@ class ReleaseOptions:
     license: str | None = None  # None takes `input.license` of the run
     license_link: str | None = None  # file or address of a licence that is not on the Hub's list
     repo: str | None = None  # name on the Hub, as `owner/name`
+    triplets: TripletOptions | None = None  # None: no such configuration
 
 
 def make_release(run: str, out: Path, options: ReleaseOptions) -> None:
@@ -48,6 +51,7 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> None:
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
     license, link = _license(run, record, options)
     share = _share(options.held_out, rows)
+    triplets = _triplets(run, record, options.triplets)
     terms = Path(link).read_bytes() if link and not _is_address(link) else None
     _check_replaceable(out)
     with atomic_folder(out) as folder:
@@ -62,6 +66,15 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> None:
             seed=seed,
             configurations=write_configurations(folder, _read(shards), columns, share, seed),
         )
+        if triplets:
+            work = out.with_name(f".{out.name}.triplets")
+            made, counts = write_triplets(folder, release.splits, triplets, work, seed)
+            release = replace(
+                release,
+                configurations=(*release.configurations, made),
+                negatives=tuple((kind, KINDS[kind], counts[kind]) for kind in triplets.kinds),
+                neighbours=options.triplets.neighbours() if options.triplets else "",
+            )
         card = data_card(record, sum(split.size for split in release.splits), release)
         about = {
             "paraloom": metadata.version("paraloom"),
@@ -70,6 +83,8 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> None:
             "rows": rows,
             "splits": {split.name: split.rows for split in release.splits},
         }
+        if triplets:
+            about["triplets"] = {kind: rows for kind, _, rows in release.negatives}
         (folder / "README.md").write_text(card, encoding="utf-8")
         (folder / "provenance").mkdir()
         for name, values in ((ABOUT, about), ("provenance/manifest.json", record.json_values())):
@@ -112,6 +127,21 @@ def _finished_record(run: str) -> RunRecord:
             f"{run}: no run here that has a corpus; `paraloom corpus` or `paraloom select` makes it"
         )
     return found
+
+
+def _triplets(run: str, record: RunRecord, options: TripletOptions | None) -> TripletOptions | None:
+    """The options, checked, with the run's encoder if it finds neighbours."""
+    if options is None:
+        return None
+    options.check(record.language)
+    if options.model or NEAR not in options.kinds:
+        return options
+    if "embeddings" not in record.stages:
+        raise UserError(
+            f"{run}: has no encoder to find neighbours with; name one with --triplets-model, or "
+            "train it with `paraloom train-embeddings`"
+        )
+    return replace(options, model=remote.localise(storage.join(run, "embeddings")))
 
 
 def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str, str | None]:

@@ -8,10 +8,12 @@ import typer
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
+from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.publishing import hub
+from paraloom.pipeline.publishing.negatives import KINDS, TripletOptions
 from paraloom.pipeline.publishing.release import ABOUT, ReleaseOptions, files_of, make_release
 
 
@@ -48,6 +50,38 @@ def command(
             metavar="FILE", help="Text, or address, of a licence that is not on the Hub's list."
         ),
     ] = None,
+    triplets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help=f"Add the configuration triplets; kinds of negatives: {', '.join(KINDS)}, or all.",
+        ),
+    ] = None,
+    triplets_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="An encoder, or a model of sentence-transformers, that finds neighbours (kind "
+            "near); by default the run's encoder.",
+        ),
+    ] = None,
+    triplets_cross_encoder: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="A cross-encoder that must agree with it."),
+    ] = None,
+    min_score: Annotated[
+        float, typer.Option(metavar="C", help="Kind near: least cosine with the anchor.")
+    ] = Bounds.min_score,
+    max_score: Annotated[float, typer.Option(metavar="C", help="Largest one.")] = Bounds.max_score,
+    relative_margin: Annotated[
+        float, typer.Option(metavar="C", help="It is below the positive's by this share of it.")
+    ] = Bounds.relative_margin,
+    triplets_spacy: Annotated[
+        str, typer.Option(metavar="NAME", help="A spaCy pipeline that parses, for other kinds.")
+    ] = "en_core_web_sm",
+    triplets_wordnet: Annotated[
+        str, typer.Option(metavar="DIR", help="Folder of WordNet's files, for the kind antonym.")
+    ] = "/usr/share/wordnet",
 ) -> None:
     """Make a release of a run's corpus, list its files, and with --push send it.
 
@@ -63,8 +97,24 @@ def command(
             raise UserError(f"{run}: a release is made on this machine; name a folder with --out")
         out = Path(run, "release")
     connect(beam_options(context), [run])
+    negatives = None
+    if triplets:
+        negatives = TripletOptions(
+            kinds=tuple(KINDS if triplets == "all" else triplets.split(",")),
+            model=triplets_model,
+            cross_encoder=triplets_cross_encoder,
+            spacy=triplets_spacy,
+            wordnet=triplets_wordnet,
+            bounds=Bounds(
+                min_score=min_score, max_score=max_score, relative_margin=relative_margin
+            ),
+        )
     options = ReleaseOptions(
-        held_out=held_out, license=license, license_link=license_link, repo=repo
+        held_out=held_out,
+        license=license,
+        license_link=license_link,
+        repo=repo,
+        triplets=negatives,
     )
     make_release(run, out, options)
     show(f"{out}: made\n")

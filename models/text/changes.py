@@ -1,0 +1,228 @@
+"""Sentences with one thing changed, so that the words are nearly the same and the meaning is not.
+
+A change is made where the paraphrase that the sentence belongs to (the anchor) has the words in
+question as well: else it may mend a translation error, and the result mean what the anchor does.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+_WORD = re.compile(r"[^\W_]+?(?=n't)|n't|[^\W_]+")  # as spaCy has them
+_COUNTS = "two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+_NEGATIONS = frozenset("not n't no nt never none nobody nothing neither nor without cannot".split())  # noqa: SIM905
+_ADVERBS = frozenset("only just merely necessarily too yet even".split())  # noqa: SIM905
+_FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # as in "ca n't"
+_IRREGULAR = {"man": "men", "woman": "women", "child": "children", "wife": "wives"}
+# They want another article ("the same"), are parts of phrases, or opposite in one sense only.
+_FIXED = frozenset("other same few many much own such ground".split())  # noqa: SIM905
+_MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fight|fought|dat)")
+_JOINING = frozenset("with and or between like near beside".split())  # noqa: SIM905
+
+
+Antonyms = Mapping[str, Mapping[str, Sequence[str]]]
+"""By tag (`JJ`, `NN`, `NNS`) and word: its antonyms, the best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence to change."""
+
+    doc: Any  # its parse by spaCy, an English pipeline
+    anchor: Sequence[str]  # the words of its paraphrase, in lower case
+    antonyms: Antonyms
+    random: random.Random
+
+    def text(self, changed: Mapping[int, str]) -> str:
+        """The sentence with other words at some positions; an empty one leaves the word out."""
+        parts: list[str] = []
+        for token in self.doc:
+            if word := changed.get(token.i, token.text):
+                parts.append(word + token.whitespace_)
+            elif parts:
+                parts[-1] = parts[-1].rstrip() + token.whitespace_
+        return "".join(parts)
+
+
+Change = Callable[[Sentence], str | None]
+"""The changed sentence, or None if it does not have what is changed."""
+
+
+def words(text: str) -> list[str]:
+    """Words in lower case; "n't" is one."""
+    return _WORD.findall(text.lower())
+
+
+def antonyms_by_tag(
+    nouns: Mapping[str, Set[str]],
+    adjectives: Mapping[str, Set[str]],
+    counts: Mapping[str, int],
+) -> Antonyms:
+    """The antonyms that occur in a corpus, by its words' `counts`: the most frequent first."""
+    plurals = {_plural(noun): frozenset(map(_plural, of)) for noun, of in nouns.items()}
+    return {
+        tag: {
+            word: sorted(filter(counts.get, of - _FIXED), key=lambda o: (-counts[o], o))
+            for word, of in each.items()
+            if word not in _FIXED
+        }
+        for tag, each in (("JJ", adjectives), ("NN", nouns), ("NNS", plurals))
+    }
+
+
+def number(sentence: Sentence) -> str | None:
+    """Another number before a noun in the plural: "two dogs" → "five dogs"."""
+    for token in sentence.doc:
+        word = token.lower_
+        if token.dep_ != "nummod" or token.head.tag_ != "NNS" or word not in sentence.anchor:
+            continue
+        others = []
+        if word in _COUNTS:
+            others = [other for other in _COUNTS if other != word]
+        elif re.fullmatch(r"[1-9]\d{0,3}", word) and (n := int(word)) > 1:
+            step = n // 4 + 1
+            others = [str(m) for m in range(max(2, n - step), n + step + 1) if m != n]
+        if others := [other for other in others if other not in sentence.anchor]:
+            return sentence.text({token.i: _like(sentence.random.choice(others), token)})
+    return None
+
+
+def negation(sentence: Sentence) -> str | None:
+    """The main clause negated, "is running" → "is not running", or its negation left out."""
+    doc = sentence.doc
+    if "?" in doc.text:
+        return None
+    found = [token for token in doc if token.lower_ in _NEGATIONS]
+    if not found:
+        auxiliary = next(filter(None, map(_auxiliary, doc.sents)), None)
+        if auxiliary is None or _NEGATIONS.intersection(sentence.anchor):
+            return None
+        return sentence.text({auxiliary.i: f"{auxiliary.text} not"})
+    (token, *more), last = found, len(doc) - 1
+    before = doc[token.i - 1] if token.i else token
+    if (
+        more
+        or token.lower_ not in ("not", "n't", "never")
+        or not _NEGATIONS.intersection(sentence.anchor)
+        or before.pos_ != "AUX"
+        or token.i == last
+        or doc[token.i + 1].lower_ in _ADVERBS
+    ):
+        return None
+    return sentence.text({before.i: _FULL.get(before.lower_, before.text), token.i: ""})
+
+
+def antonym(sentence: Sentence) -> str | None:
+    """An antonym of an adjective, or of a noun with an article: "an old man" → "a young man"."""
+    found = []
+    for token in sentence.doc:
+        others = sentence.antonyms.get(token.tag_, {}).get(token.lower_, ())
+        fits = token.tag_ == "JJ" or any(c.dep_ in ("det", "nummod") for c in token.children)
+        if not others or not fits or token.lower_ not in sentence.anchor:
+            continue
+        if not set(others).intersection(sentence.anchor):
+            changed = {token.i: _like(others[0], token)}
+            before = sentence.doc[token.i - 1] if token.i else token
+            if before.lower_ in ("a", "an"):
+                changed[before.i] = _like("an" if others[0][0] in "aeiou" else "a", before)
+            found.append(changed)
+    return sentence.text(sentence.random.choice(found)) if found else None
+
+
+def roles(sentence: Sentence) -> str | None:
+    """Subject and object exchanged, or two names: "a dog bites a man" → "a man bites a dog"."""
+    anchor = sentence.anchor
+    for first, second in _exchangeable(sentence.doc):
+        heads = first.lower_, second.lower_
+        if heads[0] == heads[1] or any(anchor.count(head) != 1 for head in heads):
+            continue
+        if anchor.index(heads[0]) < anchor.index(heads[1]):
+            one, other = (sentence.doc[t.left_edge.i : t.right_edge.i + 1] for t in (first, second))
+            if one.end <= other.start and _is_plain(one) and _is_plain(other):
+                start, between = sentence.doc[: one.start].text_with_ws, (one.end, other.start)
+                new = [_beginning(other, not start), _beginning(one, False)]
+                middle = sentence.doc[slice(*between)].text_with_ws
+                rest = sentence.doc[other.end :].text
+                return (
+                    f"{start}{new[0]}{one[-1].whitespace_}{middle}{new[1]}"
+                    f"{other[-1].whitespace_}{rest}"
+                )
+    return None
+
+
+CHANGES: dict[str, tuple[Change, str]] = {
+    "number": (number, "another number"),
+    "negation": (negation, "its main clause negated, or without its negation"),
+    "antonym": (antonym, "an adjective's or noun's antonym (WordNet)"),
+    "roles": (roles, "subject and object, or two names, exchanged"),
+}
+"""Changes by name, and what each does to the positive."""
+
+
+def _auxiliary(clause: Any) -> Any:
+    """The finite auxiliary of a main clause, which "not" may follow."""
+    root = clause.root
+    subjects = [child for child in root.children if child.dep_ in ("nsubj", "nsubjpass", "expl")]
+    verbs = [child for child in root.children if child.dep_ in ("aux", "auxpass")] or [root]
+    verb = verbs[0]
+    finite = verb.tag_ == "MD" or verb.lower_ in ("is", "are", "was", "were")
+    fits = finite and subjects and subjects[0].i < verb.i < clause.end - 1
+    return verb if fits and verb.nbor().is_alpha else None
+
+
+def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
+    """Heads of noun phrases in the order of the sentence: subject and object (of a passive, the
+    agent); two names.
+    """
+    for verb in doc:
+        by = {child.dep_: child for child in verb.children}
+        agent = next((word for word in by["agent"].children), None) if "agent" in by else None
+        active = by.get("nsubj"), by.get("dobj", by.get("obj"))
+        for subject, other in (active, (by.get("nsubjpass"), agent)):
+            if subject and other and _agree(verb, subject, other):
+                yield subject, other
+    names = [token for token in doc if token.tag_ == "NNP" and token.dep_ != "compound"]
+    mutual = (
+        token.lower_ in _JOINING or (token.pos_ == "VERB" and _MUTUAL.match(token.lower_))
+        for token in doc
+    )
+    if len(names) == 2 and not any(mutual):
+        yield names[0], names[1]
+
+
+def _agree(verb: Any, subject: Any, other: Any) -> bool:
+    """Whether the verb fits both, also in exchange, and neither acts with the other."""
+    group = subject.tag_ == "NN" and any(c.lower_ in ("are", "were") for c in verb.children)
+    return subject.tag_ == other.tag_ and not group and not _MUTUAL.match(verb.lower_)
+
+
+def _is_plain(phrase: Any) -> bool:
+    """Whether a noun phrase may stand elsewhere: nothing joined to it, no comma, no pronoun."""
+    head = phrase.root
+    article = any(child.dep_ in ("det", "nummod") for child in head.children)
+    return (article or head.tag_ in ("NNS", "NNP")) and not any(
+        token.dep_ in ("conj", "cc") or token.is_punct or token.pos_ == "PRON" for token in phrase
+    )
+
+
+def _beginning(phrase: Any, capital: bool) -> str:
+    """The phrase with a capital, or without that of a sentence."""
+    text = str(phrase.text)
+    if capital:
+        return text[0].upper() + text[1:]
+    named = phrase[0].pos_ == "PROPN" or (phrase[0].text.isupper() and len(phrase[0].text) > 1)
+    return text if named or phrase.start != phrase[0].sent.start else text[0].lower() + text[1:]
+
+
+def _like(word: str, token: Any) -> str:
+    """The word with the token's capital."""
+    return word.capitalize() if token.text[0].isupper() else word
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return noun[:-1] + "ies"
+    ending = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return _IRREGULAR.get(noun, noun + ending)

@@ -1,0 +1,229 @@
+"""Negatives of the pairs of a release: sentences near the anchor that mean something else."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.models.embeddings.applications.hard_negatives import (
+    Bounds,
+    Neighbours,
+    unit_vectors,
+    write_vectors,
+)
+from paraloom.models.errors import UserError, reading
+from paraloom.models.files import digest
+from paraloom.models.hashing import text_hashes
+from paraloom.models.hub import fetch, is_hub_name
+from paraloom.models.text.changes import CHANGES, Antonyms, Sentence, antonyms_by_tag, words
+from paraloom.models.text.tokens import PairText
+
+NEAR = "near"
+KINDS = {
+    NEAR: "a translation of another sentence that is near the anchor",
+    **{name: f"the positive with {meaning}" for name, (_, meaning) in CHANGES.items()},
+}
+"""Kinds of negatives, and what they are."""
+
+_ROWS = 8192  # pairs at once
+_JUDGED = 4  # candidates that a cross-encoder reads
+_COLUMNS = ("source", "reference", "translation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TripletOptions:
+    """What a user says of triplets."""
+
+    kinds: tuple[str, ...]
+    model: str | None = None  # of sentence vectors; None: the run's encoder
+    cross_encoder: str | None = None
+    spacy: str = "en_core_web_sm"
+    wordnet: str = "/usr/share/wordnet"
+    bounds: Bounds = field(default_factory=Bounds)
+
+    def check(self, language: str) -> None:
+        """Check what can be checked before a release is made."""
+        if unknown := set(self.kinds) - {*KINDS}:
+            raise UserError(f"--triplets {min(unknown)}: there are {', '.join(KINDS)}, and all")
+        changes = [kind for kind in self.kinds if kind in CHANGES]
+        if changes and language != "en":
+            raise UserError(f"--triplets: only English has {', '.join(changes)}; there is {NEAR}")
+
+    def neighbours(self) -> str:
+        """How neighbours are found, in words, without paths of this machine."""
+        if NEAR not in self.kinds:
+            return ""
+        model, judge = (
+            name if name is None or is_hub_name(name) else PurePath(name).name
+            for name in (self.model, self.cross_encoder)
+        )
+        by = f"Cosines are those of {model or 'the run’s encoder'}"
+        return f"{by}; {judge}, which reads both sentences, agrees" if judge else by
+
+    def digests(self) -> list[str]:
+        """Of the models that decide on negatives."""
+        names = {"--triplets-model": self.model, "--triplets-cross-encoder": self.cross_encoder}
+        return [digest(fetch(name, option)) for option, name in names.items() if name]
+
+
+class Block(NamedTuple):
+    """Pairs of a split that follow each other."""
+
+    start: int  # number of the first one
+    anchors: pa.Array
+    positives: pa.Array
+
+
+class Rows(NamedTuple):
+    """The pairs of a split, in files with all columns, and a folder for what is made of them."""
+
+    files: Sequence[Path]
+    work: Path
+    seed: int
+
+    def blocks(self) -> Iterator[Block]:
+        """All pairs, in their order."""
+        start = 0
+        for batch in self._batches("reference", "translation"):
+            yield Block(start, *batch.columns)
+            start += len(batch)
+
+    def hashes(self) -> list[np.ndarray]:
+        """Of all sources, references and translations: uint64 [n] each. They tell no difference in
+        case and punctuation."""
+        batches = [
+            [text_hashes(normalised(column)) for column in batch.columns]
+            for batch in self._batches(*_COLUMNS)
+        ]
+        return [np.concatenate(column) for column in zip(*batches, strict=True)]
+
+    def _batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
+        for file in self.files:
+            yield from pq.ParquetFile(file).iter_batches(_ROWS, columns=list(columns))
+
+
+Negatives = dict[str, list[str | None]]
+"""By kind, the negative of each pair, or None."""
+
+Maker = Callable[[Block], Negatives]
+
+
+def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
+    """Open what makes the wanted kinds of negatives."""
+    if wanted := [kind for kind in options.kinds if kind in CHANGES]:
+        yield _Changed(rows, options, wanted)
+    if NEAR in options.kinds:
+        yield _Near(rows, options)
+
+
+class _Near:
+    """The nearest positive of another pair within the bounds that is not known as a paraphrase."""
+
+    def __init__(self, rows: Rows, options: TripletOptions) -> None:
+        from paraloom.models.embeddings.applications.opened import open_model
+
+        self.embed = open_model(str(options.model), "--triplets-model").evaluated.embed
+        self.bounds = options.bounds
+        texts = rows.work.with_suffix(".arrow")
+        with pa.OSFile(str(texts), "wb") as file, pa.ipc.new_file(file, _TEXTS) as writer:
+            for block in rows.blocks():
+                writer.write_batch(pa.record_batch([block.positives.cast(pa.string())], _TEXTS))
+        self.positives = pa.ipc.open_file(pa.memory_map(str(texts))).read_all()["positive"].chunks
+        self.starts = np.cumsum([0, *map(len, self.positives)])
+        self.hashes = rows.hashes()
+        self.vectors = write_vectors(
+            rows.work.with_suffix(".f16"), self.embed, (block.positives for block in rows.blocks())
+        )
+        self.index = Neighbours(self.vectors, rows.seed)
+        self.cross_encoder = None
+        if options.cross_encoder:
+            from paraloom.models.scorers.learned.sentence_similarity import open_cross_encoder
+
+            with reading("--triplets-cross-encoder"):
+                self.cross_encoder = open_cross_encoder(Path(options.cross_encoder))
+
+    def __call__(self, block: Block) -> Negatives:
+        """The negatives of a block."""
+        anchors = unit_vectors(self.embed, block.anchors)
+        own = np.arange(block.start, block.start + len(anchors))
+        found, scores = self.index.nearest(anchors)
+        positive = np.einsum("nd,nd->n", anchors, self.vectors[own], dtype=np.float32)
+        usable = self.bounds.hold(scores, positive) & (found >= 0) & ~self._same(own, found)
+        if self.cross_encoder is not None:
+            usable &= self._judged(block, found, usable)
+        best = usable.argmax(axis=1)
+        return {
+            NEAR: [
+                self._positive(found[i, k]) if usable[i, k] else None for i, k in enumerate(best)
+            ]
+        }
+
+    def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Whether the source, or a text of each pair, is that of the pair in question: [n, k]."""
+        source, reference, translation = self.hashes
+        same = source[found] == source[own][:, None]
+        for mine in (reference, translation):
+            for theirs in (reference, translation):
+                same |= theirs[found] == mine[own][:, None]
+        return same
+
+    def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
+        """Which of the first usable ones are within the upper bounds by the cross-encoder, too."""
+        from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
+
+        asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
+        rows, _ = np.nonzero(asked)
+        anchors = pa.concat_arrays([block.anchors, block.anchors.take(pa.array(rows))])
+        others = pa.array([self._positive(row) for row in found[asked]], pa.string())
+        texts = PairText(anchors, pa.concat_arrays([block.positives, others]))
+        values = cross_encoder(texts, self.cross_encoder)
+        scores = np.full(asked.shape, np.inf, np.float32)
+        scores[asked] = values[len(found) :]
+        return replace(self.bounds, min_score=-np.inf).hold(scores, values[: len(found)])
+
+    def _positive(self, row: int) -> str:
+        chunk = int(np.searchsorted(self.starts, row, "right")) - 1
+        return str(self.positives[chunk][int(row - self.starts[chunk])])
+
+
+_TEXTS = pa.schema([("positive", pa.string())])
+
+
+class _Changed:
+    """The positive with one thing changed."""
+
+    def __init__(self, rows: Rows, options: TripletOptions, kinds: Sequence[str]) -> None:
+        from paraloom.models.text.parses import Parser
+        from paraloom.models.text.wordnet import open_antonyms
+
+        with reading("--triplets-spacy"):
+            self.parser = Parser(options.spacy)
+            if self.parser.language != "en":
+                raise UserError(f"{options.spacy} parses {self.parser.language}, not English")
+        self.kinds, self.seed = kinds, rows.seed
+        self.antonyms: Antonyms = {}
+        if "antonym" in kinds:
+            with reading("--triplets-wordnet"):
+                nouns, adjectives = (open_antonyms(Path(options.wordnet), kind) for kind in "na")
+            texts = next(rows.blocks()).positives.to_pylist()
+            counts = Counter(word for text in texts for word in words(text))
+            self.antonyms = antonyms_by_tag(nouns, adjectives, counts)
+
+    def __call__(self, block: Block) -> Negatives:
+        """The negatives of a block; a text too long to parse has none."""
+        longest = self.parser.pipeline.max_length
+        texts = (text if len(text) <= longest else "" for text in block.positives.to_pylist())
+        found: Negatives = {kind: [] for kind in self.kinds}
+        for doc, anchor in zip(self.parser.parse(texts), block.anchors.to_pylist(), strict=True):
+            for kind in self.kinds:
+                chance = random.Random(f"{self.seed} {kind} {anchor}")
+                sentence = Sentence(doc, words(anchor), self.antonyms, chance)
+                found[kind].append(CHANGES[kind][0](sentence))
+        return found
