@@ -62,9 +62,8 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
     bucket = view.find(BucketRecord) or BucketRecord()
     translated = view.find(BackTranslateRecord) or BackTranslateRecord()
     source = config.input or InputSection()
-    candidates = config.nmt.candidates > 1
     language = language_name(source.target_language)
-    columns = schema.bucketed(tuple(config.score.names), candidates=candidates)
+    columns = schema.bucketed(tuple(config.score.names), **config.variant)
     if release:
         columns = release.configurations[0].columns
     return render_markdown(

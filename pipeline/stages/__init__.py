@@ -5,7 +5,7 @@ is made and how it is checked: see `paraloom.pipeline.stage.Stage`. A new stage 
 line here; one that makes the resource of a scorer is only a module, with the name of the resource.
 
     ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
-        pivot ↗     paragram, idf, … ↗                             ↘ statistics
+        pivot ↗     generate ↗  paragram, idf, … ↗                             ↘ statistics
 
 With several rounds, `paraloom.pipeline.rounds` repeats the stages from `score` on.
 """
@@ -18,6 +18,7 @@ from paraloom.pipeline.stages import (
     corpus,
     embeddings,
     evaluate,
+    generate,
     ingest,
     judged,
     nmt,
@@ -32,6 +33,7 @@ STAGES: tuple[Stage, ...] = (
     pivot.STAGE,
     nmt.STAGE,
     back_translate.STAGE,
+    generate.STAGE,
     *RESOURCES,
     score.STAGE,
     bucket.STAGE,

@@ -176,11 +176,18 @@ def _has_pairs(name: str) -> bool:
 def _to_make(name: str, record: RunRecord) -> tuple[int | None, int | None]:
     """The shards and rows that a stage will have made, if the stage that it reads is finished."""
     prefix, _, base = name.rpartition("/")
-    stages = [n for n in PAIR_STAGES if n != "pivot" or n in (base, *record.planned)]
+    known = {base, *record.planned}
+    optional = ("pivot", "generate", *(["back_translate"] if "generate" in known else []))
+    stages = [n for n in PAIR_STAGES if n not in optional or n in known]
     before = stages[stages.index(base) - 1]
     read = record.find(PairsRecord, f"{prefix}/{before}") or record.find(PairsRecord, before)
     if read is None:
         return None, None
+    if base == "generate":  # its candidates of every pair, and those that there are
+        pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
+        asked = sum(of.get("n", 1) for of in record.config.generators or () if "model" in of)
+        made = read.rows_out if before == "back_translate" else 0
+        return pairs.shards, pairs.rows_out * asked + made
     candidates = record.config.nmt.candidates if name == "back_translate" else 1
     return read.shards, read.rows_out * candidates
 
