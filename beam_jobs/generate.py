@@ -136,7 +136,9 @@ class _Generate(UnitDoFn):
         accepted, rejected = self._split(pairs, rows)
         if unit.translated:
             accepted = self._with_translations(pairs, accepted, read_shard(unit.translated))
-        pieces = [(unit.name, accepted.drop_columns(_ROW), rejected)]
+        order = [(_ROW, "ascending"), (schema.CANDIDATE.name, "ascending")]
+        accepted = accepted.sort_by(order).drop_columns(_ROW)
+        pieces = [(unit.name, accepted, rejected)]
         return self.commit(unit, unit.rows, pieces, Measurements(generators=used))
 
     def _requests(self, index: int, pairs: pa.Table) -> list[Request]:
@@ -212,15 +214,14 @@ class _Generate(UnitDoFn):
         return rows.filter(reason.is_null()).select(target.names).cast(target), rejected
 
     def _with_translations(self, pairs: pa.Table, rows: pa.Table, translated: pa.Table) -> pa.Table:
-        """Also the candidates of back-translation, before the others of their pairs."""
+        """Also the candidates of back-translation."""
         if not schema.has_candidates(translated):
             number = pa.array(np.zeros(len(translated), np.int8))
             translated = translated.append_column(schema.CANDIDATE, number)
         row = pc.index_in(translated["id"], value_set=pairs["id"].combine_chunks())
         name = pa.array([self.job.nmt] * len(translated), pa.string())
         more = translated.append_column(schema.GENERATOR, name).append_column(_ROW, row)
-        both = pa.concat_tables([more.select(rows.column_names).cast(rows.schema), rows])
-        return both.sort_by([(_ROW, "ascending"), (schema.CANDIDATE.name, "ascending")])
+        return pa.concat_tables([more.select(rows.column_names).cast(rows.schema), rows])
 
 
 _ROW = "_row"

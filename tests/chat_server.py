@@ -120,7 +120,7 @@ class ChatServer:
                     if self._log:
                         with self._log.open("a") as log:
                             log.write(json.dumps(name) + "\n")
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
             writer.close()
@@ -136,8 +136,17 @@ def chat_server(seconds: float = 0.0) -> Iterator[tuple[ChatServer, str]]:
     try:
         yield server, f"http://127.0.0.1:{port}/v1"
     finally:
+        asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _main() -> None:

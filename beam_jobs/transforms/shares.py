@@ -7,29 +7,30 @@ from fractions import Fraction
 
 
 def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> dict[str, int]:
-    """The most rows of each kind, in all as many as can be, such that no kind has more than `share`
-    of them, and there are at most `size`.
+    """The rows of each kind to take: in all as many as can be, but at most `size`, such that no
+    kind has more than `share` of them; otherwise in proportion to the rows that there are.
 
-    >>> quotas({"nmt": 100, "chat": 10}, 0.5, None), quotas({"nmt": 100, "chat": 10}, 0.5, 8)
-    ({'nmt': 10, 'chat': 10}, {'nmt': 4, 'chat': 4})
+    >>> quotas({"nmt": 100, "chat": 10}, 0.5, None), quotas({"nmt": 100, "chat": 10}, 0.6, 10)
+    ({'nmt': 10, 'chat': 10}, {'nmt': 6, 'chat': 4})
     """
     total = sum(rows.values())
     total = total if size is None else min(total, size)
     exact = Fraction(1 if share is None else str(share))
-    caps = dict(rows)
-    while True:  # the largest total that the kinds can make up; it only falls
-        caps = {name: min(count, int(exact * total)) for name, count in rows.items()}
-        if (sum(caps.values())) >= total:
+    while True:
+        cap = int(exact * total)
+        most = sum(min(n, cap) for n in rows.values())
+        if most >= total:
             break
-        total = sum(caps.values())
-    return _scaled(caps, total)
-
-
-def _scaled(caps: Mapping[str, int], total: int) -> dict[str, int]:
-    """Whole numbers in proportion to `caps`, and not above them, that add up to `total`."""
-    whole = max(sum(caps.values()), 1)
-    found = {name: cap * total // whole for name, cap in caps.items()}
-    lost = sorted(caps, key=lambda name: (-(caps[name] * total % whole), name))
-    for name in lost[: total - sum(found.values())]:
+        total = most  # which lowers the cap
+    found: dict[str, int] = {}
+    free, left = dict(rows), total
+    while over := [name for name, n in free.items() if n * left > cap * sum(free.values())]:
+        for name in over:
+            found[name], left = cap, left - cap
+            del free[name]
+    whole = max(sum(free.values()), 1)
+    found |= {name: n * left // whole for name, n in free.items()}
+    largest_first = sorted(free, key=lambda name: (-(free[name] * left % whole), name))
+    for name in largest_first[: total - sum(found.values())]:
         found[name] += 1
-    return found
+    return {name: found[name] for name in rows}
