@@ -90,12 +90,6 @@ class ChatGenerator(Options):
             return given | {"response_format": {"type": "json_object"}}
         return given | ({"n": self.n} if self.n > 1 else {})
 
-    def cost(self, tokens_in: int, tokens_out: int) -> float | None:
-        """What these tokens cost, or None without prices."""
-        if self.prices is None:
-            return None
-        return (tokens_in * self.prices.input + tokens_out * self.prices.output) / 1e6
-
     def _check(self) -> None:
         _check_name(self.name)
         if not _VARIABLE.fullmatch(self.api_key_env):  # perhaps the key itself

@@ -32,3 +32,7 @@ class Usage(BaseModel):
             first=min(times, default=0.0),
             last=max(self.last, other.last),
         )
+
+    def at_prices(self, price_in: float, price_out: float) -> float:
+        """The cost at these prices of a million tokens."""
+        return (self.tokens_in * price_in + self.tokens_out * price_out) / 1e6

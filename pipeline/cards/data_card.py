@@ -1,6 +1,7 @@
 """The data card of a corpus, `corpus/README.md`, or of its release, for Hugging Face's Hub."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import PurePath
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import (
     BackTranslateRecord,
     BucketRecord,
+    GenerateRecord,
     InputSection,
     PairsRecord,
     PivotRecord,
@@ -40,6 +42,7 @@ _TEXTS = {
     "reference": "its {language} side in the bitext",
     "translation": "{language} translation of `source` by the model",
     "candidate": "rank among the translations of `source`, 0 the best",
+    "generator": "what made `translation`",
     "translation_subwords": "subwords of `translation`, end of sentence included",
     "reference_tokens": "Moses tokens of `reference`",
     "translation_tokens": "Moses tokens of `translation`",
@@ -82,11 +85,13 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
         decoding=decoding(config.nmt),
         model=translated.model,
         model_name=model_name,
+        when=when,
         scoring_models=[
             (name, of.model)
             for name, of in view.stages.items()
             if isinstance(of, ScoringModelRecord)
         ],
+        generators=generated.generators if (generated := view.find(GenerateRecord)) else {},
         forward=pivot.model if (pivot := view.find(PivotRecord)) else None,
         source_language=source.source_language,
         bleu=view.bleu,
@@ -147,6 +152,15 @@ def _configurations(release: Release) -> Iterator[tuple[object, ...]]:
         for split in each.splits:
             numbers = map(count, (split.rows, len(split.files), split.size))
             yield code(each.name), columns, code(split.name), *numbers
+
+
+def when(seconds: float) -> str:
+    """A date (UTC).
+
+    >>> when(1.8e9)
+    '2027-01-15'
+    """
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 def _reasons(stage: PairsRecord) -> str:

@@ -13,9 +13,16 @@ from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.agreement import join, measure
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
-from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
+from paraloom.pipeline.records import (
+    AutoSelectRecord,
+    BucketRecord,
+    EvaluateRecord,
+    GenerateRecord,
+    RunRecord,
+)
 from paraloom.pipeline.report.describe import resolve_auto, score
 from paraloom.pipeline.report.final_view import final_view, rounds
+from paraloom.pipeline.report.generators import compare_generators, generator_tables
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
@@ -85,6 +92,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             *_auto_selections(record),
             section("scores", "Scores", **data),
             *_judgments(folder, view, bucket, stage),
+            *_generators(folder, record),
             section(
                 "pairs",
                 "Example pairs",
@@ -120,6 +128,14 @@ def _judgments(folder: str, view: RunRecord, bucket: BucketRecord, stage: str) -
         precisions = sorted({*_PRECISIONS, select.precision})
         found = measure(pairs, good=select.good, precisions=precisions, seed=view.config.seed)
         yield section("judgments", "Judgments", found=found, select=select)
+
+
+def _generators(folder: str, record: RunRecord) -> Iterator[Section]:
+    """The generators side by side, if there are several."""
+    if record.find(GenerateRecord):
+        found = compare_generators(folder, record)
+        tables = generator_tables(found)
+        yield section("generators", "Generators", found=found, tables=tables)
 
 
 def _auto_selections(record: RunRecord) -> Iterator[Section]:

@@ -83,7 +83,7 @@ def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> Gener
         prompt_text=of.template().text,
         license=of.license,
         rejected=dict(reasons),
-        cost=of.cost(usage.tokens_in, usage.tokens_out),
+        cost=usage.at_prices(of.prices.input, of.prices.output) if of.prices else None,
     )
 
 

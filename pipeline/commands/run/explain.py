@@ -98,7 +98,7 @@ def describe(steps: Sequence[Step], criteria: str) -> list[Text | Table]:
         if not step.rejected:
             merged |= step.row
     lines: list[Text | Table] = []
-    for name in ("id", "source", "reference", "candidate", "translation"):
+    for name in ("id", "source", "reference", "candidate", "generator", "translation"):
         if name in merged:
             lines.append(Text.assemble((f"{name:12}", "bold"), on_one_line(str(merged[name]))))
     for name in ("reference_tokens", "translation_tokens", "translation_subwords"):
