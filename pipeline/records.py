@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
 from paraloom.beam_jobs.io.shards import Deciles, Saved
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
-from paraloom.models.chat.usage import Usage
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.options import Precision
 from paraloom.models.scorers.plugins import column_of
@@ -88,14 +87,6 @@ class ConfigRecord(Lenient):
     score: ScoreSection = ScoreSection()
     select: SelectSection = SelectSection()
 
-    @property
-    def variant(self) -> dict[str, bool]:
-        """Which of the optional columns the candidates have, as `schema.translated` takes it."""
-        kinds = [of.get("kind") for of in self.generators or ()]
-        nmt = not kinds or "nmt" in kinds or bool((self.nmt.model_extra or {}).get("model"))
-        candidates = bool(kinds) or self.nmt.candidates > 1
-        return {"candidates": candidates, "generators": bool(kinds), "nmt": nmt}
-
 
 class StageRecord(Lenient):
     """What the manifest holds of a finished stage.
@@ -164,23 +155,6 @@ class BackTranslateRecord(PairsRecord, stage="back_translate"):
     """Pairs with translations."""
 
     model: TranslationModel = TranslationModel()
-
-
-class GeneratedBy(Usage, Lenient):
-    """A generator: what it is, what its answers took, and its rejected rows by reason."""
-
-    model: str = ""
-    prompt: str = ""  # its name
-    prompt_text: str = ""
-    license: str | None = None
-    rejected: dict[str, int] = {}
-    cost: float | None = None  # by the prices of the configuration
-
-
-class GenerateRecord(PairsRecord, stage="generate"):
-    """Pairs with the candidates of all generators."""
-
-    generators: dict[str, GeneratedBy] = {}
 
 
 class PivotRecord(BackTranslateRecord, stage="pivot"):

@@ -268,10 +268,11 @@ def _rows_held(candidates: dict[str, Candidates]) -> int:
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
     """Each score's name, keys (uint64 [n]: the score and half of the hash), and hashes."""
-    ids = hashes = None
+    found: dict[int, np.ndarray] = {}  # columns share ids
     for name, column in columns.items():
-        if column.ids is not ids:
-            ids, hashes = column.ids, text_hashes(column.ids, seed)
+        hashes = found.get(id(column.ids))
+        if hashes is None:
+            hashes = found[id(column.ids)] = text_hashes(column.ids, seed)
         yield (
             name,
             column.score.astype(np.uint64) << np.uint64(32) | hashes >> np.uint64(32),

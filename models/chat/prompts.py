@@ -47,7 +47,7 @@ class Prompt(NamedTuple):
         'Reword: A dog.'
         """
         try:
-            return _compiled(self.text).render(row, **more).strip()
+            return str(_compiled(self.text).render(row, **more)).strip()
         except Exception as error:  # an expression of a template raises anything
             known = ", ".join([*row, *more])
             raise UserError(f"prompt {self.name}: {_line(error)}; there are {known}") from error

@@ -15,7 +15,6 @@ from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import (
     BackTranslateRecord,
     BucketRecord,
-    GenerateRecord,
     InputSection,
     PairsRecord,
     PivotRecord,
@@ -34,6 +33,7 @@ from paraloom.pipeline.report.describe import (
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.render import Markdown, code, plain, render_markdown
 from paraloom.pipeline.stage import best_round
+from paraloom.pipeline.stages.generate import GenerateRecord
 
 _TEXTS = {
     "id": "unique in the run, or with several translations of `source` the same for all of them; "
@@ -66,7 +66,10 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
     translated = view.find(BackTranslateRecord) or BackTranslateRecord()
     source = config.input or InputSection()
     language = language_name(source.target_language)
-    columns = schema.bucketed(tuple(config.score.names), **config.variant)
+    several, scores = bool(config.generators), tuple(config.score.names)
+    nmt = not several or bool(translated.model.path) or "translation_score" in scores
+    candidates = config.nmt.candidates > 1
+    columns = schema.bucketed(scores, candidates=candidates, generators=several, nmt=nmt)
     if release:
         columns = release.configurations[0].columns
     return render_markdown(

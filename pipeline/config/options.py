@@ -293,8 +293,7 @@ class Config(Candidates, Options):
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None
-    """What makes the candidates of each pair: the section `nmt` (`kind: nmt`), and language models
-    behind OpenAI's interface (`kind: chat`); null: `nmt` alone; see generators.md."""
+    """What makes candidates: `nmt`, language models; null: `nmt` alone; see generators.md."""
     score: ScoreOptions = ScoreOptions()
     select: SelectOptions = SelectOptions()
     statistics: StatisticsOptions | None = None

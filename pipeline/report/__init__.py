@@ -17,7 +17,6 @@ from paraloom.pipeline.records import (
     AutoSelectRecord,
     BucketRecord,
     EvaluateRecord,
-    GenerateRecord,
     RunRecord,
 )
 from paraloom.pipeline.report.describe import resolve_auto, score
@@ -27,6 +26,7 @@ from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
+from paraloom.pipeline.stages.generate import GenerateRecord
 
 VERSION = 5
 """Bump when the report looks different for the same run."""

@@ -18,8 +18,9 @@ from paraloom.models.agreement.precision import wilson
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.judgments import read_judgments
-from paraloom.pipeline.records import BucketRecord, GeneratedBy, GenerateRecord, RunRecord
+from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
+from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
 _FILES, _PAIRS = 10, 20_000  # of the sample for distributions and distances
 _NAME = schema.GENERATOR.name

@@ -3,6 +3,8 @@
 from collections import Counter
 from typing import Any
 
+from pydantic import Field
+
 from paraloom.beam_jobs import generate
 from paraloom.beam_jobs.io.shards import content_key, units
 from paraloom.beam_jobs.runners.rejections import Limit
@@ -11,9 +13,26 @@ from paraloom.models.chat.usage import Usage
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import GeneratedBy, GenerateRecord
+from paraloom.pipeline.records import Lenient, PairsRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 from paraloom.pipeline.translation import backward
+
+
+class GeneratedBy(Usage, Lenient):
+    """A generator: what it is, what its answers took, and its rejected rows by reason."""
+
+    model: str = ""
+    prompt: str = ""  # its name
+    prompt_text: str = ""
+    license: str | None = None
+    rejected: dict[str, int] = Field(default_factory=dict)
+    cost: float | None = None  # by the prices of the configuration
+
+
+class GenerateRecord(PairsRecord, stage="generate"):
+    """Pairs with the candidates of all generators."""
+
+    generators: dict[str, GeneratedBy] = Field(default_factory=dict)
 
 
 def fingerprint(run: Run) -> Any:

@@ -51,7 +51,7 @@ def finished(
             {**CHAT, "base_url": url, "concurrency": AT_ONCE, "name": "b", "model": "cuts off"},
         ]
         chats[0]["prices"] = {"input": 1.0, "output": 2.0}
-        select = {"by": "trigram_overlap", "deciles": None, "per_generator": 0.6}
+        select = {"by": "trigram_overlap", "deciles": None, "per_generator": 0.5}
         path = write_config(
             folder, generators=[{"kind": "nmt"}, *chats], max_rejected=0.9, select=select
         )  # type: ignore[arg-type]
@@ -100,10 +100,12 @@ def test_a_resumed_run_asks_for_nothing_that_it_has(finished: Finished) -> None:
 def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Path) -> None:
     pairs, rows = table(finished, "ingest"), table(finished, "generate")
     translated = table(finished, "back_translate")
-    columns = {name: rows[name].to_pylist() for name in rows.column_names}
-    assert Counter(columns["generator"]) == {"a": 2 * len(pairs), "nmt": len(translated)}
+    # One source is too long for the model, to translate and to score.
+    assert len(translated) == len(pairs) - 1
+    counts = Counter(rows["generator"].to_pylist())
+    assert counts == {"a": 2 * len(translated), "nmt": len(translated)}
     by_key = {(row["id"], row["candidate"]): row for row in rows.to_pylist()}
-    for pair in pairs.to_pylist():
+    for pair in translated.to_pylist():
         for number in (1, 2):
             assert by_key[pair["id"], number]["translation"] == reworded(
                 pair["reference"], number - 1
@@ -118,8 +120,7 @@ def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Pat
 
 def test_no_generator_has_more_than_its_share(finished: Finished) -> None:
     counts = Counter(table(finished, "corpus")["generator"].to_pylist())
-    assert max(counts.values()) <= 0.6 * counts.total()
-    assert max(counts.values()) == int(0.6 * counts.total())  # and as many as can be
+    assert counts["nmt"] == counts["a"] > 0
 
 
 def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> None:
