@@ -106,6 +106,8 @@ class ChatServer:
                 self.most = max(self.most, self._now)
                 await asyncio.sleep(5 if request["model"] == "slow" else self._seconds)
                 self._now -= 1
+                if reader.at_eof():
+                    break  # who asked is dead
                 behaviour = BEHAVIOURS.get(request["model"], BEHAVIOURS["good"])
                 status, headers, body = behaviour(request, seen)
                 if body is None:

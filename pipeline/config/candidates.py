@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paraloom.models.chat.options import MOST, ChatGenerator
 
 if TYPE_CHECKING:
     from paraloom.models.chat.options import Generators
     from paraloom.models.nmt.options import NmtOptions
-    from paraloom.pipeline.config.options import ScoreOptions, SelectOptions
 
 
 class Candidates:
@@ -18,8 +17,8 @@ class Candidates:
     if TYPE_CHECKING:
         generators: Generators
         nmt: NmtOptions
-        score: ScoreOptions
-        select: SelectOptions
+        score: Any
+        select: Any
 
     @property
     def chats(self) -> list[ChatGenerator]:
