@@ -162,7 +162,8 @@ class _Generate(UnitDoFn):
         rows = [0]
 
         def keep(answer: Answer) -> None:
-            files.add(answer)
+            if not answer.error:
+                files.add(answer)
             answers[answer.key] = answer
             index, request = of[answer.key]
             generator = self.job.generators[index][0]

@@ -8,6 +8,7 @@ import asyncio
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,7 +122,7 @@ class ChatServer:
                     self.answered.append(name)
                     if self._log:
                         with self._log.open("a") as log:
-                            log.write(json.dumps(name) + "\n")
+                            log.write(json.dumps([*name, time.time()]) + "\n")
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:

@@ -75,8 +75,12 @@ class ChatClient:
         self._answered = 0.0  # when the last one was answered
 
     def request(self, prompt: str, given: tuple[str, ...] = ()) -> Request:
-        """The request with a prompt that has the sentences `given`."""
-        values = dumps([self.generator.parameters(), prompt], sort_keys=True)
+        """The request with a prompt that has the sentences `given`.
+
+        Its key has the generator's name rather than its address: servers move.
+        """
+        of = self.generator
+        values = dumps([of.name, of.parameters(), prompt], sort_keys=True)
         return Request(sha256(values.encode()).hexdigest()[:32], prompt, given)
 
     async def ask_all(self, requests: Iterable[Request], keep: Callable[[Answer], None]) -> None:
