@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -55,13 +56,13 @@ async def bare(generator: ChatGenerator, requests: int) -> float:
     """Requests a second of a loop that keeps nothing."""
     from openai import AsyncOpenAI
 
-    client = AsyncOpenAI(api_key="none", base_url=generator.base_url, max_retries=0)
+    client: Any = AsyncOpenAI(api_key="none", base_url=generator.base_url, max_retries=0)
     waiting = iter(range(requests))
 
     async def work() -> None:
         for i in waiting:
             message = {"role": "user", "content": f"Reword: the bare dog number {i}"}
-            await client.chat.completions.create(model="good", messages=[message])  # type: ignore[list-item]
+            await client.chat.completions.create(model="good", messages=[message])
 
     started = time.monotonic()
     await asyncio.gather(*(work() for _ in range(AT_ONCE)))
@@ -79,8 +80,13 @@ def main() -> None:
         try:
             assert server.stdout
             address = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
-            values = {"kind": "chat", "name": "bench", "model": "good", "base_url": address}
-            generator = ChatGenerator(**values, concurrency=AT_ONCE)  # type: ignore[arg-type]
+            values: dict[str, Any] = {
+                "kind": "chat",
+                "name": "bench",
+                "model": "good",
+                "base_url": address,
+            }
+            generator = ChatGenerator(**values, concurrency=AT_ONCE)
             print(f"bare loop: {asyncio.run(bare(generator, 5_000)):,.0f} requests/s")
             for requests in numbers:
                 rate, memory = through_beam(Path(name), generator, requests)

@@ -1,6 +1,7 @@
 """A tiny language model that is made on the spot, for a real server: it always says `SAYS`."""
 
 from pathlib import Path
+from typing import Any
 
 SAYS = "the old dog runs on the red street in the snow"
 TEMPLATE = "{% for m in messages %}{{ m['content'] }} {% endfor %}{{ ' answer' }}"
@@ -12,12 +13,14 @@ def make_chat_model(folder: Path) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+    wrapped: Any = PreTrainedTokenizerFast
+
     marks = ["<s>", "</s>", "<unk>", "answer"]
     words = {word: i for i, word in enumerate(dict.fromkeys([*marks, *SAYS.split()]))}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "</s>"}
-    whole = PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=TEMPLATE, **special)
+    whole = wrapped(tokenizer_object=tokenizer, chat_template=TEMPLATE, **special)
     whole.save_pretrained(folder)
     torch.manual_seed(1)
     model = LlamaForCausalLM(

@@ -84,16 +84,11 @@ def has_candidates(table: pa.Table) -> bool:
     return CANDIDATE.name in table.column_names
 
 
-def has_generators(table: pa.Table) -> bool:
-    """Whether a table says what made each candidate."""
-    return GENERATOR.name in table.column_names
-
-
 def variant(table: pa.Table) -> dict[str, bool]:
     """Which of the optional columns a table of candidates has, as `translated` takes it."""
     return {
         "candidates": has_candidates(table),
-        "generators": has_generators(table),
+        "generators": GENERATOR.name in table.column_names,
         "nmt": "translation_score" in table.column_names,
     }
 

@@ -62,7 +62,7 @@ class ChatClient:
         from openai import AsyncOpenAI
 
         self.generator = generator
-        self._client = AsyncOpenAI(
+        self._client: Any = AsyncOpenAI(
             api_key=os.environ.get(generator.api_key_env) or "none",
             base_url=generator.base_url,
             timeout=generator.timeout,
@@ -109,15 +109,16 @@ class ChatClient:
             began = time.monotonic()
             status, headers, body = await self._send(prompt)
             taken = round(time.monotonic() - began, 3)
-            more = {"key": key, "retries": retries, "seconds": taken, "time": round(time.time(), 3)}
-            if status == 200 and isinstance(body, bytes):
+            more: dict[str, Any] = {"key": key, "retries": retries, "seconds": taken}
+            more["time"] = round(time.time(), 3)
+            if status == 200:
                 try:
-                    answer = Answer(**parse(self._hidden(body.decode(errors="replace"))), **more)
+                    answer = Answer(**parse(body), **more)
                     self._answered = time.monotonic()
                     return answer
                 except NotInFormError as error:
                     body = str(error)
-            reason = f"HTTP {status}: {body}" if status and status != 200 else str(body)
+            reason = body if status in (0, 200) else f"HTTP {status}: {body}"
             if status in _STOPS:
                 self._stop(_STOPS[status])
             if 400 <= status < 500 and status not in _AGAIN:
@@ -144,7 +145,7 @@ class ChatClient:
         self._next = begin + self._distance
         await asyncio.sleep(begin - now)
 
-    async def _send(self, prompt: str) -> tuple[int, Mapping[str, str], bytes | str]:
+    async def _send(self, prompt: str) -> tuple[int, Mapping[str, str], str]:
         """Send a request once: the status (0 without a connection), headers, body or reason."""
         import openai
 
@@ -153,15 +154,16 @@ class ChatClient:
         try:
             async with asyncio.timeout(self.generator.timeout):
                 async with sending.create(
-                    messages=messages,  # type: ignore[arg-type]
-                    **self.generator.parameters(),  # type: ignore[arg-type]
+                    messages=messages,
+                    **self.generator.parameters(),
                 ) as response:
                     parts, size = [], 0
                     async for part in response.iter_bytes():
                         parts.append(part)
                         if (size := size + len(part)) > _LARGEST:
                             return 413, {}, f"a response of more than {_LARGEST:,} bytes"
-                    return 200, response.headers, b"".join(parts)
+                    body = b"".join(parts).decode(errors="replace")
+                    return 200, response.headers, self._hidden(body)
         except openai.APIStatusError as error:
             return error.status_code, error.response.headers, self._said(error)
         except (TimeoutError, openai.APITimeoutError):
@@ -177,7 +179,8 @@ class ChatClient:
 
     def _hidden(self, text: str) -> str:
         """A text without the key, which a server may repeat."""
-        return text.replace(self._client.api_key, "…") if len(self._client.api_key) > 4 else text
+        key: str = self._client.api_key
+        return text.replace(key, "…") if len(key) > 4 else text
 
     def _stop(self, what: str) -> None:
         of = self.generator

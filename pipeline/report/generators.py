@@ -94,8 +94,8 @@ def compare_generators(folder: str, record: RunRecord) -> Comparison:
     if not parts:
         return Comparison(found, {}, 0)
     table = pa.concat_tables(parts).combine_chunks()
-    sides = (table[side].combine_chunks() for side in ("reference", "translation"))
-    overlap = _overlap(*sides, record.language)
+    references, translations = (table[of].combine_chunks() for of in ("reference", "translation"))
+    overlap = _overlap(references, translations, record.language)
     made_by = np.asarray(table[_NAME].to_pylist(), object)
     for name, one in found.items():
         mine, one.judged = made_by == name, judged.get(name)

@@ -37,10 +37,10 @@ class GenerateRecord(PairsRecord, stage="generate"):
 
 def fingerprint(run: Run) -> Any:
     """What is asked, the languages, and the model that scores if `nmt.model` names it."""
-    config, scoring = run.config, None
+    config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
-        scoring = [options.engine, options.compute_type, options.max_source_subwords]
+        scoring += [options.engine, options.compute_type, options.max_source_subwords]
         if options.model:
             model = backward(run)
             scoring += [digest(model.folder), *model.tags()]

@@ -54,7 +54,7 @@ def finished(
         select = {"by": "trigram_overlap", "deciles": None, "per_generator": 0.5}
         path = write_config(
             folder, generators=[{"kind": "nmt"}, *chats], max_rejected=0.9, select=select
-        )  # type: ignore[arg-type]
+        )
         command = [sys.executable, "-m", "paraloom.pipeline.cli", "select", "--config", str(path)]
         paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
         environment = {**os.environ, "PYTHONPATH": paths, "OPENAI_API_KEY": SECRET}

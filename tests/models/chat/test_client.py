@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("openai")
 
 from paraloom.models.chat import client as chat_client
-from paraloom.models.chat.answers import Answer, candidates
+from paraloom.models.chat.answers import Answer, Found, Request, candidates
 from paraloom.models.chat.client import ChatClient, EventLoop, ask_together, asked_pause
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
@@ -40,12 +40,12 @@ def ask(
     return server, found
 
 
-def texts(model: str, **options: Any) -> list[tuple[str | None, str | None]]:
+def texts(model: str, **options: Any) -> list[Found]:
     """What the answer to one prompt gives: texts and reasons."""
     _, found = ask(model, PROMPTS[:1], **options)
     generator = ChatGenerator(kind="chat", name="x", base_url="http://h", model="m", **options)
-    request = chat_client.Request("", PROMPTS[0])
-    return [tuple(each) for each in candidates(found[PROMPTS[0]], generator, request)]
+    request = Request("", PROMPTS[0])
+    return candidates(found[PROMPTS[0]], generator, request)
 
 
 def test_every_prompt_gets_the_answer_to_it() -> None:
@@ -153,15 +153,22 @@ def test_requests_at_once_and_in_a_minute_are_bounded() -> None:
 
 
 def test_parameters_are_sent_and_count_in_the_key() -> None:
-    options = {"temperature": 0.5, "top_p": 0.9, "seed": 3, "max_tokens": 7, "n": 2}
+    options: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "seed": 3, "max_tokens": 7, "n": 2}
     server, _ = ask("good", PROMPTS[:1], **options)
     assert {name: server.requests[0][name] for name in options} == options
 
     def key(**more: Any) -> str:
-        base = {"kind": "chat", "name": "x", "base_url": "http://h", "model": "m"}
+        base: dict[str, Any] = {"kind": "chat", "name": "x", "base_url": "http://h", "model": "m"}
         return ChatClient(ChatGenerator(**{**base, **more})).request("prompt").key
 
-    changed = [{}, {"model": "n"}, {"n": 2}, {"seed": 1}, {"response": "json"}, {"max_tokens": 9}]
+    changed: list[dict[str, Any]] = [
+        {},
+        {"model": "n"},
+        {"n": 2},
+        {"seed": 1},
+        {"response": "json"},
+        {"max_tokens": 9},
+    ]
     assert len({key(**of) for of in changed}) == len(changed)
     assert key() == key(base_url="http://other", concurrency=3, timeout=3.0)
 
@@ -178,7 +185,7 @@ def test_pauses_that_headers_ask_for() -> None:
 
 
 def test_an_error_ends_all_requests() -> None:
-    generator = {"kind": "chat", "name": "x", "model": "good"}
+    generator: dict[str, Any] = {"kind": "chat", "name": "x", "model": "good"}
     with chat_server() as (server, url):
         client = ChatClient(ChatGenerator(**generator, base_url=url, concurrency=2))
 

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -67,9 +68,10 @@ def test_candidates_of_a_real_server(served: tuple[str, str], tmp_path: Path) ->
         },
         schema.INGEST,
     )
+    kinds: dict[str, dict[str, Any]] = {"whole": {}, "cut": {"max_tokens": 4}, "two": {"n": 2}}
     generators = [
         ChatGenerator(kind="chat", name=name, base_url=address, model=model, **more)
-        for name, more in {"whole": {}, "cut": {"max_tokens": 4}, "two": {"n": 2}}.items()  # type: ignore[attr-defined]
+        for name, more in kinds.items()
     ]
     job = GenerationJob(
         generators=[(of, of.template()) for of in generators],
