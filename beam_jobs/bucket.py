@@ -123,13 +123,14 @@ class _AssignDeciles(UnitDoFn):
 
     def make(self, unit: Unit, bounds: Targets) -> Receipt:
         data = read_whole(unit.shard)
-        table = decode(data, [*schema.ROW, *self.scorers])
+        more = (schema.GENERATOR.name, "translation_score")
+        table = decode(data, list(dict.fromkeys([*schema.ROW, *more, *self.scorers])))
         columns = deciles_of(table, self.scorers, bounds)
         deciles = {
             name: _by_decile(table[name].to_numpy(), columns[schema.decile(name)])
             for name in self.scorers
         }
-        target = schema.bucketed(self.scorers, candidates=schema.has_candidates(table))
+        target = schema.bucketed(self.scorers, **schema.variant(table))
         target = schema.extended(pq.read_schema(pa.BufferReader(data)), target)
         pieces = [(unit.name, extended(data, pa.table(columns), target), _NOTHING)]
         return self.commit(unit, table.num_rows, pieces, Measurements(deciles=deciles))

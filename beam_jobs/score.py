@@ -68,7 +68,7 @@ def score_table(
     scorer's range, with a `reason`.
     """
     if target is None:
-        target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
+        target = schema.scored(tuple(scorers), **schema.variant(table))
         target = schema.extended(table.schema, target)
     scored, missing = table, {}
     if given is not None:

@@ -17,7 +17,11 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Receipt, Shard, Unit, as_counted, read_shard
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
-from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
+from paraloom.beam_jobs.transforms.candidates import (
+    best_candidates,
+    best_first,
+    diverse_candidates,
+)
 from paraloom.beam_jobs.transforms.duplicates import (
     Hashes,
     WithDuplicates,
@@ -34,6 +38,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     position,
 )
 from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.shares import quotas
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import SCORERS
@@ -61,6 +66,9 @@ class Criteria:
     max_overlap: float = 1.0  # largest trigram overlap of two `diverse` translations of a source
     language: str = ENGLISH  # of the translations, for their overlap
     exclude: Exclusion | None = None  # evaluation sentences, which no pair may hold
+    generators: bool = False  # whether several generators made the translations
+    rank: str | None = None  # the score that orders those of a source; None: as they stand
+    per_generator: float | None = None  # largest share of one generator in the corpus
 
     @property
     def columns(self) -> list[str]:
@@ -69,7 +77,18 @@ class Criteria:
         columns = [*schema.ROW, *texts, *(f"{side}_tokens" for side in texts)]
         if self.deciles is not None:
             columns.append(schema.decile(self.by))
+        columns += [schema.GENERATOR.name] if self.generators else []
+        columns += [self.rank] if self.rank else []
         return list(dict.fromkeys([*columns, *(p.column for p in self.where)]))
+
+    @property
+    def draws(self) -> bool:
+        """Whether it takes some of the pairs that meet the other conditions."""
+        return self.size is not None or self.per_generator is not None
+
+    def quotas(self, rows: dict[str, int]) -> dict[str, int]:
+        """How many to take, of so many pairs of each generator, or of all pairs."""
+        return quotas(rows, self.per_generator, self.size)
 
 
 def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
@@ -119,10 +138,18 @@ def _why(predicate: Predicate) -> str:
 
 def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
     """The chosen translations of each source, bool [n], and why others are rejected."""
+    order = np.arange(len(table))
+    if criteria.rank:
+        order = best_first(table, criteria.rank)
+        table = table.take(pa.array(order))
     if criteria.per_source == "best":
-        return best_candidates(table), "not the best translation of its source"
-    chosen = diverse_candidates(table, criteria.max_overlap, criteria.language)
-    return chosen, "too similar to another translation of its source"
+        found, reason = best_candidates(table), "not the best translation of its source"
+    else:
+        found = diverse_candidates(table, criteria.max_overlap, criteria.language)
+        reason = "too similar to another translation of its source"
+    chosen = np.empty(len(table), bool)
+    chosen[order] = found
+    return chosen, reason
 
 
 _REPEATS = "repeats an earlier pair"
@@ -153,15 +180,14 @@ class Select(beam.PTransform):
             table = read_shard(unit.shard, criteria.columns)
             reasons, _ = judge(table, criteria)
             reasons[duplicates] = _REPEATS
-            return {"sample": _column(table, np.flatnonzero(reasons == ""))}
+            return {name: _column(table, of) for name, of in _drawn_from(table, reasons, criteria)}
 
         joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows, self.output)
         write = _WriteCorpus(self.output, criteria)
-        if criteria.size is None:
+        if not criteria.draws:
             return joined | "Write" >> beam.ParDo(write)
-        size = criteria.size
         bound = joined | "Sample" >> OrderStatistics(
-            accepted, lambda rows: [size], seed=criteria.seed
+            accepted, seed=criteria.seed, limits=criteria.quotas
         )
         return joined | "Write" >> beam.ParDo(write, beam.pvalue.AsSingleton(bound))
 
@@ -177,9 +203,11 @@ class Preview(NamedTuple):
 def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
     """Judge pairs without a job; nothing is written. `size` is counted, but not drawn."""
     counts: Counter[str] = Counter()
-    hashes, units, rows = [np.empty((0, 2), np.uint64)], [], []
+    hashes, units, rows, kinds = [np.empty((0, 2), np.uint64)], [], [], []
     for unit, shard in enumerate(shards):
-        reasons, hashed = judge(read_shard(shard, criteria.columns), criteria)
+        table = read_shard(shard, criteria.columns)
+        reasons, hashed = judge(table, criteria)
+        kinds.append(_kinds(table, criteria)[reasons == ""])
         counts.update(as_counted(pa.array(reasons[reasons != ""], pa.string())).to_pylist())
         hashes.append(hashed)
         rows.append(np.flatnonzero(reasons == ""))
@@ -187,7 +215,8 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
     unit_of, row_of = (np.concatenate([[], *of]).astype(np.int64) for of in (units, rows))
     first = ~repeated(np.concatenate(hashes), unit_of, row_of)
     selected = int(np.count_nonzero(first))
-    drawn = selected if criteria.size is None else min(selected, criteria.size)
+    of_kind = Counter(np.concatenate([[], *kinds])[first].tolist())
+    drawn = sum(criteria.quotas(of_kind).values()) if criteria.draws else selected
     counts.update({_REPEATS: len(first) - selected, _NOT_DRAWN: selected - drawn})
     found = {reason: count for reason, count in counts.most_common() if count}
     return Preview({**found, "selected": drawn}, unit_of[first], row_of[first])
@@ -248,16 +277,33 @@ class _WriteCorpus(UnitDoFn):
         table = read_shard(unit.shard)
         reasons, _ = judge(table, self.criteria)
         reasons[duplicates] = _REPEATS
-        targets = bound.get("sample", []) if bound is not None else []
-        if targets:
-            rows = np.flatnonzero(reasons == "")
-            beyond = position(_column(table, rows), targets, self.criteria.seed) > 0
-            reasons[rows[beyond]] = _NOT_DRAWN
+        if bound is not None:
+            for name, rows in _drawn_from(table, reasons, self.criteria):
+                column = _column(table, rows)
+                beyond = position(column, bound.get(name, []), self.criteria.seed) > 0
+                more = f"more than the share of generator {name}"
+                reasons[rows[beyond]] = more if self.criteria.size is None else _NOT_DRAWN
         accepted = pa.array(reasons == "")
         names = [name for name in schema.ROW if name in table.column_names]
         rejected = table.select(names).append_column(schema.REASON, pa.array(reasons, pa.string()))
         rejected = rejected.filter(pc.invert(accepted))
         return self.commit(unit, table.num_rows, [(unit.name, table.filter(accepted), rejected)])
+
+
+def _kinds(table: pa.Table, criteria: Criteria) -> np.ndarray:
+    """What the number of rows to draw depends on, text [n]: the generator with `per_generator`."""
+    if criteria.per_generator is None:
+        return np.full(len(table), "sample", object)
+    return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)
+
+
+def _drawn_from(
+    table: pa.Table, reasons: np.ndarray, criteria: Criteria
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The accepted rows of each kind, int64 [m], by its name."""
+    kinds, accepted = _kinds(table, criteria), reasons == ""
+    for name in sorted({*kinds[accepted]} or {"sample"}):
+        yield name, np.flatnonzero(accepted & (kinds == name))
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _EXTRAS = {  # of the package (pyproject.toml), by the libraries that each brings
+    "chat": ("openai",),
     "dataflow": ("google",),
     "fairseq": ("fairseq", "fairseq_cli"),
     "judge": ("flask", "krippendorff"),

@@ -151,6 +151,8 @@ _EXPECTED = {
     "dict_type": "key: value",
     "model_type": "key: value",
     "literal_error": "{expected}",
+    "union_tag_invalid": "of {discriminator} {expected_tags}",
+    "union_tag_not_found": "key: value with the key {discriminator}",
     "greater_than": "more than {gt}",
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",

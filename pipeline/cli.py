@@ -102,6 +102,7 @@ COMMANDS = (
     ),
     Command("statistics", "run.statistics", "Compare the statistics of corpora", beam=True),
     Command("publish", "run.publish", "Make a release of a corpus, and send it", beam=True),
+    Command("generators", "run.generators", "Compare the generators of a run", beam=True),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
     Command("agreement", "run.agreement", "Show which scores agree with people", beam=True),
     Command("doctor", "run.doctor", "Check libraries, engines and devices"),

@@ -74,6 +74,7 @@ class SelectSection(Lenient):
     size: int | None = None
     where: list[str] = []
     per_source: str = "all"
+    per_generator: float | None = None
 
 
 class ConfigRecord(Lenient):
@@ -83,6 +84,7 @@ class ConfigRecord(Lenient):
     seed: int = 1
     input: InputSection | None = None
     nmt: NmtSection = NmtSection()
+    generators: list[dict[str, Any]] | None = None
     score: ScoreSection = ScoreSection()
     select: SelectSection = SelectSection()
 

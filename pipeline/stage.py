@@ -27,8 +27,9 @@ from paraloom.pipeline.config.options import Config, InputOptions
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import InputFile, Kind, PairsRecord, StageRecord
 
-PAIR_STAGES = ("ingest", "pivot", "back_translate", "score", "bucket", "corpus")
-"""The stages that produce pairs, in their order; `pivot` only in runs with plain text."""
+PAIR_STAGES = ("ingest", "pivot", "back_translate", "generate", "score", "bucket", "corpus")
+"""The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
+only in those with `generators`."""
 
 RESULTS = ("corpus", "embeddings", "evaluate")
 """The stages that every round has a result of; the best round's result is the run's."""
@@ -110,6 +111,11 @@ class Run:
         """The stage with the pairs to translate."""
         return "pivot" if self.config.is_plain_text else "ingest"
 
+    @property
+    def candidates_stage(self) -> str:
+        """The stage with all candidates of the pairs."""
+        return "back_translate" if self.config.generators is None else "generate"
+
     @cached_property
     def bitexts(self) -> list[Bitext]:
         """The bitext with the digests of its files."""
@@ -171,6 +177,9 @@ class Run:
             max_overlap=options.max_overlap,
             language=self.language,
             exclude=self.exclusion,
+            generators=bool(self.config.generators),
+            rank="translation_score" if self.config.generators and self.config.has_model else None,
+            per_generator=options.per_generator,
         )
 
     @property

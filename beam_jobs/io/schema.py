@@ -25,6 +25,9 @@ BACK_TRANSLATE = pa.schema(
 CANDIDATE = pa.field("candidate", pa.int8(), nullable=False)
 """Rank of a translation among those of its source, 0 the best; in runs that keep several."""
 
+GENERATOR = pa.field("generator", pa.string(), nullable=False)
+"""The name of what made the candidate; in runs with `generators`."""
+
 DISTINCT = pa.schema(
     [
         pa.field("row", pa.int32(), nullable=False),
@@ -42,16 +45,23 @@ REASON = pa.field("reason", pa.string(), nullable=False)
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
 
 
-def translated(*, candidates: bool) -> pa.Schema:
-    """The schema after `back_translate`, with or without several translations of a source."""
-    return pa.schema([*BACK_TRANSLATE, CANDIDATE]) if candidates else BACK_TRANSLATE
+def translated(*, candidates: bool, generators: bool = False, nmt: bool = True) -> pa.Schema:
+    """The schema after `back_translate`, with or without several translations of a source.
+
+    Args:
+        generators: the schema after `generate`.
+        nmt: whether there is a translation model, which scores all candidates.
+    """
+    given = BACK_TRANSLATE if nmt else pa.schema(list(BACK_TRANSLATE)[: len(INGEST) + 1])
+    more = [CANDIDATE, GENERATOR] if generators else [CANDIDATE] if candidates else []
+    return pa.schema([*given, *more])
 
 
-def scored(scorers: tuple[str, ...], *, candidates: bool = False) -> pa.Schema:
-    """The schema after `score`; `translation_score` is added by `back_translate`."""
+def scored(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
+    """The schema after `score`; `variant` as for `translated`, which adds `translation_score`."""
     tokens = _columns(reference_tokens=pa.int16(), translation_tokens=pa.int16())
     added = {s: pa.float32() for s in scorers if s not in BACK_TRANSLATE.names}
-    return pa.schema([*translated(candidates=candidates), *tokens, *_columns(**added)])
+    return pa.schema([*translated(**{"candidates": False, **variant}), *tokens, *_columns(**added)])
 
 
 def decile(score: str) -> str:
@@ -59,10 +69,10 @@ def decile(score: str) -> str:
     return f"{score}_decile"
 
 
-def bucketed(scorers: tuple[str, ...], *, candidates: bool = False) -> pa.Schema:
-    """The schema after `bucket`."""
+def bucketed(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
+    """The schema after `bucket`; `variant` as for `translated`."""
     deciles = _columns(**{decile(score): pa.int8() for score in scorers})
-    return pa.schema([*scored(scorers, candidates=candidates), *deciles])
+    return pa.schema([*scored(scorers, **variant), *deciles])
 
 
 def extended(given: pa.Schema, target: pa.Schema) -> pa.Schema:
@@ -78,6 +88,15 @@ ROW = ("id", CANDIDATE.name)
 def has_candidates(table: pa.Table) -> bool:
     """Whether a table holds several translations of a source."""
     return CANDIDATE.name in table.column_names
+
+
+def variant(table: pa.Table) -> dict[str, bool]:
+    """Which of the optional columns a table of candidates has, as `translated` takes it."""
+    return {
+        "candidates": has_candidates(table),
+        "generators": GENERATOR.name in table.column_names,
+        "nmt": "translation_score" in table.column_names,
+    }
 
 
 def row_ids(table: pa.Table) -> pa.StringArray:

@@ -33,6 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.part_files import PartFile, decode, encode
 from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.models.chat.usage import Usage
 from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
 from paraloom.models.nmt.options import Precision
@@ -142,6 +143,8 @@ class Measurements(BaseModel):
     """`back_translate`: SHA-256 of the converted model that translated."""
     compute_type: Precision | None = None
     """`back_translate`: number type of its weights."""
+    generators: dict[str, Usage] = Field(default_factory=dict)
+    """`generate`: what the answers of each generator took."""
     score: float = 0.0  # `probes`: Pearson × 100
 
 

@@ -116,6 +116,13 @@ class RejectionWatch:
                 raise UserError(message)
 
 
+def check_share(job: str, limit: Limit, rows: int, reasons: Counter[str], where: str) -> None:
+    """Check that a job may go on which rejects rows within a unit, for these reasons."""
+    found = _Rejections(rows, reasons, dict.fromkeys(reasons, where))
+    if rows >= ENOUGH_ROWS and (message := found.message(job, limit)):
+        raise UserError(message)
+
+
 def check_not_stopped(folder: str) -> None:
     """Check that a job may begin a further unit."""
     try:

@@ -16,6 +16,11 @@ def best_candidates(table: pa.Table) -> np.ndarray:
     return best
 
 
+def best_first(table: pa.Table, score: str) -> np.ndarray:
+    """The order of rows, int64 [n], in which the candidates of each source have falling scores."""
+    return np.lexsort((-table[score].to_numpy(), _sources(table)))
+
+
 def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGLISH) -> np.ndarray:
     """Translations of each source that differ from each other, bool [n].
 

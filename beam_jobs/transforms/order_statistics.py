@@ -37,7 +37,7 @@ class Column:
 
 
 Columns = dict[str, Column]
-"""The scores of a shard by name; they have the same rows."""
+"""The scores of a shard by name; several may have the same `ids`."""
 
 Targets = dict[str, list[tuple[int, int]]]
 """(score, hash) of the rows at the ranks, by the name of the score."""
@@ -69,6 +69,11 @@ class Sketch:
     over: int = 0
     under: int = 0
 
+    @property
+    def rows(self) -> int:
+        """The number of rows that it stands for."""
+        return sum(len(keys) << level for level, keys in enumerate(self.levels))
+
     def compress(self) -> None:
         """Replace pairs of neighbouring keys by one of the two, where a level has too many."""
         for level, keys in enumerate(self.levels):
@@ -87,7 +92,7 @@ class Sketch:
 
     def windows(self, ranks: Ranks) -> Windows:
         """Bounds of the keys at `ranks(n)`, n the rows of the sketch."""
-        rows = sum(len(keys) << level for level, keys in enumerate(self.levels))
+        rows = self.rows
         wanted = np.array([rank for rank in ranks(rows) if 0 <= rank < rows], np.int64)
         if not len(wanted):
             return Windows(wanted, np.empty(0, np.uint64), np.empty(0, np.uint64))
@@ -212,18 +217,32 @@ class OrderStatistics(beam.PTransform):
     Args:
         read: reads a unit's columns; called once per scan.
         ranks: maps the number of rows to the ranks to find (0 is the lowest row).
+        limits: instead, maps the numbers of rows of all scores to one rank of each.
     """
 
-    def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
+    def __init__(
+        self,
+        read: ReadColumns,
+        ranks: Ranks = lambda rows: [],
+        *,
+        seed: int = 0,
+        limits: Callable[[dict[str, int]], dict[str, int]] | None = None,
+    ):
         super().__init__()
-        self.read, self.ranks, self.seed = read, ranks, seed
+        self.read, self.ranks, self.seed, self.limits = read, ranks, seed, limits
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Two scans; the second has the windows as a side input."""
-        read, ranks, seed = self.read, self.ranks, self.seed
+        read, ranks, seed, limits = self.read, self.ranks, self.seed, self.limits
 
         def bound(sketches: dict[str, Sketch]) -> dict[str, Windows]:
-            return {name: sketch.windows(ranks) for name, sketch in sketches.items()}
+            if limits is None:
+                return {name: sketch.windows(ranks) for name, sketch in sketches.items()}
+            found = limits({name: sketch.rows for name, sketch in sketches.items()})
+            return {
+                name: sketch.windows(lambda _, rank=found[name]: [rank])  # type: ignore[misc]
+                for name, sketch in sketches.items()
+            }
 
         windows = beam.pvalue.AsSingleton(
             units
@@ -249,9 +268,11 @@ def _rows_held(candidates: dict[str, Candidates]) -> int:
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
     """Each score's name, keys (uint64 [n]: the score and half of the hash), and hashes."""
-    hashes = None
+    found: dict[int, np.ndarray] = {}  # columns share ids
     for name, column in columns.items():
-        hashes = text_hashes(column.ids, seed) if hashes is None else hashes
+        hashes = found.get(id(column.ids))
+        if hashes is None:
+            hashes = found[id(column.ids)] = text_hashes(column.ids, seed)
         yield (
             name,
             column.score.astype(np.uint64) << np.uint64(32) | hashes >> np.uint64(32),

@@ -57,6 +57,14 @@ def _sections(
     for key, field in section["properties"].items():
         options = (field, *field.get("anyOf", []))
         items = [option["items"] for option in options if "items" in option]
+        kinds = [of["$ref"] for item in items for of in item.get("oneOf", ())]
+        for kind in (defs[of.rpartition("/")[2]] for of in kinds):  # a list of several kinds
+            own = {n: of for n, of in kind["properties"].items() if n != "kind"}
+            about = f"{field['description']} {kind['description']}"
+            name_of_kind = f"{key}[{kind['properties']['kind']['const']}]"
+            inner[f"{name}.{name_of_kind}".lstrip(".")] = {"description": about, "properties": own}
+        if kinds:
+            continue
         if reference := max(option.get("$ref", "") for option in (*options, *items)):
             inner[f"{name}.{key}".lstrip(".")] = defs[reference.rpartition("/")[2]]
         else:

@@ -203,6 +203,11 @@ class Translator:
             list(workers.map(score, self._batches(rows, longer)))
         return found
 
+    def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        """The target subwords of texts, end of sentence included: int16 [n]."""
+        pieces = self._subwords.encode_target(texts)
+        return np.fromiter((len(of) + 1 for of in pieces), np.int16, len(pieces))
+
 
 def batches_by_tokens(
     rows: Sequence[int], sources: Sequence[Pieces], budget: int

@@ -1,6 +1,7 @@
 """The data card of a corpus, `corpus/README.md`, or of its release, for Hugging Face's Hub."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import PurePath
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ from paraloom.pipeline.report.describe import (
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.render import Markdown, code, plain, render_markdown
 from paraloom.pipeline.stage import best_round
+from paraloom.pipeline.stages.generate import GenerateRecord
 
 _TEXTS = {
     "id": "unique in the run, or with several translations of `source` the same for all of them; "
@@ -42,6 +44,7 @@ _TEXTS = {
     "reference": "its {language} side in the bitext",
     "translation": "{language} translation of `source` by the model",
     "candidate": "rank among the translations of `source`, 0 the best",
+    "generator": "what made `translation`",
     "translation_subwords": "subwords of `translation`, end of sentence included",
     "reference_tokens": "Moses tokens of `reference`",
     "translation_tokens": "Moses tokens of `translation`",
@@ -66,9 +69,11 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
     bucket = view.find(BucketRecord) or BucketRecord()
     translated = view.find(BackTranslateRecord) or BackTranslateRecord()
     source = config.input or InputSection()
-    candidates = config.nmt.candidates > 1
     language = language_name(source.target_language)
-    columns = schema.bucketed(tuple(config.score.names), candidates=candidates)
+    several, scores = bool(config.generators), tuple(config.score.names)
+    nmt = not several or bool(translated.model.path) or "translation_score" in scores
+    candidates = config.nmt.candidates > 1
+    columns = schema.bucketed(scores, candidates=candidates, generators=several, nmt=nmt)
     columns = pa.schema([*columns, *((name, pa.null()) for name in source.keep)])
     if release:
         columns = release.configurations[0].columns
@@ -89,11 +94,13 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
         decoding=decoding(config.nmt),
         model=translated.model,
         model_name=model_name,
+        when=when,
         scoring_models=[
             (name, of.model)
             for name, of in view.stages.items()
             if isinstance(of, ScoringModelRecord)
         ],
+        generators=generated.generators if (generated := view.find(GenerateRecord)) else {},
         forward=pivot.model if (pivot := view.find(PivotRecord)) else None,
         source_language=source.source_language,
         bleu=view.bleu,
@@ -161,6 +168,15 @@ def _configurations(release: Release) -> Iterator[tuple[object, ...]]:
         for split in each.splits:
             numbers = map(count, (split.rows, len(split.files), split.size))
             yield code(each.name), columns, code(split.name), *numbers
+
+
+def when(seconds: float) -> str:
+    """A date (UTC).
+
+    >>> when(1.8e9)
+    '2027-01-15'
+    """
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 def _reasons(stage: PairsRecord) -> str:

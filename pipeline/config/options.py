@@ -12,6 +12,7 @@ from paraloom.beam_jobs.io.bitext import READERS
 from paraloom.beam_jobs.select import PerSource
 from paraloom.beam_jobs.transforms.conditions import COLUMNS, parse_condition
 from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.chat.options import Generators
 from paraloom.models.embeddings.options import (
     AnyEmbeddingOptions,
     EmbeddingOptions,
@@ -31,6 +32,7 @@ from paraloom.models.scorers.plugins import (
     installed,
     source_of,
 )
+from paraloom.pipeline.config.candidates import Candidates
 from paraloom.pipeline.config.input import InputGlob, InputOptions
 from paraloom.pipeline.config.recorded import Written
 
@@ -144,7 +146,7 @@ def _file_names(paths: str | Sequence[str]) -> tuple[str, ...]:
 CHOSEN = ("auto", "judged")
 """Values of `select.by` with which a stage chooses the score and the deciles."""
 
-_TAKEN = {*schema.scored((), candidates=True).names, schema.REASON.name, *CHOSEN}
+_TAKEN = {*schema.scored((), generators=True).names, schema.REASON.name, *CHOSEN}
 """What no score of a user's own can be named: other columns, and other values of `select.by`."""
 
 
@@ -191,6 +193,8 @@ class SelectOptions(Options):
     per_source: PerSource = "diverse"
     """Which translations of a source to select if `nmt.candidates` is more than 1, among those that
     meet all other conditions: the best one, diverse ones, or all."""
+    per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
+    """Largest share of the corpus that one of `generators` may have made; null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Largest share of trigrams that two translations of a source share with `per_source:
     diverse`."""
@@ -239,7 +243,7 @@ class StatisticsOptions(Options):
     """Name or folder of a spaCy pipeline, for the entropy of parses; null: not computed."""
 
 
-class Config(Options):
+class Config(Candidates, Options):
     """A run."""
 
     run: str
@@ -255,6 +259,8 @@ class Config(Options):
     `input.where` and `input.unique` reject do not count. 1: it never stops."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
+    generators: Generators = None
+    """What makes candidates: `nmt`, language models; null: `nmt` alone; see generators.md."""
     score: ScoreOptions = ScoreOptions()
     select: SelectOptions = SelectOptions()
     statistics: StatisticsOptions | None = None
@@ -298,6 +304,7 @@ class Config(Options):
             except ValueError as error:
                 raise ValueError(f"input.where[{i}]: {error}") from error
         self._check_forward_model(self.input)
+        self.check_generators()
         score = self.score
         if "paragram_similarity" in score.scorers and not (score.paragram or score.phrases):
             raise ValueError(

@@ -9,6 +9,7 @@ of the other pairs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -78,15 +79,22 @@ class ScoredRun:
             yield read_shard(shard, [*schema.ROW, *columns])
 
 
-def sample_pairs(run: ScoredRun, pairs: int, scores: Sequence[str] = ()) -> list[Pair]:
+def sample_pairs(
+    run: ScoredRun, pairs: int, scores: Sequence[str] = (), *, generators: bool = False
+) -> list[Pair]:
     """The pairs to judge, in order: the same for everybody, given the run's seed.
 
     Any first part of the order is spread evenly over the deciles, too, and more `pairs` continue
     the order of fewer. Memory is that of `pairs` rows per decile, however large the corpus.
-    Without `scores`, the deciles of all are sampled.
+    Without `scores`, the deciles of all are sampled. With `generators`, the pairs are spread evenly
+    over these, too.
     """
     run.check(scores, "--scores")
     deciles = [schema.decile(score) for score in scores or run.scores]
+    if generators:
+        if run.record.config.generators is None:
+            raise UserError(f"--generators: {run.folder} has one generator only")
+        deciles.append(schema.GENERATOR.name)
     kept: pa.Table | None = None
     for table in run.tables([*_TEXTS, *deciles]):
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
@@ -112,11 +120,12 @@ def _lowest(table: pa.Table, deciles: Sequence[str], pairs: int) -> pa.Table:
 
 
 def _by_decile(table: pa.Table, deciles: Sequence[str]) -> Iterator[tuple[str, int, Rows]]:
-    """The numbers of the rows in each decile of each score."""
+    """The numbers of the rows in each decile of each score, and of each generator."""
     for name in deciles:
         values = table[name].to_numpy()
-        for decile in range(10):
-            yield name, decile, np.flatnonzero(values == decile)
+        cells = sorted({*values}) if name == schema.GENERATOR.name else range(10)
+        for cell, value in enumerate(cells):
+            yield name, cell, np.flatnonzero(values == value)
 
 
 def _in_order(
@@ -126,12 +135,14 @@ def _in_order(
 
     Of the next pairs of that decile, the one is taken that keeps the other scores' deciles even.
     """
-    waiting = [rows.tolist() for _, _, rows in by_decile]
+    cells = list(by_decile)
+    waiting = [rows.tolist() for _, _, rows in cells]
+    parts = Counter(name for name, _, _ in cells)  # a column of few cells has more pairs in each
     cells_of: dict[int, list[int]] = {}
     for cell, rows in enumerate(waiting):
         for row in rows:
             cells_of.setdefault(row, []).append(cell)
-    shown = [0] * len(waiting)  # pairs of each cell
+    shown = [0] * len(waiting)  # pairs of each cell, times the cells of its column
     chosen: list[Pair] = []
     texts: set[tuple[str, str]] = set()
     while len(chosen) < count and any(waiting):
@@ -146,5 +157,5 @@ def _in_order(
             texts.add((pair.reference, pair.translation))
             chosen.append(pair)
             for cell in cells_of[row]:
-                shown[cell] += 1
+                shown[cell] += parts[cells[cell][0]]
     return chosen

@@ -17,10 +17,12 @@ from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.report.describe import excluded_rows, resolve_auto, score
 from paraloom.pipeline.report.final_view import final_view, rounds
+from paraloom.pipeline.report.generators import compare_generators, generator_tables
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
+from paraloom.pipeline.stages.generate import GenerateRecord
 
 VERSION = 5
 """Bump when the report looks different for the same run."""
@@ -93,6 +95,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             *_auto_selections(record),
             section("scores", "Scores", **data),
             *_judgments(folder, view, bucket, stage),
+            *_generators(folder, record),
             section(
                 "pairs",
                 "Example pairs",
@@ -128,6 +131,14 @@ def _judgments(folder: str, view: RunRecord, bucket: BucketRecord, stage: str) -
         precisions = sorted({*_PRECISIONS, select.precision})
         found = measure(pairs, good=select.good, precisions=precisions, seed=view.config.seed)
         yield section("judgments", "Judgments", found=found, select=select)
+
+
+def _generators(folder: str, record: RunRecord) -> Iterator[Section]:
+    """The generators side by side, if there are several."""
+    if record.find(GenerateRecord):
+        found = compare_generators(folder, record)
+        tables = generator_tables(found)
+        yield section("generators", "Generators", found=found, tables=tables)
 
 
 def _auto_selections(record: RunRecord) -> Iterator[Section]:

@@ -110,6 +110,8 @@ def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`
         parts.append(f"at most {select.max_tokens} tokens a side")
     if select.per_source != "all":
         parts.append(_PER_SOURCE[select.per_source])
+    if select.per_generator is not None:
+        parts.append(f"at most {select.per_generator:.0%} of one generator")
     if select.size is not None:
         parts.append(f"{select.size:,} of them drawn at random")
     return ", ".join(parts) or "every pair"
@@ -149,7 +151,7 @@ def resolve_auto(record: RunRecord, number: int = 0) -> SelectSection:
     select = record.config.select
     found = record.find(AutoSelectRecord, stage_path("choice", number))
     judged = record.find(JudgedRecord, stage_path("judged", number))
-    if record.config.nmt.candidates == 1:
+    if record.config.nmt.candidates == 1 and not record.config.generators:
         select = select.model_copy(update={"per_source": "all"})
     if select.by == "auto" and found:
         chosen = {"by": found.chosen.scorer, "deciles": list(found.chosen.deciles)}

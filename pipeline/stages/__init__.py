@@ -5,7 +5,7 @@ is made and how it is checked: see `paraloom.pipeline.stage.Stage`. A new stage 
 line here; one that makes the resource of a scorer is only a module, with the name of the resource.
 
     ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
-        pivot ↗     paragram, idf, … ↗                             ↘ statistics
+        pivot ↗     generate ↗  paragram, idf, … ↗                             ↘ statistics
 
 With several rounds, `paraloom.pipeline.rounds` repeats the stages from `score` on.
 """
@@ -19,6 +19,7 @@ from paraloom.pipeline.stages import (
     embeddings,
     evaluate,
     exclude,
+    generate,
     ingest,
     judged,
     nmt,
@@ -33,6 +34,7 @@ STAGES: tuple[Stage, ...] = (
     pivot.STAGE,
     nmt.STAGE,
     back_translate.STAGE,
+    generate.STAGE,
     *RESOURCES,
     score.STAGE,
     bucket.STAGE,

@@ -55,4 +55,5 @@ STAGE = Stage(
     make=make,
     is_valid=shards_are_valid,
     check=check,
+    enabled=lambda config: config.translates,
 )

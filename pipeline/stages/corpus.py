@@ -34,11 +34,14 @@ def criteria(run: Run) -> select.Criteria:
 def fingerprint(run: Run) -> Any:
     """The criteria; those on several translations of a source only if there are several."""
     values = asdict(criteria(run))
-    if run.config.nmt.candidates == 1:
+    if not run.config.variant["candidates"]:
         del values["per_source"]
     language, exclude = values.pop("language"), values.pop("exclude")
     if exclude and exclude["similarity"] is not None:
         values["exclude_similarity"] = exclude["similarity"]
+    for name in ("rank", "generators", "per_generator"):
+        if not values[name]:
+            del values[name]
     if values.get("per_source") != "diverse":
         del values["max_overlap"]
     elif language != ENGLISH:

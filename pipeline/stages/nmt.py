@@ -52,5 +52,5 @@ STAGE = Stage(
     make=make,
     is_valid=folder_is_valid,
     check=check,
-    enabled=lambda config: config.nmt.model is None,
+    enabled=lambda config: config.nmt.model is None and config.translates,
 )

@@ -77,7 +77,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         pairs, resources = run.at(0).shards("score"), {"encoder": before.folder("embeddings")}
         digests = {"encoder": before.digest("embeddings")}
     else:
-        pairs, resources = run.shards("back_translate"), {**resource_paths(run)}
+        pairs, resources = run.shards(run.candidates_stage), {**resource_paths(run)}
         if model := scoring_model(run):
             resources["translation_model"] = model
         resources |= model_names(run.config)
@@ -131,7 +131,7 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="score",
-    depends_on=("back_translate", *(stage.name for stage in RESOURCES)),
+    depends_on=("back_translate", "generate", *(stage.name for stage in RESOURCES)),
     version=score.VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -100,7 +100,7 @@ def describe(steps: Sequence[Step], criteria: str) -> list[Text | Table]:
     lines: list[Text | Table] = []
     first = steps[0].row if steps[0].stage == "ingest" and not steps[0].rejected else {}
     kept = [name for name in first if name not in schema.INGEST.names]
-    for name in ("id", "source", "reference", "candidate", "translation", *kept):
+    for name in ("id", "source", "reference", "candidate", "generator", "translation", *kept):
         if name in merged:
             lines.append(Text.assemble((f"{name:12}", "bold"), on_one_line(str(merged[name]))))
     for name in ("reference_tokens", "translation_tokens", "translation_subwords"):

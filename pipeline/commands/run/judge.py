@@ -29,6 +29,9 @@ def command(
             metavar="A,B", help="Scores over whose deciles the pairs are spread; by default all."
         ),
     ] = "",
+    generators: Annotated[
+        bool, typer.Option("--generators", help="Spread the pairs over the generators, too.")
+    ] = False,
     scale: Annotated[
         Scale, typer.Option(help="Common meaning from 0 to 100, or same meaning yes or no.")
     ] = "0-100",
@@ -47,8 +50,8 @@ def command(
 ) -> None:
     """Serve a page on this machine, with keys for everything, until Ctrl-C.
 
-    The pairs are spread evenly over the deciles of the scores; judges do not see scores. Every
-    judgment is in RUN/judgments before the next pair appears.
+    The pairs are spread evenly over the deciles of the scores; judges see neither scores nor
+    generators. Every judgment is in RUN/judgments before the next pair appears.
     """
     if judge:
         checked_name(judge)
@@ -58,7 +61,7 @@ def command(
             _import(found, file)
         else:
             names = [name.strip() for name in scores.split(",") if name.strip()]
-            sample = sample_pairs(found, pairs, names)
+            sample = sample_pairs(found, pairs, names, generators=generators)
             server = judging_server(found, sample, scale, judge, port)
             _print_judges(run)
             show(f"{len(sample):,} pairs to judge at {server.url}")

@@ -2,7 +2,7 @@
 
 import fcntl
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Receipt, receipts
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.models.chat.usage import Usage
 from paraloom.pipeline.commands.options import GpuHour, RunFolder, beam_options
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import outdated, started
@@ -61,6 +62,8 @@ def command(context: typer.Context, run: RunFolder, gpu_hour: GpuHour = None) ->
     for stage in stages:
         for job in stage.jobs[-1:]:
             out.print(f"{stage.name}: {job.address}", highlight=False, soft_wrap=True)
+    for line in _asked(run):
+        out.print(line, highlight=False)
     if any(stage.rejected for stage in stages):
         out.print(rejected_table({stage.name: stage.rejected for stage in stages}))
     if gpu_hour is not None:
@@ -176,11 +179,18 @@ def _has_pairs(name: str) -> bool:
 def _to_make(name: str, record: RunRecord) -> tuple[int | None, int | None]:
     """The shards and rows that a stage will have made, if the stage that it reads is finished."""
     prefix, _, base = name.rpartition("/")
-    stages = [n for n in PAIR_STAGES if n != "pivot" or n in (base, *record.planned)]
+    known = {base, *record.planned}
+    optional = ("pivot", "generate", *(["back_translate"] if "generate" in known else []))
+    stages = [n for n in PAIR_STAGES if n not in optional or n in known]
     before = stages[stages.index(base) - 1]
     read = record.find(PairsRecord, f"{prefix}/{before}") or record.find(PairsRecord, before)
     if read is None:
         return None, None
+    if base == "generate":  # its candidates of every pair, and those that there are
+        pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
+        asked = sum(of.get("n", 1) for of in record.config.generators or () if "model" in of)
+        made = read.rows_out if before == "back_translate" else 0
+        return pairs.shards, pairs.rows_out * asked + made
     candidates = record.config.nmt.candidates if name == "back_translate" else 1
     return read.shards, read.rows_out * candidates
 
@@ -219,6 +229,19 @@ def _progress(done: int | None, total: int | None) -> str:
     if done is None:
         return ""
     return f"{done:,}" if total in (None, done) else f"{done:,} of {total:,}"
+
+
+def _asked(folder: str) -> Iterator[str]:
+    """What the generators' answers took so far, in the shards that are finished."""
+    configured = {of["name"]: of for of in started(folder).config.generators or ()}
+    used = [receipt.numbers.generators for receipt in receipts(storage.join(folder, "generate"))]
+    for name in dict.fromkeys(name for one in used for name in one):
+        total = sum((one[name] for one in used if name in one), Usage())
+        tokens = f"{total.tokens_in:,} tokens in, {total.tokens_out:,} out"
+        prices = configured.get(name, {}).get("prices")
+        cost = total.at_prices(prices["input"], prices["output"]) if prices else None
+        shown = "" if cost is None else f", cost {cost:,.4g}"
+        yield f"{name}: {total.requests:,} requests, {total.retries:,} retries, {tokens}{shown}"
 
 
 def _cost(folder: str, stages: Sequence[StageStatus], gpu_hour: float) -> str:

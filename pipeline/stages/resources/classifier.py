@@ -12,7 +12,7 @@ def make(run: Run, key: str) -> TrainingRecord:
     from paraloom.models.scorers.learned.human_classifier import train_classifier
 
     seed = run.config.seed
-    work = units(run.shards("back_translate"), key)
+    work = units(run.shards(run.candidates_stage), key)
     sample = human_likeness.run(work, run.folder("classifier"), run.arguments, seed=seed)
     with atomic_folder(run.local_folder("classifier")) as folder:
         metrics = train_classifier(sample, folder, seed=seed, language=run.language)
@@ -21,7 +21,7 @@ def make(run: Run, key: str) -> TrainingRecord:
 
 STAGE = Stage(
     name="classifier",
-    depends_on=("back_translate",),
+    depends_on=("back_translate", "generate"),
     fingerprint=lambda run: run.with_language([human_likeness.VERSION, run.config.seed]),
     make=make,
     is_valid=folder_is_valid,

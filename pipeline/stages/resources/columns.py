@@ -21,7 +21,7 @@ class ColumnsRecord(StageRecord, stage="columns"):
 
 def files(config: Config) -> dict[str, list[ScoreFile]]:
     """The files of each score."""
-    candidates = config.nmt.candidates > 1
+    candidates = config.variant["candidates"]
     return {
         name: find_score_files(name, paths, candidates=candidates)
         for name, paths in config.score.columns.items()
@@ -36,7 +36,7 @@ def check(config: Config) -> None:
 def fingerprint(run: Run) -> Any:
     """The content of the files, and whether rows have candidates."""
     return [
-        run.config.nmt.candidates > 1,
+        run.config.variant["candidates"],
         {
             name: sorted(storage.several(file_digest, [file.path for file in found]))
             for name, found in files(run.config).items()

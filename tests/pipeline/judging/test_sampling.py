@@ -149,3 +149,24 @@ def test_what_cannot_be_sampled(write_run: WriteConfig, tmp_path: Path) -> None:
     (run / "manifest.json").write_text('{"config": {}, "stages": {}}')
     with pytest.raises(UserError, match="run `paraloom bucket` first"):
         ScoredRun(str(run))
+
+
+def test_the_sample_is_even_over_generators_and_deciles(
+    write_run: WriteConfig, monkeypatch: Patch
+) -> None:
+    run = ScoredRun(str(write_run(1200)))
+    with pytest.raises(UserError, match=r"--generators: .* has one generator only"):
+        sample_pairs(run, 10, generators=True)
+    run.record.config.generators = [{"kind": "nmt", "name": "nmt"}]
+    tables = list(run.tables(["source", "reference", "translation", *map(schema.decile, SCORES)]))
+    of = {f"p-{i}": "nmt" if i % 4 else "rare" for i in range(1200)}
+    named = [
+        t.append_column("generator", pa.array([of[id] for id in t["id"].to_pylist()]))
+        for t in tables
+    ]
+    monkeypatch.setattr(run, "tables", lambda columns: iter(named))
+    pairs = sample_pairs(run, 120, generators=True)
+    found = Counter(of[pair.id] for pair in pairs)
+    assert abs(found["nmt"] - found["rare"]) <= 12  # not 90 and 30
+    monkeypatch.undo()
+    assert np.abs(counts(run, pairs) - 12).max() <= 3

@@ -1,0 +1,256 @@
+"""Generation: language models make candidates for every pair, beside those of back-translation.
+
+All candidates of a pair stand together, those of back-translation first, then those of each
+generator in the order of the configuration; `candidate` numbers them through, with gaps where one
+was rejected. `translation_score` of every candidate is log p(candidate | source) per subword under
+the run's translation model, if it has one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from apache_beam.utils.shared import Shared
+
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.answer_files import AnswerFiles
+from paraloom.beam_jobs.io.shards import Measurements, Receipt, Shard, Unit, read_shard
+from paraloom.beam_jobs.runners import dataflow
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
+from paraloom.beam_jobs.runners.rejections import Limit, check_share
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.models.chat.answers import Answer, Found, Request, candidates
+from paraloom.models.chat.client import ChatClient, EventLoop, ask_together
+from paraloom.models.chat.options import ChatGenerator
+from paraloom.models.chat.prompts import Prompt, variables
+from paraloom.models.chat.usage import Usage
+from paraloom.models.cpu import cores
+from paraloom.models.languages import short_code
+from paraloom.models.text.language_identifier import LANGUAGES, may_be
+
+VERSION = 1
+"""Bump when the job's rows change for the same input and answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationUnit(Unit):
+    """Pairs, and the candidates that back-translation made of them."""
+
+    translated: Shard | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows to account for."""
+        return self.shard.rows * self.candidates + (self.translated.rows if self.translated else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationJob:
+    """What a job asks.
+
+    Attributes:
+        generators: with their prompts.
+        first: `candidate` of the first generator.
+        nmt: the generator of kind nmt, if there is one.
+        model: scores the candidates.
+        languages: of source and reference.
+        accelerator: Beam resource hint, for the model.
+        limit: of the candidates that may be rejected.
+    """
+
+    generators: Sequence[tuple[ChatGenerator, Prompt]]
+    first: int
+    nmt: str | None
+    model: TranslatorFactory | None
+    languages: tuple[str, str]
+    limit: Limit
+    accelerator: str | None = None
+
+
+def run(
+    units: Sequence[GenerationUnit], output: str, job: GenerationJob, arguments: Sequence[str]
+) -> Result:
+    """Ask the generators for candidates of `units`, into `output`.
+
+    On this machine one process asks, so that limits hold for all requests.
+    """
+    threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
+    generate = beam.ParDo(_Generate(output, job, threads))
+    if job.model and job.accelerator:
+        generate = generate.with_resource_hints(accelerator=job.accelerator)
+        arguments = dataflow.one_process(arguments, job.accelerator)
+    work = UnitJob(
+        name="generate",
+        units=units,
+        transform="Generate" >> generate,
+        output=output,
+        processes=1,
+        limit=job.limit,
+    )
+    return launch(work, arguments)
+
+
+class _Process:
+    """What the threads of a worker process share."""
+
+    def __init__(self, job: GenerationJob) -> None:
+        self.loop = EventLoop()
+        self.clients = [ChatClient(generator) for generator, _ in job.generators]
+
+
+@dataclass(eq=False)
+class _Generate(UnitDoFn):
+    job: GenerationJob
+    threads: int | None
+    shared: Shared = field(default_factory=Shared)
+    model: Shared = field(default_factory=Shared)
+
+    def setup(self) -> None:
+        super().setup()
+        self.process_wide: Any = self.shared.acquire(lambda: _Process(self.job))
+        if factory := self.job.model:
+            threads, accelerator = self.threads or cores(), self.job.accelerator
+            self.translator: Any = self.model.acquire(lambda: factory.open(threads, accelerator))
+
+    def make(self, unit: GenerationUnit) -> Receipt:
+        pairs = read_shard(unit.shard)
+        asked = [self._requests(index, pairs) for index in range(len(self.job.generators))]
+        with AnswerFiles(self.output, unit.name) as files:
+            answers = self._ask(asked, files)
+        parts, number, used = [], self.job.first, {}
+        for (generator, _), requests in zip(self.job.generators, asked, strict=True):
+            took = {request.key: answers[request.key].usage for request in requests}
+            used[generator.name] = sum(took.values(), Usage())
+            several = [candidates(answers[each.key], generator, each) for each in requests]
+            parts.append(_rows(pairs, generator, number, [found for of in several for found in of]))
+            number += generator.n
+        rows = self._scored(self._in_language(pa.concat_tables(parts)))
+        accepted, rejected = self._split(pairs, rows)
+        if unit.translated:
+            accepted = self._with_translations(pairs, accepted, read_shard(unit.translated))
+        order = [(_ROW, "ascending"), (schema.CANDIDATE.name, "ascending")]
+        accepted = accepted.sort_by(order).drop_columns(_ROW)
+        pieces = [(unit.name, accepted, rejected)]
+        return self.commit(unit, unit.rows, pieces, Measurements(generators=used))
+
+    def _requests(self, index: int, pairs: pa.Table) -> list[Request]:
+        """A generator's request for each pair."""
+        (generator, prompt), languages = self.job.generators[index], self.job.languages
+        client = self.process_wide.clients[index]
+        more = variables(*languages, n=generator.n, json=generator.response == "json")
+        return [
+            client.request(prompt.render(row, **more), (row["source"], row["reference"]))
+            for row in pairs.to_pylist()
+        ]
+
+    def _ask(self, asked: Sequence[list[Request]], files: AnswerFiles) -> dict[str, Answer]:
+        """The answers to all requests by their keys: those that are kept, and the others.
+
+        With too many rejected candidates the job ends here, before all are asked.
+        """
+        answers = files.read()
+        of = {request.key: (i, request) for i, some in enumerate(asked) for request in some}
+        reasons: Counter[str] = Counter()
+        rows = [0]
+
+        def keep(answer: Answer) -> None:
+            if not answer.error:
+                files.add(answer)
+            answers[answer.key] = answer
+            index, request = of[answer.key]
+            generator = self.job.generators[index][0]
+            for found in candidates(answer, generator, request):
+                if found.reason:
+                    reasons[f"{generator.name}: {found.reason}"] += 1
+            rows[0] += generator.n
+            check_share("generate", self.job.limit, rows[0], reasons, files.folder)
+
+        work = []
+        for client, requests in zip(self.process_wide.clients, asked, strict=True):
+            new = {each.key: each for each in requests if each.key not in answers}
+            work.append((client, new.values()))
+        if any(new for _, new in work):
+            ask_together(self.process_wide.loop, work, keep)
+        return answers
+
+    def _in_language(self, rows: pa.Table) -> pa.Table:
+        """The rows; those that are not in the language of the references have a reason."""
+        language = short_code(self.job.languages[1])
+        if language not in LANGUAGES:
+            return rows
+        wrong = ~may_be(pc.fill_null(rows["translation"], ""), language)
+        return _reject(rows, wrong, f"not in the language {language}")
+
+    def _scored(self, rows: pa.Table) -> pa.Table:
+        """The rows with `translation_score` and `translation_subwords`, if there is a model."""
+        if self.job.model is None:
+            return rows
+        good = rows["reason"].is_null()
+        at = np.flatnonzero(good.to_numpy())
+        some = rows.filter(good)
+        texts = some["translation"].to_pylist()
+        scores = np.zeros(len(rows), np.float32)
+        subwords = np.zeros(len(rows), np.int16)
+        scores[at] = np.minimum(self.translator.score(some["source"].to_pylist(), texts), 0)
+        subwords[at] = self.translator.subwords_of(texts)
+        rows = rows.append_column("translation_score", pa.array(scores))
+        rows = rows.append_column("translation_subwords", pa.array(subwords))
+        return _reject(rows, np.isnan(scores), "the translation model cannot score it")
+
+    def _split(self, pairs: pa.Table, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Accepted and rejected rows; a reason begins with the generator's name."""
+        reason = pc.binary_join_element_wise(rows["generator"], rows["reason"], ": ")
+        refused = schema.rejected(pa.schema([*pairs.schema, schema.CANDIDATE, schema.GENERATOR]))
+        rejected = rows.set_column(rows.column_names.index("reason"), "reason", reason)
+        rejected = rejected.filter(reason.is_valid()).select(refused.names).cast(refused)
+        target = _target(pairs, self.job.model is not None)
+        return rows.filter(reason.is_null()).select(target.names).cast(target), rejected
+
+    def _with_translations(self, pairs: pa.Table, rows: pa.Table, translated: pa.Table) -> pa.Table:
+        """Also the candidates of back-translation."""
+        if not schema.has_candidates(translated):
+            number = pa.array(np.zeros(len(translated), np.int8))
+            translated = translated.append_column(schema.CANDIDATE, number)
+        row = pc.index_in(translated["id"], value_set=pairs["id"].combine_chunks())
+        name = pa.array([self.job.nmt] * len(translated), pa.string())
+        more = translated.append_column(schema.GENERATOR, name).append_column(_ROW, row)
+        return pa.concat_tables([more.select(rows.column_names).cast(rows.schema), rows])
+
+
+_ROW = "_row"
+"""The row of a candidate's pair in its shard, while rows are put together."""
+
+
+def _target(pairs: pa.Table, nmt: bool) -> pa.Schema:
+    output = schema.translated(candidates=True, generators=True, nmt=nmt)
+    others = [of for of in pairs.schema if of.name not in output.names]
+    return pa.schema([*others, *output, pa.field(_ROW, pa.int32())])
+
+
+def _rows(
+    pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
+) -> pa.Table:
+    """A row for each candidate, with its number, or with the reason why there is none."""
+    row = np.repeat(np.arange(len(pairs), dtype=np.int32), generator.n)
+    number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
+    table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))
+    name = pa.array([generator.name] * len(row), pa.string())
+    table = table.append_column(schema.GENERATOR, name).append_column(_ROW, pa.array(row))
+    for column, values in (("translation", 0), ("reason", 1)):
+        table = table.append_column(column, pa.array([of[values] for of in found], pa.string()))
+    return table
+
+
+def _reject(rows: pa.Table, which: np.ndarray, reason: str) -> pa.Table:
+    """The rows with a reason in some of those that have none."""
+    at = rows.column_names.index("reason")
+    new = pc.if_else(pa.array(which), reason, pa.scalar(None, pa.string()))
+    return rows.set_column(at, "reason", pc.coalesce(rows["reason"], new))

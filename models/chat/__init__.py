@@ -1,0 +1,1 @@
+"""Language models behind OpenAI's chat interface, as makers of candidates."""

@@ -1,0 +1,120 @@
+"""Options of the generators: what makes the candidates of a pair."""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from paraloom.models.chat.prompts import Prompt, find_template
+from paraloom.models.options import Count, InputFile, NonNegativeNumber, Options, PositiveNumber
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MOST = 127
+"""The most candidates of a pair; their number is an int8."""
+
+
+class NmtGenerator(Options):
+    """The translation model of the section `nmt`."""
+
+    kind: Literal["nmt"]
+    name: str = "nmt"
+    """Its name in the column `generator`."""
+
+    def _check(self) -> None:
+        _check_name(self.name)
+
+
+class Prices(Options):
+    """The price of a million tokens, in any currency."""
+
+    input: NonNegativeNumber
+    """Of prompts."""
+    output: NonNegativeNumber
+    """Of answers."""
+
+
+class ChatGenerator(Options):
+    """A language model behind OpenAI's chat interface."""
+
+    kind: Literal["chat"]
+    name: str
+    """Its name in the column `generator`."""
+    base_url: str
+    """Address of the server, such as `http://localhost:8000/v1`, without a user or a query."""
+    model: str
+    """Name of the model, as the server knows it."""
+    prompt: str = "paraphrase"
+    """translate, paraphrase, reword, or a template of Jinja2; see generators.md."""
+    prompt_file: InputFile | None = None
+    """A file with the template, instead of `prompt`."""
+    response: Literal["text", "json"] = "text"
+    """text: an answer is a candidate; json: it is an object with a list `paraphrases`."""
+    n: Annotated[int, Field(ge=1, le=MOST)] = 1
+    """Candidates of a pair; with `response: text` the server is asked for so many choices."""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """Temperature of sampling; null: the server's."""
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Probability mass that is sampled from; null: the server's."""
+    seed: int | None = None
+    """Seed that the server gets; null: none."""
+    max_tokens: Count = 256
+    """The most tokens of an answer; one that needs more is rejected."""
+    concurrency: Annotated[int, Field(ge=1, le=1_000)] = 16
+    """Requests at once, of each worker process."""
+    requests_per_minute: Count | None = None
+    """The most requests in a minute, of each worker process; null: no limit."""
+    timeout: PositiveNumber = 120.0
+    """Seconds that an answer may take."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable with the key, on every worker; without the variable, no key is sent."""
+    prices: Prices | None = None
+    """Prices of a million tokens, for the cost."""
+    license: str | None = None
+    """Terms of the model's outputs, for the cards."""
+
+    def template(self) -> Prompt:
+        """The prompt; a UserError if its file cannot be read or is no template."""
+        return find_template(self.prompt, self.prompt_file)
+
+    def parameters(self) -> dict[str, object]:
+        """What a request has besides the prompt: all that an answer depends on."""
+        given: dict[str, object] = {"model": self.model, "max_tokens": self.max_tokens}
+        sampling = {"temperature": self.temperature, "top_p": self.top_p, "seed": self.seed}
+        given |= {name: value for name, value in sampling.items() if value is not None}
+        if self.response == "json":
+            return given | {"response_format": {"type": "json_object"}}
+        return given | ({"n": self.n} if self.n > 1 else {})
+
+    def _check(self) -> None:
+        _check_name(self.name)
+        if not _VARIABLE.fullmatch(self.api_key_env):  # perhaps the key itself
+            raise ValueError("api_key_env: must be the name of an environment variable")
+        try:
+            parts = urlsplit(self.base_url)
+            known = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            known = False
+        # The address is not repeated: it may hold a password.
+        if not known:
+            raise ValueError("base_url: must be an address such as http://localhost:8000/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError(
+                "base_url: must hold no user, password or query; a key belongs in the environment "
+                "variable that api_key_env names"
+            )
+        if self.prompt_file is None:
+            find_template(self.prompt, None)
+
+
+Generator = Annotated[NmtGenerator | ChatGenerator, Field(discriminator="kind")]
+Generators = Annotated[list[Generator] | None, Field(exclude_if=operator.not_)]
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"name: must have letters, digits, '.', '-', '_', '+', not {name!r}")

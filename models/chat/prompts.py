@@ -1,0 +1,102 @@
+"""Prompts: templates of Jinja2, which get a pair and its languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from paraloom.models.errors import UserError, reading
+from paraloom.models.languages import language_name
+
+_FORM = """\
+{% if json %}Answer with a JSON object that has one key, "paraphrases": a list of {{ n }} \
+different sentence{{ "s" if n > 1 }}, and nothing else.\
+{% else %}Answer with the sentence alone, on one line, without quotation marks or comments.\
+{% endif %}"""
+
+PROMPTS = {
+    "translate": "Translate this sentence from {{ source_language }} into {{ target_language }}. "
+    + _FORM
+    + "\n\n{{ source }}",
+    "paraphrase": "Write a paraphrase of this {{ target_language }} sentence, in "
+    "{{ target_language }}. Keep its whole meaning, add nothing and leave nothing out. "
+    + _FORM
+    + "\n\n{{ reference }}",
+    "reword": "Say the same as this {{ target_language }} sentence, in {{ target_language }}, with "
+    "other words and another sentence structure: share as few words with it as you can. Keep its "
+    "whole meaning, names and numbers. " + _FORM + "\n\n{{ reference }}",
+}
+"""The prompts of Paraloom by name."""
+
+
+class Prompt(NamedTuple):
+    """A prompt: its name (`template` if it has none) and its text."""
+
+    name: str
+    text: str
+
+    def render(self, row: Mapping[str, Any], **more: Any) -> str:
+        """The prompt for a pair; `row` has all columns of the pair.
+
+        >>> Prompt("", "Reword: {{ reference }}").render({"reference": "A dog."})
+        'Reword: A dog.'
+        """
+        try:
+            return str(_compiled(self.text).render(row, **more)).strip()
+        except Exception as error:  # an expression of a template raises anything
+            known = ", ".join([*row, *more])
+            raise UserError(f"prompt {self.name}: {_line(error)}; there are {known}") from error
+
+
+def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:
+    """What a prompt gets besides the columns of the pair; languages by their names."""
+    return {
+        "source_language": language_name(source),
+        "target_language": language_name(target),
+        "n": n,
+        "json": json,
+    }
+
+
+def find_template(prompt: str, file: str | None) -> Prompt:
+    """The prompt of a name, of a text or of a file; a template that cannot be read is an error."""
+    if file is not None:
+        with reading(f"prompt_file: {file}"):
+            found = Prompt(Path(file).name, Path(file).read_text("utf-8"))
+            _parse(found.text)
+        return found
+    if prompt in PROMPTS:
+        return Prompt(prompt, PROMPTS[prompt])
+    if "{{" not in prompt:
+        known = ", ".join(PROMPTS)
+        raise ValueError(
+            f"prompt: {prompt!r} is neither a prompt of Paraloom ({known}) nor a template with "
+            "{{ source }} or {{ reference }}"
+        )
+    try:
+        _parse(prompt)
+    except UserError as error:
+        raise ValueError(f"prompt: {error}") from None
+    return Prompt("template", prompt)
+
+
+def _parse(text: str) -> None:
+    try:
+        _compiled(text)
+    except TemplateError as error:
+        raise UserError(f"not a template of Jinja2 ({_line(error)})") from error
+
+
+@cache
+def _compiled(text: str) -> Any:
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+    return environment.from_string(text)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

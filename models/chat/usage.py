@@ -1,0 +1,38 @@
+"""What a generator's answers took."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Usage(BaseModel):
+    """Requests that were answered, each counted once, however often a run was resumed."""
+
+    model_config = ConfigDict(extra="allow")
+
+    requests: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0  # until the answers came, added up
+    models: list[str] = []  # as the server names them
+    first: float = 0.0  # when the first and the last answer came, in seconds since the epoch
+    last: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        """The usage of both."""
+        times = [time for time in (self.first, other.first) if time]
+        return Usage(
+            requests=self.requests + other.requests,
+            retries=self.retries + other.retries,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            seconds=round(self.seconds + other.seconds, 3),
+            models=sorted({*self.models, *other.models}),
+            first=min(times, default=0.0),
+            last=max(self.last, other.last),
+        )
+
+    def at_prices(self, price_in: float, price_out: float) -> float:
+        """The cost at these prices of a million tokens."""
+        return (self.tokens_in * price_in + self.tokens_out * price_out) / 1e6

@@ -1,0 +1,27 @@
+"""`paraloom generators`: which generator is worth it."""
+
+import typer
+
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.models.errors import UserError
+from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.manifest import Manifest, as_made
+from paraloom.pipeline.report.generators import compare_generators, generator_tables
+
+
+def command(context: typer.Context, run: RunFolder) -> None:
+    """Print each generator's candidates, scores, share of the corpus, distances, and cost.
+
+    With judgments of the run (`paraloom judge`), also the share of good pairs of each.
+    """
+    connect(beam_options(context), [run])
+    manifest = Manifest(run)
+    if not manifest.stages:
+        raise UserError(f"{run}: no run here that has finished a stage")
+    out = console(160)
+    for shown in generator_tables(compare_generators(run, as_made(manifest.record, "corpus"))):
+        table = number_table(shown.title, shown.columns[0], numbers=shown.columns[1:])
+        for row in shown.rows:
+            table.add_row(*row)
+        out.print(table)

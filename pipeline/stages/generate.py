@@ -1,0 +1,134 @@
+"""generate: the candidates of language models, beside those of back-translation."""
+
+from collections import Counter
+from typing import Any
+
+from pydantic import Field
+
+from paraloom.beam_jobs import generate
+from paraloom.beam_jobs.io.shards import content_key, units
+from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.models.chat.options import ChatGenerator
+from paraloom.models.chat.usage import Usage
+from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.files import digest
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import Lenient, PairsRecord
+from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.translation import backward
+
+
+class GeneratedBy(Usage, Lenient):
+    """A generator: what it is, what its answers took, and its rejected rows by reason."""
+
+    model: str = ""
+    prompt: str = ""  # its name
+    prompt_text: str = ""
+    license: str | None = None
+    rejected: dict[str, int] = Field(default_factory=dict)
+    cost: float | None = None  # by the prices of the configuration
+
+
+class GenerateRecord(PairsRecord, stage="generate"):
+    """Pairs with the candidates of all generators."""
+
+    generators: dict[str, GeneratedBy] = Field(default_factory=dict)
+
+
+def fingerprint(run: Run) -> Any:
+    """What is asked, the languages, and the model that scores if `nmt.model` names it."""
+    config, scoring = run.config, list[Any]()
+    if config.has_model:
+        options = config.nmt
+        scoring += [options.engine, options.compute_type, options.max_source_subwords]
+        if options.model:
+            model = backward(run)
+            scoring += [digest(model.folder), *model.tags()]
+    languages = [config.languages.source, config.languages.target]
+    first = config.nmt.candidates if config.translates else 0
+    asked = [[of.name, of.n, of.parameters(), of.template().text] for of in config.chats]
+    return [asked, languages, [config.nmt_name, first], scoring]
+
+
+def make(run: Run, key: str) -> GenerateRecord:
+    """Ask the generators, and score their candidates."""
+    config = run.config
+    model = backward(run) if config.has_model else None
+    # As in `translate`: the key of a shard does not depend on other shards.
+    own = content_key(generate.VERSION, fingerprint(run), model and digest(model.folder))
+    translated = {of.name: of for of in run.shards("back_translate")} if config.translates else {}
+    n = sum(of.n for of in config.chats)
+    work = [
+        generate.GenerationUnit(
+            index=unit.index,
+            key=content_key(unit.key, other.digest if other else None),
+            shard=unit.shard,
+            candidates=n,
+            translated=other,
+        )
+        for unit in units(run.shards(run.pairs_stage), own)
+        for other in [translated.get(unit.name)]
+    ]
+    languages = config.languages
+    job = generate.GenerationJob(
+        generators=[(of, of.template()) for of in config.chats],
+        first=config.nmt.candidates if config.translates else 0,
+        nmt=config.nmt_name,
+        model=model and model.factory,
+        languages=(languages.source or "", languages.target or ""),
+        accelerator=config.accelerator,
+        limit=Limit(share=config.max_rejected, question="is the server the right one?"),
+    )
+    result = generate.run(work, run.folder("generate"), job, run.arguments)
+    record = pairs_record(GenerateRecord, result)
+    used = [receipt.numbers.generators for receipt in result.receipts]
+    record.generators = {
+        of.name: _made_by(of, record.rejected, sum((u[of.name] for u in used), Usage()))
+        for of in config.chats
+    }
+    return record
+
+
+def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> GeneratedBy:
+    reasons: Counter[str] = Counter()
+    for reason, rows in rejected.items():
+        name, _, why = reason.partition(": ")
+        if name == of.name:
+            reasons[why] += rows
+    return GeneratedBy(
+        **usage.model_dump(),
+        model=of.model,
+        prompt=of.template().name,
+        prompt_text=of.template().text,
+        license=of.license,
+        rejected=dict(reasons),
+        cost=usage.at_prices(of.prices.input, of.prices.output) if of.prices else None,
+    )
+
+
+def check(config: Config) -> None:
+    """Check the prompts, and that the library is there."""
+    for of in config.chats:
+        try:
+            of.template()
+        except UserError as error:
+            raise UserError(f"generators: {of.name}: {error}") from error
+    if config.chats:
+        with in_one_line("generators"):
+            import openai  # noqa: F401
+
+
+STAGE = Stage(
+    name="generate",
+    depends_on=lambda config: (
+        "pivot" if config.is_plain_text else "ingest",
+        *(("back_translate",) if config.translates else ()),
+        "nmt",
+    ),
+    version=generate.VERSION,
+    fingerprint=fingerprint,
+    make=make,
+    is_valid=shards_are_valid,
+    enabled=lambda config: config.generators is not None,
+    check=check,
+)

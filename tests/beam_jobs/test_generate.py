@@ -1,0 +1,214 @@
+"""Generation: whose candidates stand where, what is asked again, and what ends a job."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("openai")
+
+from paraloom.beam_jobs import generate
+from paraloom.beam_jobs.generate import GenerationJob, GenerationUnit
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Receipt, read_shard, write_shard
+from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.models.chat.options import ChatGenerator
+from paraloom.models.errors import UserError
+from tests.chat_server import chat_server, reworded
+
+ONE = ["--direct_num_workers", "1"]
+ROWS = 30
+PAIRS = pa.table(
+    {
+        "domain": ["news"] * ROWS,
+        "id": [f"pair-{i}" for i in range(ROWS)],
+        "source": [f"Pes číslo {i} běží ve sněhu." for i in range(ROWS)],
+        "reference": [f"The dog number {i} runs in the snow." for i in range(ROWS)],
+    },
+    pa.schema([("domain", pa.string()), *schema.INGEST]),
+)
+
+
+def translated(rows: list[int]) -> pa.Table:
+    table = PAIRS.take(rows)
+    for name, value, kind in (
+        ("translation", "A translation.", pa.string()),
+        ("translation_score", -0.5, pa.float32()),
+        ("translation_subwords", 4, pa.int16()),
+    ):
+        table = table.append_column(
+            pa.field(name, kind, nullable=False), pa.array([value] * len(rows), kind)
+        )
+    return table
+
+
+def chat(name: str, address: str, **options: Any) -> ChatGenerator:
+    values = {"kind": "chat", "name": name, "base_url": address, "model": "good", **options}
+    return ChatGenerator(**values)
+
+
+def job(*generators: ChatGenerator, nmt: str | None = None, share: float = 1.0) -> GenerationJob:
+    return GenerationJob(
+        generators=[(of, of.template()) for of in generators],
+        first=1 if nmt else 0,
+        nmt=nmt,
+        model=None,
+        languages=("cs", "en"),
+        limit=Limit(share=share),
+    )
+
+
+def unit(folder: Path, job: GenerationJob, pairs: pa.Table = PAIRS, **more: Any) -> GenerationUnit:
+    shard = write_shard(str(folder / "in" / "part-0.parquet"), pairs)
+    n = sum(of.n for of, _ in job.generators)
+    return GenerationUnit(index=0, key="key", shard=shard, candidates=n, **more)
+
+
+def run(folder: Path, job: GenerationJob, unit: GenerationUnit) -> tuple[pa.Table, Receipt]:
+    (receipt,) = generate.run([unit], str(folder / "out"), job, ONE).receipts
+    return read_shard(receipt.shards[0]), receipt
+
+
+def test_candidates_of_a_pair_stand_together_and_are_numbered_through(tmp_path: Path) -> None:
+    with chat_server() as (_, url):
+        work = job(chat("a", url, n=2), chat("b", url, prompt="translate"))
+        table, receipt = run(tmp_path, work, unit(tmp_path, work))
+    assert table["id"].to_pylist() == [f"pair-{i // 3}" for i in range(3 * ROWS)]
+    assert table["candidate"].to_pylist() == [0, 1, 2] * ROWS
+    assert table["generator"].to_pylist() == ["a", "a", "b"] * ROWS
+    assert table["translation"][1].as_py() == reworded("The dog number 0 runs in the snow.", 1)
+    assert table["translation"][5].as_py() == reworded("Pes číslo 1 běží ve sněhu.")
+    names = ["domain", *schema.translated(candidates=True, generators=True, nmt=False).names]
+    assert table.column_names == names
+    used = receipt.numbers.generators
+    assert (used["a"].requests, used["a"].tokens_in, used["b"].tokens_out) == (
+        ROWS,
+        10 * ROWS,
+        5 * ROWS,
+    )
+
+
+def test_rejected_candidates_have_reasons_and_the_others_stay(tmp_path: Path) -> None:
+    with chat_server() as (_, url):
+        work = job(chat("a", url), chat("b", url, model="refuses"), chat("c", url, model="czech"))
+        table, receipt = run(tmp_path, work, unit(tmp_path, work))
+    assert {*table["generator"].to_pylist()} == {"a"} and len(table) == ROWS
+    assert receipt.rejected == {"b: refused": ROWS, "c: not in the language en": ROWS}
+    rejected = read_shard(receipt.rejected_shards[0])
+    assert Counter(rejected["candidate"].to_pylist()) == {1: ROWS, 2: ROWS}
+    assert rejected.column_names == [*PAIRS.column_names, "candidate", "generator", "reason"]
+
+
+class _Translator:
+    """Scores by length; texts with the number 3 cannot be scored."""
+
+    def open(self, threads: int, accelerator: str | None = None) -> "_Translator":
+        return self
+
+    def score(self, sources: list[str], texts: list[str]) -> Any:
+        import numpy as np
+
+        assert all(source.startswith("Pes") for source in sources)
+        return np.array([np.nan if " 3 " in t else -len(t) for t in texts], np.float32)
+
+    def subwords_of(self, texts: list[str]) -> Any:
+        import numpy as np
+
+        return np.array([len(text.split()) for text in texts], np.int16)
+
+
+def test_the_translation_model_scores_all_and_its_own_come_first(tmp_path: Path) -> None:
+    rows = [0, 1, 2, *range(4, ROWS)]  # it translated all but one
+    of_nmt = write_shard(str(tmp_path / "nmt" / "part-0.parquet"), translated(rows))
+    with chat_server() as (_, url):
+        work = replace(job(chat("a", url, prompt="translate"), nmt="mt"), model=_Translator())  # type: ignore[arg-type]
+        table, receipt = run(tmp_path, work, unit(tmp_path, work, translated=of_nmt))
+    assert receipt.rejected == {"a: the translation model cannot score it": 1}
+    assert table["id"].to_pylist() == [f"pair-{i}" for i in rows for _ in range(2)]
+    assert table["candidate"].to_pylist() == [0, 1] * len(rows)
+    assert table["generator"].to_pylist() == ["mt", "a"] * len(rows)
+    text = table["translation"][1].as_py()
+    assert table["translation_score"].to_pylist()[:2] == [-0.5, -len(text)]
+    assert table["translation_subwords"].to_pylist()[:2] == [4, len(text.split())]
+
+
+def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
+    with chat_server() as (server, url):
+        work = job(chat("a", url))
+        expected, _ = run(tmp_path, work, unit(tmp_path, work))
+        (kept,) = (tmp_path / "out/answers/part-0").iterdir()
+        lines = kept.read_bytes().splitlines(keepends=True)
+        kept.write_bytes(b"".join(lines[:20]) + lines[20][:15])  # killed in the middle of a line
+        (tmp_path / "out/receipts/part-0.json").unlink()
+        table, receipt = run(tmp_path, work, unit(tmp_path, work))
+        assert table.equals(expected)
+        assert receipt.numbers.generators["a"].requests == ROWS
+        assert len(server.answered) == ROWS + len(lines[20:])
+        # Another generator and another key: only the new one is asked.
+        both = job(chat("a", url), chat("b", url, model="reversed"))
+        again = replace(unit(tmp_path, both), key="other")
+        table, _ = run(tmp_path, both, again)
+        assert Counter(model for model, _ in server.answered)["reversed"] == ROWS
+        assert len(server.answered) == 2 * ROWS + len(lines[20:])
+    assert table.filter(pa.compute.equal(table["generator"], "a"))["translation"].equals(
+        expected["translation"]
+    )
+
+
+def test_a_changed_prompt_is_asked(tmp_path: Path) -> None:
+    with chat_server() as (server, url):
+        for prompt in ("paraphrase", "reword", "paraphrase"):
+            work = job(chat("a", url, prompt=prompt))
+            run(tmp_path, work, replace(unit(tmp_path, work), key=prompt))
+    assert len(server.answered) == 2 * ROWS
+
+
+def test_equal_prompts_are_asked_once(tmp_path: Path) -> None:
+    same = pa.concat_tables([PAIRS.slice(0, 1)] * 3).set_column(
+        1, PAIRS.field("id"), pa.array(["x", "y", "z"])
+    )
+    with chat_server() as (server, url):
+        work = job(chat("a", url))
+        table, _ = run(tmp_path, work, unit(tmp_path, work, same))
+    assert len(server.answered) == 1 and len(table) == 3
+
+
+def test_a_broken_server_ends_the_job_before_the_shard_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraloom.beam_jobs.runners.rejections.ENOUGH_ROWS", 10)
+    with chat_server() as (server, url):
+        work = job(chat("a", url, model="refuses", concurrency=2), share=0.5)
+        with pytest.raises(UserError, match=r"generate: none of 10 rows can be used.*a: refused"):
+            run(tmp_path, work, unit(tmp_path, work))
+    assert len(server.answered) <= 14
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "out/answers/part-0").iterdir())
+    assert len(kept.splitlines()) >= 10
+    assert all(json.loads(line)["choices"] for line in kept.splitlines())
+
+
+def test_a_prompt_with_an_unknown_column_is_one_line(tmp_path: Path) -> None:
+    work = job(chat("a", "http://127.0.0.1:9/v1", prompt="Reword {{ topic }}"))
+    with pytest.raises(UserError, match="'topic' is undefined; there are domain, id, source"):
+        run(tmp_path, work, unit(tmp_path, work))
+
+
+def test_equal_requests_of_two_generators_are_two(tmp_path: Path) -> None:
+    with chat_server() as (server, url), chat_server() as (other, url_of_other):
+        work = job(chat("a", url), chat("b", url_of_other))
+        table, _ = run(tmp_path, work, unit(tmp_path, work))
+    assert len(server.answered) == len(other.answered) == ROWS
+    assert Counter(table["generator"].to_pylist()) == {"a": ROWS, "b": ROWS}
+
+
+def test_what_failed_is_asked_again(tmp_path: Path) -> None:
+    with chat_server() as (server, url):
+        for key in ("one", "two"):
+            work = job(chat("a", url, model="400"))
+            _, receipt = run(tmp_path, work, replace(unit(tmp_path, work), key=key))
+            assert receipt.rejected == {"a: no answer: HTTP 400: prompt too long": ROWS}
+    assert len(server.requests) == 2 * ROWS

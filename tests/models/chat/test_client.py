@@ -1,0 +1,197 @@
+"""The client against a server that misbehaves."""
+
+import time
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openai")
+
+from paraloom.models.chat import client as chat_client
+from paraloom.models.chat.answers import Answer, Found, Request, candidates
+from paraloom.models.chat.client import ChatClient, EventLoop, ask_together, asked_pause
+from paraloom.models.chat.options import ChatGenerator
+from paraloom.models.errors import UserError
+from tests.chat_server import ChatServer, chat_server, reworded
+
+PROMPTS = [f"Reword:\na dog number {i} runs in the snow" for i in range(12)]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_client, "FIRST_PAUSE", 0.005)
+
+
+def ask(
+    model: str, prompts: list[str] = PROMPTS, *, address: str = "", **options: Any
+) -> tuple[ChatServer, dict[str, Answer]]:
+    """The server afterwards, and the answers by prompt."""
+    with chat_server(options.pop("server_seconds", 0.0)) as (server, url):
+        generator = ChatGenerator(
+            kind="chat", name="test", base_url=address or url, model=model, **options
+        )
+        loop, client, found = EventLoop(), ChatClient(generator), {}
+        requests = {client.request(prompt).key: client.request(prompt) for prompt in prompts}
+
+        def keep(answer: Answer) -> None:
+            found[requests[answer.key].prompt] = answer
+
+        ask_together(loop, [(client, requests.values())], keep)
+    return server, found
+
+
+def texts(model: str, **options: Any) -> list[Found]:
+    """What the answer to one prompt gives: texts and reasons."""
+    _, found = ask(model, PROMPTS[:1], **options)
+    generator = ChatGenerator(kind="chat", name="x", base_url="http://h", model="m", **options)
+    request = Request("", PROMPTS[0])
+    return candidates(found[PROMPTS[0]], generator, request)
+
+
+def test_every_prompt_gets_the_answer_to_it() -> None:
+    server, found = ask("good")
+    assert {p: a.choices[0].text for p, a in found.items()} == {p: reworded(p) for p in PROMPTS}
+    assert sorted(server.answered) == sorted(("good", p) for p in PROMPTS)
+    (first, *_) = found.values()
+    assert (first.tokens_in, first.tokens_out, first.model) == (10, 5, "tiny-2026")
+
+
+def test_choices_are_in_the_order_of_their_index() -> None:
+    assert [text for text, _ in texts("reversed", n=3)] == [
+        reworded(PROMPTS[0], i) for i in range(3)
+    ]
+
+
+def test_of_too_many_choices_the_first_count_and_of_too_few_those_that_there_are() -> None:
+    assert [text for text, _ in texts("ten", n=2)] == [reworded(PROMPTS[0], i) for i in range(2)]
+    assert texts("one", n=2)[1] == (None, "the server gave fewer answers")
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("refuses", "refused"),
+        ("filters", "refused (content_filter)"),
+        ("empty", "empty answer"),
+        ("cuts off", "truncated at max_tokens"),
+        ("lines", "control character U+000A in answer"),
+        ("echo", "copy of the prompt"),
+        ("400", "no answer: HTTP 400: prompt too long"),
+        ("huge", "no answer: HTTP 413: a response of more than 4,194,304 bytes"),
+    ],
+)
+def test_an_answer_that_is_no_candidate_has_a_reason(model: str, reason: str) -> None:
+    assert texts(model) == [(None, reason)]
+
+
+def test_half_a_surrogate_pair_becomes_text() -> None:
+    assert texts("surrogate") == [("A dog ? runs in the snow.", None)]
+
+
+def test_json_answers() -> None:
+    assert texts("json", response="json", n=2) == [(reworded(PROMPTS[0]), None)] * 2
+    reason = "not in the form: no list of paraphrases in JSON"
+    assert texts("good", response="json", n=1) == [(None, reason)]
+
+
+def test_faults_that_pass_are_retried() -> None:
+    server, found = ask("flaky")
+    assert {answer.choices[0].text for answer in found.values()} == {*map(reworded, PROMPTS)}
+    assert {answer.retries for answer in found.values()} == {3}
+    assert len(server.requests) == 4 * len(PROMPTS)
+
+
+def test_a_busy_server_is_asked_after_the_time_that_it_names() -> None:
+    started = time.monotonic()
+    _, found = ask("busy", PROMPTS[:1])
+    assert found[PROMPTS[0]].retries == 2
+    assert time.monotonic() - started >= 0.6
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("500", r"gives no answer in 6 attempts \(HTTP 500: out of memory\)"),
+        ("cut", "gives no answer in 6 attempts"),
+        ("429", r"gives no answer in 6 attempts \(HTTP 429"),
+        ("no json", "the response is not that of a chat"),
+        ("no chat", "the response is not that of a chat"),
+        ("404", "knows no model 404"),
+    ],
+)
+def test_a_server_that_gives_no_answer_ends_the_run(model: str, said: str) -> None:
+    with pytest.raises(UserError, match=said) as error:
+        ask(model)
+    assert "generators: test: the server at http://127.0.0.1:" in str(error.value)
+
+
+def test_a_server_that_is_down_is_one_line_with_its_address() -> None:
+    with pytest.raises(UserError, match=r"the server at http://127.0.0.1:9/v1 .*is it running"):
+        ask("good", address="http://127.0.0.1:9/v1")
+
+
+def test_a_slow_server_times_out() -> None:
+    with pytest.raises(UserError, match=r"no response within 0\.05 s"):
+        ask("slow", timeout=0.05)
+
+
+def test_the_key_is_sent_and_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-SECRET-123")
+    with pytest.raises(UserError, match="takes no key of MY_KEY") as error:
+        ask("401", api_key_env="MY_KEY")
+    assert "SECRET" not in str(error.value).upper()
+    server, _ = ask("good", api_key_env="MY_KEY")
+    assert {request["key"] for request in server.requests} == {"sk-secret-123"}
+
+
+def test_requests_at_once_and_in_a_minute_are_bounded() -> None:
+    server, _ = ask("good", concurrency=3, server_seconds=0.02)
+    assert server.most == 3
+    started = time.monotonic()
+    ask("good", PROMPTS[:5], requests_per_minute=1200)  # 50 ms apart
+    assert 0.2 <= time.monotonic() - started < 2
+
+
+def test_parameters_are_sent_and_count_in_the_key() -> None:
+    options: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "seed": 3, "max_tokens": 7, "n": 2}
+    server, _ = ask("good", PROMPTS[:1], **options)
+    assert {name: server.requests[0][name] for name in options} == options
+
+    def key(**more: Any) -> str:
+        base: dict[str, Any] = {"kind": "chat", "name": "x", "base_url": "http://h", "model": "m"}
+        return ChatClient(ChatGenerator(**{**base, **more})).request("prompt").key
+
+    changed: list[dict[str, Any]] = [
+        {},
+        {"model": "n"},
+        {"n": 2},
+        {"seed": 1},
+        {"response": "json"},
+        {"max_tokens": 9},
+    ]
+    assert len({key(**of) for of in changed}) == len(changed)
+    assert key() == key(base_url="http://other", concurrency=3, timeout=3.0)
+
+
+def test_pauses_that_headers_ask_for() -> None:
+    assert asked_pause({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    limits = {"x-ratelimit-reset-requests": "20ms", "x-ratelimit-reset-tokens": "6m0s"}
+    assert asked_pause(limits) == 360
+    assert asked_pause({"x-ratelimit-reset": f"{time.time() + 100:.0f}"}) == pytest.approx(
+        100, abs=2
+    )
+    assert asked_pause({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert asked_pause({}) is None
+
+
+def test_an_error_ends_all_requests() -> None:
+    generator: dict[str, Any] = {"kind": "chat", "name": "x", "model": "good"}
+    with chat_server() as (server, url):
+        client = ChatClient(ChatGenerator(**generator, base_url=url, concurrency=2))
+
+        def keep(answer: Answer) -> None:
+            raise UserError("enough")
+
+        with pytest.raises(UserError, match="enough"):
+            ask_together(EventLoop(), [(client, map(client.request, PROMPTS))], keep)
+    assert len(server.requests) <= 4

@@ -1,0 +1,220 @@
+"""A run with several generators, from a kill to the corpus; and what its configuration may say."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.nmt.translate import Translator
+from paraloom.models.scorers import PairScorer
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.report import document
+from paraloom.pipeline.report.generators import compare_generators, generator_tables
+from tests.chat_server import ChatServer, chat_server, reworded
+from tests.run_helpers import ROOT
+
+CHAT = {"kind": "chat", "name": "a", "base_url": "http://127.0.0.1:9/v1", "model": "good"}
+SECRET = "sk-8f2c-SECRET-77d1"
+AT_ONCE = 4
+
+
+class Finished(NamedTuple):
+    folder: Path
+    server: ChatServer
+    killed_after: int
+    arguments: list[str]
+
+
+@pytest.fixture(scope="module")
+def finished(
+    write_config: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Finished]:
+    """A run with NMT and two language models that was killed while it asked, and resumed."""
+    pytest.importorskip("openai")
+    folder = tmp_path_factory.mktemp("generators")
+    with chat_server(0.01) as (server, url):
+        chats: list[Any] = [
+            {**CHAT, "base_url": url, "concurrency": AT_ONCE, "n": 2, "license": "CC0"},
+            {**CHAT, "base_url": url, "concurrency": AT_ONCE, "name": "b", "model": "cuts off"},
+        ]
+        chats[0]["prices"] = {"input": 1.0, "output": 2.0}
+        select = {"by": "trigram_overlap", "deciles": None, "per_generator": 0.5}
+        path = write_config(
+            folder, generators=[{"kind": "nmt"}, *chats], max_rejected=0.9, select=select
+        )
+        command = [sys.executable, "-m", "paraloom.pipeline.cli", "select", "--config", str(path)]
+        paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+        environment = {**os.environ, "PYTHONPATH": paths, "OPENAI_API_KEY": SECRET}
+        process = subprocess.Popen(
+            [*command, "--", "--direct_num_workers", "1"], env=environment, start_new_session=True
+        )
+        while len(server.answered) < 70 and process.poll() is None:
+            time.sleep(0.01)
+        family = [
+            psutil.Process(process.pid),
+            *psutil.Process(process.pid).children(recursive=True),
+        ]
+        arguments = [word for each in family for word in each.cmdline()]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        time.sleep(0.1)
+        killed_after = len(server.answered)
+        done = subprocess.run(
+            [*command, "--", "--direct_num_workers", "1"],
+            env=environment,
+            text=True,
+            capture_output=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert SECRET not in done.stdout + done.stderr
+    yield Finished(folder / "run", server, killed_after, arguments)
+
+
+def table(run: Finished, stage: str) -> pa.Table:
+    return pa.concat_tables(
+        pq.read_table(p) for p in sorted((run.folder / stage).glob("*.parquet"))
+    )
+
+
+def test_a_resumed_run_asks_for_nothing_that_it_has(finished: Finished) -> None:
+    assert 70 <= finished.killed_after < 230
+    repeated = Counter(finished.server.answered)
+    assert len(repeated) == 2 * len(table(finished, "ingest"))
+    # The kill may hit while answers are on their way.
+    assert repeated.total() - len(repeated) <= 2 * AT_ONCE
+
+
+def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Path) -> None:
+    pairs, rows = table(finished, "ingest"), table(finished, "generate")
+    translated = table(finished, "back_translate")
+    # One source is too long for the model, to translate and to score.
+    assert len(translated) == len(pairs) - 1
+    counts = Counter(rows["generator"].to_pylist())
+    assert counts == {"a": 2 * len(translated), "nmt": len(translated)}
+    by_key = {(row["id"], row["candidate"]): row for row in rows.to_pylist()}
+    for pair in translated.to_pylist():
+        for number in (1, 2):
+            assert by_key[pair["id"], number]["translation"] == reworded(
+                pair["reference"], number - 1
+            )
+    for row in translated.to_pylist():
+        assert {**by_key[row["id"], 0], **row} == by_key[row["id"], 0]
+    some = [row for row in by_key.values() if row["generator"] == "a"][:20]
+    scorer = Translator(nmt_model, NmtOptions(beam=2), threads=1)
+    scores = scorer.score([r["source"] for r in some], [r["translation"] for r in some])
+    assert np.allclose([row["translation_score"] for row in some], scores, atol=1e-4)
+
+
+def test_no_generator_has_more_than_its_share(finished: Finished) -> None:
+    counts = Counter(table(finished, "corpus")["generator"].to_pylist())
+    assert counts["nmt"] == counts["a"] > 0
+
+
+def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> None:
+    record = Manifest(str(finished.folder)).record
+    made = record.stages["generate"].json_values()["generators"]
+    pairs = len(table(finished, "ingest"))
+    assert made["a"]["requests"] == pairs and made["a"]["tokens_out"] == 10 * pairs
+    assert made["a"]["cost"] == pytest.approx((10 * pairs + 2 * 10 * pairs) / 1e6)
+    assert made["b"]["rejected"] == {"truncated at max_tokens": pairs}
+    found = compare_generators(str(finished.folder), record)
+    corpus = Counter(table(finished, "corpus")["generator"].to_pylist())
+    assert {name: one.selected for name, one in found.generators.items()} == {**corpus, "b": 0}
+    rows = table(finished, "bucket").filter(
+        pa.compute.equal(table(finished, "bucket")["generator"], "a")
+    )
+    sides = (rows[side].combine_chunks() for side in ("reference", "translation"))
+    f1 = PairScorer(["unigram_f1"]).score(*sides)["unigram_f1"]
+    assert found.generators["a"].distance == pytest.approx(1 - np.median(f1), abs=1e-6)
+    middle = found.generators["a"].quartiles["trigram_overlap"][1]
+    assert middle == pytest.approx(np.median(rows["trigram_overlap"].to_numpy()))
+    cells = [row for shown in generator_tables(found) for row in shown.rows]
+    assert ["b: truncated at max_tokens", f"{pairs}"] in cells
+    assert 'id="generators"' in document(str(finished.folder), record)
+    card = (finished.folder / "corpus" / "README.md").read_text()
+    assert "Generator `a`: the model `good` (the server names it `tiny-2026`)" in card
+    assert "terms of its outputs:\n   CC0." in card
+
+
+def test_the_key_is_nowhere(finished: Finished) -> None:
+    assert {request["key"] for request in finished.server.requests} == {SECRET.lower()}
+    assert not any(SECRET in word for word in finished.arguments)
+    for path in finished.folder.parent.rglob("*"):
+        assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
+
+
+def config(*generators: dict[str, Any], **changes: Any) -> Config:
+    values: dict[str, Any] = {
+        "run": "x",
+        "input": {"format": "tsv", "paths": ["a.tsv"]},
+        "score": {"scorers": ["trigram_overlap"]},
+        "select": {"by": "trigram_overlap"},
+        "generators": list(generators),
+    }
+    return Config.of({**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("generators", "message"),
+    [
+        (
+            [{**CHAT, "base_url": "http://me:word@host/v1"}],
+            r"generators\[0\].base_url: must hold no user",
+        ),
+        (
+            [{**CHAT, "base_url": "http://host/v1?key=word"}],
+            "base_url: must hold no user, password or",
+        ),
+        ([{**CHAT, "base_url": "host/v1"}], "base_url: must be an address"),
+        ([{**CHAT, "api_key": "word"}], "api_key: unknown key; did you mean api_key_env"),
+        ([{**CHAT, "api_key_env": "sk-word"}], "api_key_env: must be the name of an environment"),
+        ([{**CHAT, "prompt": "rewrite"}], "prompt: 'rewrite' is neither a prompt of Paraloom"),
+        ([{**CHAT, "prompt": "{{ reference"}], "prompt: not a template of Jinja2"),
+        ([{**CHAT, "name": "a b"}], "name: must have letters"),
+        ([{"kind": "llm"}], r"generators\[0\]: must be of kind nmt, chat"),
+        ([CHAT, CHAT], "generators: two have the same name"),
+        ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "only one can be of kind nmt"),
+        ([{"kind": "nmt"}], "names none of kind chat"),
+        ([{**CHAT, "n": 100}, {**CHAT, "name": "b", "n": 28}], "128 candidates of a pair are more"),
+    ],
+)
+def test_what_a_configuration_must_not_say(generators: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
+        config(*generators)
+    assert "word@" not in str(error.value) and "sk-word" not in str(error.value)
+
+
+def test_translation_score_needs_a_translation_model() -> None:
+    score = {"scorers": ["translation_score", "trigram_overlap"]}
+    with pytest.raises(ValueError, match=r"score.scorers: translation_score needs a translation"):
+        config(CHAT, score=score)
+    assert not config(CHAT).variant["nmt"]
+    assert config(CHAT, score=score, nmt={"model": "m"}).variant["nmt"]
+    assert config({"kind": "nmt"}, CHAT, score=score).variant["nmt"]
+
+
+def test_a_share_must_be_possible() -> None:
+    select = {"by": "trigram_overlap", "per_generator": 0.4}
+    with pytest.raises(ValueError, match=r"select.per_generator: 0.4 of 2 generators is not the"):
+        config({"kind": "nmt"}, CHAT, select=select)
+    with pytest.raises(ValueError, match="needs several generators"):
+        Config.of({**config(CHAT).model_dump(exclude={"generators"}), "select": select})
+
+
+def test_a_configuration_without_generators_is_as_before() -> None:
+    plain = Config.of(config(CHAT).model_dump(exclude={"generators"}))
+    assert "generators" not in plain.model_dump()
+    assert "per_generator" not in plain.model_dump()["select"]
