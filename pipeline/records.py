@@ -73,6 +73,7 @@ class SelectSection(Lenient):
     size: int | None = None
     where: list[str] = []
     per_source: str = "all"
+    named: dict[str, dict[str, Any]] = {}
 
 
 class ConfigRecord(Lenient):

@@ -10,7 +10,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
-from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.commands.options import Named, RunFolder, beam_options
 from paraloom.pipeline.publishing import hub
 from paraloom.pipeline.publishing.release import ABOUT, ReleaseOptions, files_of, make_release
 
@@ -18,9 +18,12 @@ from paraloom.pipeline.publishing.release import ABOUT, ReleaseOptions, files_of
 def command(
     context: typer.Context,
     run: RunFolder,
+    selection: Named = "",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the release; by default RUN/release."),
+        typer.Option(
+            metavar="DIR", help="Folder of the release; by default RUN/release, or release-NAME."
+        ),
     ] = None,
     repo: Annotated[
         str | None,
@@ -61,12 +64,12 @@ def command(
     if out is None:
         if storage.is_remote(run):
             raise UserError(f"{run}: a release is made on this machine; name a folder with --out")
-        out = Path(run, "release")
+        out = Path(run, f"release-{selection}" if selection else "release")
     connect(beam_options(context), [run])
     options = ReleaseOptions(
         held_out=held_out, license=license, license_link=license_link, repo=repo
     )
-    make_release(run, out, options)
+    make_release(run, out, options, selection)
     show(f"{out}: made\n")
     _list(out)
     if send and repo:
