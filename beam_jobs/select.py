@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -91,6 +91,35 @@ class Criteria:
         return quotas(rows, self.per_generator, self.size)
 
 
+def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
+    """The conditions on n rows by themselves, in the order in which they reject: the reason, the
+    rows that fail, bool [n], what is compared, [n], and with which bounds."""
+    if (chosen := criteria.deciles) is not None:
+        decile = table[schema.decile(criteria.by)].to_numpy()
+        reason = f"outside the selected deciles of {criteria.by}"
+        yield reason, ~np.isin(decile, chosen), decile, chosen
+    if (most := criteria.max_tokens) is not None:
+        sides = (table[f"{side}_tokens"].to_numpy() for side in ("reference", "translation"))
+        tokens = np.maximum(*sides)
+        yield "more tokens than max_tokens", tokens > most, tokens, (most,)
+    for predicate in criteria.where:
+        column = table[predicate.column]
+        yield _why(predicate), ~predicate.holds_in(column), column.to_numpy(), predicate.numbers
+
+
+def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
+    """For each row that fails one of `conditions` only its number, −1 for others: int [n]; and how
+    far the value is from the nearest bound, in units of the value: float64 [n]."""
+    failed, which, distance = np.zeros((3, table.num_rows))
+    for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
+        which[fails] = number
+        if bounds:  # a word has none
+            away = values[fails].astype(np.float64)[:, None] - np.array(bounds)
+            distance[fails] = np.abs(away).min(axis=1)
+        failed += fails
+    return np.where(failed == 1, which, -1).astype(np.int64), distance
+
+
 def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     """Apply the conditions that do not depend on the rows of other sources.
 
@@ -99,18 +128,8 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
         normalised texts of the m accepted rows, uint64 [m, 2].
     """
     reasons = np.full(table.num_rows, "", object)
-    if criteria.deciles is not None:
-        decile = table[schema.decile(criteria.by)].to_numpy()
-        outside = ~np.isin(decile, criteria.deciles)
-        reasons[outside] = f"outside the selected deciles of {criteria.by}"
-    if criteria.max_tokens is not None:
-        tokens = np.maximum(
-            table["reference_tokens"].to_numpy(), table["translation_tokens"].to_numpy()
-        )
-        reasons[(tokens > criteria.max_tokens) & (reasons == "")] = "more tokens than max_tokens"
-    for predicate in criteria.where:
-        fails = ~predicate.holds_in(table[predicate.column])
-        reasons[fails & (reasons == "")] = _why(predicate)
+    for reason, fails, _, _ in conditions(table, criteria):
+        reasons[fails & (reasons == "")] = reason
     accepted = np.flatnonzero(reasons == "")
     texts = table.take(pa.array(accepted))
     reference = normalised(texts["reference"].combine_chunks())

@@ -77,7 +77,8 @@ class Options(BaseModel):
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values, which are checked."""
-        copy = type(self)(**{**dict(self), **changes})
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        copy = type(self)(**{**given, **changes})
         object.__setattr__(copy, "__pydantic_private__", self.__pydantic_private__)
         return copy
 
@@ -118,7 +119,7 @@ def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> 
         return value.replace(**changed) if changed else value
     if mark and isinstance(value, str):
         return change(key, value, mark)
-    if mark and isinstance(value, Mapping):
+    if isinstance(value, Mapping):
         return {n: _map_files(item, f"{key}.{n}", mark, change) for n, item in value.items()}
     if isinstance(value, list):
         return [_map_files(item, f"{key}[{i}]", mark, change) for i, item in enumerate(value)]

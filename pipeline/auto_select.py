@@ -33,7 +33,7 @@ from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.config.options import AutoOptions
+from paraloom.pipeline.config.selection import AutoOptions
 from paraloom.pipeline.records import AutoSelectRecord, Candidate, Lead
 from paraloom.pipeline.stage import Run
 

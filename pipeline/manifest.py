@@ -5,6 +5,7 @@ import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import metadata
 
 from paraloom.beam_jobs.io import remote, storage
@@ -13,6 +14,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import locked_folder
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.recorded import Written
+from paraloom.pipeline.config.selection import NamedSelection
 from paraloom.pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
 
 _LIBRARIES = (
@@ -147,6 +149,24 @@ def locked(folder: str) -> Iterator[None]:
     here = remote.local_workdir(folder)
     with locked_folder(here, folder, f"{folder}: another paraloom is at work on this run"):
         yield
+
+
+def with_selections(config: Config) -> Config:
+    """The configuration with the named selections that earlier commands gave its run, too.
+
+    One that the configuration sets to null is forgotten.
+    """
+    recorded = Manifest(config.run).record.config.select.named
+    written = config.written
+    section = written.keys["select"]
+    shown = {n: of for n, of in {**recorded, **section.get("named", {})}.items() if of is not None}
+    try:
+        named = {n: config.select.named.get(n) or NamedSelection(**of) for n, of in shown.items()}
+        merged = config.replace(select=config.select.replace(named=named))
+    except ValueError as error:
+        raise UserError(f"{config.run}: {error}; select.named.NAME=null forgets it") from error
+    merged._written = replace(written, keys={**written.keys, "select": {**section, "named": shown}})
+    return merged if shown else config
 
 
 def started(folder: str) -> RunRecord:

@@ -1,19 +1,45 @@
 """The stages of a configuration, their keys, and which of them are up to date."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.rounds import repeat_rounds
-from paraloom.pipeline.stage import Run, Stage
+from paraloom.pipeline.stage import SELECTED, Run, Stage, stage_path
 from paraloom.pipeline.stages import STAGES
 
 
 def plan(config: Config) -> tuple[Stage, ...]:
     """All stages that a run may have, in order."""
-    rounds = config.loop.rounds
-    return STAGES if rounds == 1 else repeat_rounds(STAGES, rounds)
+    if config.loop.rounds > 1:
+        return repeat_rounds(STAGES, config.loop.rounds)
+    named = [
+        _of_selection(stage, name)
+        for name in config.select.selections
+        for stage in STAGES
+        if stage.name in SELECTED
+    ]
+    before = 1 + [stage.name for stage in STAGES].index("corpus")
+    return (*STAGES[:before], *named, *STAGES[before:])
+
+
+def _of_selection(stage: Stage, name: str) -> Stage:
+    """The stage of a named selection: as of a run that has only this selection."""
+
+    def depends_on(config: Config) -> tuple[str, ...]:
+        return tuple(stage_path(n, name) for n in stage.dependencies(config.selected(name)))
+
+    return replace(
+        stage,
+        name=stage_path(stage.name, name),
+        selection=name,
+        depends_on=depends_on,
+        enabled=lambda config: stage.enabled(config.selected(name)),
+        check=lambda config: stage.check(config.selected(name)),
+        copy=None,
+    )
 
 
 def key_of(stage: Stage, run: Run) -> str:
@@ -22,11 +48,12 @@ def key_of(stage: Stage, run: Run) -> str:
     It does not depend on the folder: the first of several rounds has the keys of a single one.
     """
     names = stage.dependencies(run.config)
-    own = f"rounds/{stage.round}/"
     needed = [other.name for other in closure(stage.name, run.config) if other.name in names]
     records = run.manifest.stages
-    digests = {n.removeprefix(own): records[n].digest if n in records else None for n in needed}
-    return content_key(stage.kind, stage.version, stage.fingerprint(run.at(stage.round)), digests)
+    digests = {
+        n.removeprefix(stage.prefix): records[n].digest if n in records else None for n in needed
+    }
+    return content_key(stage.kind, stage.version, stage.fingerprint(run.seen_by(stage)), digests)
 
 
 def is_up_to_date(stage: Stage, run: Run, key: str = "") -> bool:
@@ -36,7 +63,7 @@ def is_up_to_date(stage: Stage, run: Run, key: str = "") -> bool:
     """
     record = run.manifest.stages.get(stage.name)
     current = record is not None and record.key == (key or key_of(stage, run))
-    return current and stage.is_valid(run.at(stage.round), stage.kind)
+    return current and stage.is_valid(run.seen_by(stage), stage.kind)
 
 
 def outdated(run: Run) -> set[str]:

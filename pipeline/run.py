@@ -23,31 +23,43 @@ from paraloom.pipeline import notices
 from paraloom.pipeline.cards.data_card import write_data_card
 from paraloom.pipeline.cards.encoder_card import write_encoder_cards
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.manifest import Manifest, locked, restrict
+from paraloom.pipeline.manifest import Manifest, current, locked, restrict, with_selections
 from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
 from paraloom.pipeline.report import write_report
 from paraloom.pipeline.report.summary import show_summary
 from paraloom.pipeline.rounds import copy_finished
-from paraloom.pipeline.stage import PAIR_STAGES, Run, Stage
+from paraloom.pipeline.stage import PAIR_STAGES, Run, Stage, check_selection, stage_path
 from paraloom.pipeline.stages import STAGES
 
 
 def run_stages(
-    config: Config, targets: Sequence[str], arguments: Sequence[str] = (), *, force: bool = False
+    config: Config,
+    targets: Sequence[str],
+    arguments: Sequence[str] = (),
+    *,
+    force: bool = False,
+    selection: str = "",
 ) -> Run:
     """Bring a run up to `targets`; stages that are up to date are not run again.
 
     Args:
-        targets: names of stages; the stages that they depend on are run before.
+        targets: names of stages; those that they depend on are run before. With `corpus`, the
+            corpora of all named selections are made.
         arguments: for Beam, as on the command line after `--`.
         force: re-run the targets' stages even if up to date.
+        selection: the named selection whose stages are meant.
     """
-    needed = {stage.name for target in targets for stage in closure(target, config)}
+    connect(arguments, remote_paths(config))
+    config = with_selections(config)
+    check_selection(config.run, config.select.named, selection)
+    wanted = [stage_path(target, selection) for target in targets]
+    if "corpus" in wanted:
+        wanted += [stage_path("corpus", name) for name in config.select.selections]
+    needed = {stage.name for target in wanted for stage in closure(target, config)}
     stages = [stage for stage in plan(config) if stage.name in needed]
     names = [stage.name for stage in stages]
     if set(names) & set(PAIR_STAGES):
         check_visible(config, arguments)
-    connect(arguments, remote_paths(config))
     here = localised(config)
     check(here, stages)
     if not stages:
@@ -71,12 +83,13 @@ def run_stages(
 
 
 def write_pages(manifest: Manifest, folder: str, names: Sequence[str]) -> None:
-    """Write the cards and the report of the stages in `names`."""
+    """Write the cards of the stages in `names`, and the report."""
     record = restrict(manifest.record, names)
-    if "corpus" in names:
-        write_data_card(folder, record)
+    for selection in ("", *record.config.select.named):
+        if stage_path("corpus", selection) in names:
+            write_data_card(folder, record, selection)
     write_encoder_cards(folder, record)
-    write_report(folder, record)
+    write_report(folder, current(manifest.record))
 
 
 def localised(config: Config) -> Config:
@@ -155,7 +168,7 @@ def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
         started = time.monotonic()
         try:
             with listening(run.manifest.submitted):
-                record = stage.make(run.at(stage.round), key)
+                record = stage.make(run.seen_by(stage), key)
         except DamagedError:
             run.manifest.remember(forgotten)  # the repaired input may well be as it was
             raise
@@ -195,7 +208,8 @@ def remove_temporary(folder: str) -> None:
     """Remove what a killed process left under a temporary name (`paraloom.models.files`)."""
     here = remote.local_workdir(folder)
     for name in ("manifest.json", "evaluation.json", *(stage.name for stage in STAGES)):
-        for path in (*here.glob(f".{name}.*"), *here.glob(f"rounds/*/.{name}.*")):
+        places = ("", "rounds/*/", "selections/*/")
+        for path in (path for place in places for path in here.glob(f"{place}.{name}.*")):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:

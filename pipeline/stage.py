@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,8 +24,8 @@ from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import not_text
 from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.pipeline.config.options import Config, InputOptions
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import InputFile, Kind, PairsRecord, StageRecord
+from paraloom.pipeline.manifest import Manifest, check_current, current
+from paraloom.pipeline.records import InputFile, Kind, PairsRecord, RunRecord, StageRecord
 
 PAIR_STAGES = ("ingest", "pivot", "back_translate", "generate", "score", "bucket", "corpus")
 """The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
@@ -37,6 +37,9 @@ RESULTS = ("corpus", "embeddings", "evaluate")
 RANKING = ("score", "bucket", "choice", "judged")
 """The stages before them that rounds after the first have of their own."""
 
+SELECTED = ("choice", "judged", *RESULTS)
+"""The stages that every named selection has of its own."""
+
 
 @dataclass
 class Run:
@@ -46,25 +49,38 @@ class Run:
     manifest: Manifest
     arguments: Sequence[str] = ()  # for Beam
     round: int = 0  # the round that stage names refer to; 0 if there is only one, or none
+    selection: str = ""  # the named selection that they refer to; "" if to none
 
     def at(self, number: int) -> Run:
         """The same run, with stage names that refer to another round."""
         return self if number == self.round else replace(self, round=number)
 
+    def selected(self, name: str) -> Run:
+        """The same run, with stage names and criteria of a named selection; "" leaves it."""
+        return replace(self, selection=name, config=self.config.selected(name)) if name else self
+
+    def seen_by(self, stage: Stage) -> Run:
+        """The same run, with stage names that refer to the round or the selection of a stage."""
+        return self.at(stage.round).selected(stage.selection)
+
+    def path(self, stage: str) -> str:
+        """The name of a stage in the manifest, and its folder below the run's."""
+        return stage_path(stage, self.selection or self.round)
+
     def digest(self, stage: str) -> str:
         """The digest of a finished stage's result."""
-        return self.manifest.stages[stage_path(stage, self.round)].digest
+        return self.manifest.stages[self.path(stage)].digest
 
     def record(self, kind: type[Kind], stage: str = "") -> Kind:
         """The record of a finished stage, as `RunRecord.find` gives it."""
         name = stage or kind.stage
-        found = self.manifest.record.find(kind, stage_path(name, self.round))
+        found = self.manifest.record.find(kind, self.path(name))
         assert found is not None, f"{name} is not finished"
         return found
 
     def folder(self, stage: str) -> str:
         """The folder of a stage's files."""
-        return storage.join(self.config.run, stage_path(stage, self.round))
+        return storage.join(self.config.run, self.path(stage))
 
     def shards(self, stage: str) -> list[Shard]:
         """The part files of a finished pair stage, in order."""
@@ -72,7 +88,7 @@ class Run:
 
     def local_folder(self, stage: str) -> Path:
         """The folder on this machine in which a stage writes; `folder` unless that is remote."""
-        return remote.local_workdir(self.config.run) / stage_path(stage, self.round)
+        return remote.local_workdir(self.config.run) / self.path(stage)
 
     def publish(self, stage: str) -> str:
         """Upload a stage's `local_folder` if the run is remote; return the folder's digest."""
@@ -210,14 +226,52 @@ def shards_of(folder: str) -> list[Shard]:
     return [shard for receipt in receipts(folder) for shard in receipt.shards]
 
 
-def stage_path(stage: str, number: int) -> str:
-    """The name of a round's stage in the manifest, and its folder below the run's.
+def stage_path(stage: str, of: int | str) -> str:
+    """The name of a stage of a round, or of a named selection, in the manifest, and its folder
+    below the run's; 0 and "" stand for neither.
 
     >>> stage_path("corpus", 0), stage_path("corpus", 2), stage_path("bucket", 1)
     ('corpus', 'rounds/2/corpus', 'bucket')
+    >>> stage_path("corpus", "strict"), stage_path("bucket", "strict")
+    ('selections/strict/corpus', 'bucket')
     """
-    own = (*RESULTS, *RANKING) if number > 1 else RESULTS if number else ()
-    return f"rounds/{number}/{stage}" if stage in own else stage
+    if isinstance(of, str):
+        return f"selections/{of}/{stage}" if of and stage in SELECTED else stage
+    own = (*RESULTS, *RANKING) if of > 1 else RESULTS if of else ()
+    return f"rounds/{of}/{stage}" if stage in own else stage
+
+
+def selection_view(record: RunRecord, name: str) -> RunRecord:
+    """The record as if a named selection were the run's only one; "" leaves the run's own."""
+    others = {n: of for n, of in record.stages.items() if not n.startswith("selections/")}
+    if not name:
+        return record.model_copy(update={"stages": others})
+    own = {n: record.stages[p] for n in SELECTED if (p := stage_path(n, name)) in record.stages}
+    stages = {n: of for n, of in others.items() if n not in SELECTED} | own
+    config = record.config
+    select = config.select.model_copy(update=config.select.named[name])
+    config = config.model_copy(update={"select": select, "run": f"{config.run}-{name}"})
+    return record.model_copy(update={"config": config, "stages": stages})
+
+
+def check_selection(folder: str, known: Collection[str], name: str) -> None:
+    """Check that a run has a named selection; "" stands for its own."""
+    if name and name not in known:
+        names = ", ".join(known) or "none; `paraloom select --name` makes one"
+        raise UserError(f"{folder}: it has no selection {name!r}; there are {names}")
+
+
+def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> str:
+    """The stage of a run's corpus, or of that of a named selection, which must be finished."""
+    check_selection(folder, record.config.select.named, selection)
+    stage = stage_path("corpus", selection)
+    check_current(folder, record, stage, "select")
+    if stage not in current(record).stages:
+        raise UserError(
+            f"{folder}: no run here that has a {stage}; `paraloom corpus` or `paraloom select` "
+            "makes it"
+        )
+    return stage
 
 
 def best_round(stages: Mapping[str, StageRecord]) -> int:
@@ -233,6 +287,7 @@ class Stage:
 
     name: str  # as `stage_path` gives it
     round: int = 0  # the round that it belongs to; 0 if to none
+    selection: str = ""  # the named selection that it belongs to; "" if to none
     depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] = ()
     """Names of the stages it reads, if the configuration has them; may depend on the
     configuration."""
@@ -256,8 +311,13 @@ class Stage:
 
     @property
     def kind(self) -> str:
-        """Its name in any round."""
-        return self.name.removeprefix(f"rounds/{self.round}/")
+        """Its name in any round and selection."""
+        return self.name.removeprefix(self.prefix)
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its round or of its selection begin with."""
+        return f"selections/{self.selection}/" if self.selection else f"rounds/{self.round}/"
 
     def dependencies(self, config: Config) -> tuple[str, ...]:
         """`depends_on` under a configuration."""

@@ -12,6 +12,7 @@ from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import language_name
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.cards.metadata import PART_FILES, Release, card_metadata, title
+from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import (
     BackTranslateRecord,
@@ -34,7 +35,7 @@ from paraloom.pipeline.report.describe import (
 )
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.render import Markdown, code, plain, render_markdown
-from paraloom.pipeline.stage import best_round
+from paraloom.pipeline.stage import best_round, selection_view, stage_path
 from paraloom.pipeline.stages.generate import GenerateRecord
 
 _TEXTS = {
@@ -53,16 +54,22 @@ _TEXTS = {
 _KEPT = "column of the bitext"
 
 
-def write_data_card(folder: str, record: RunRecord) -> None:
-    """Write the data card of a run that has a corpus."""
-    sizes = storage.sizes(storage.join(folder, "corpus"))
+def write_data_card(folder: str, record: RunRecord, selection: str = "") -> None:
+    """Write the data card of a run that has a corpus, or of a named selection's."""
+    stage = stage_path("corpus", selection)
+    sizes = storage.sizes(storage.join(folder, stage))
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
-    path = storage.join(folder, "corpus", "README.md")
-    storage.write_bytes(path, data_card(record, parts).encode())
+    path = storage.join(folder, stage, "README.md")
+    precision = corpus_precisions(folder, record).get(selection, "")
+    card = data_card(selection_view(record, selection), parts, precision=precision)
+    storage.write_bytes(path, card.encode())
 
 
-def data_card(record: RunRecord, size: int, release: Release | None = None) -> str:
-    """The card of a run with a corpus as text. `size` is the bytes of the part files."""
+def data_card(
+    record: RunRecord, size: int, release: Release | None = None, precision: str = ""
+) -> str:
+    """The card of a run with a corpus as text. `size` is the bytes of the part files, `precision`
+    that of the corpus by judgments, in words."""
     view = final_view(record)
     config, select = view.config, resolve_auto(view)
     corpus = view.find(PairsRecord, "corpus") or PairsRecord()
@@ -112,6 +119,7 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
         excluded=[
             (code(name), count(size), *map(count, rows)) for name, size, rows in excluded_rows(view)
         ],
+        precision=precision,
         verdict=verdict(record) if best_round(record.stages) else "",
         encoder=ENCODER,
         inputs=[(code(PurePath(i.path).name), count(i.bytes), code(i.sha256)) for i in view.inputs],

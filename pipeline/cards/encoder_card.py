@@ -38,6 +38,7 @@ from paraloom.pipeline.report.describe import (
 )
 from paraloom.pipeline.report.final_view import final_view, round_view
 from paraloom.pipeline.report.render import Markdown, code, render_markdown
+from paraloom.pipeline.stage import selection_view
 
 _SPLITS = {"train", "test", "trial", "dev"}
 _UNDEFINED: dict[str, float | None] = {"pearson": None, "spearman": None}
@@ -51,8 +52,10 @@ def write_encoder_cards(folder: str, record: RunRecord) -> None:
     for stage in record.stages:
         parent, _, kind = stage.rpartition("/")
         if kind == "embeddings":
-            number = int(parent.rpartition("/")[2]) if parent else 0
-            view = round_view(record, number) if number else final_view(record)
+            place, _, of = parent.partition("/")
+            number = int(of) if place == "rounds" else 0
+            selected = selection_view(record, of if place == "selections" else "")
+            view = round_view(record, number) if number else final_view(selected)
             _write(storage.join(folder, stage), view, number)
 
 

@@ -22,6 +22,10 @@ def _writable(file: str | None) -> str | None:
 RunFolder = Annotated[
     str, typer.Argument(metavar="RUN", help="Run folder, local or on an object store.")
 ]
+Named = Annotated[
+    str,
+    typer.Option("--selection", metavar="NAME", help="A named selection, not the run's corpus."),
+]
 ConfigFile = Annotated[
     str, typer.Option("--config", metavar="FILE", help="Configuration (YAML), or sample.")
 ]

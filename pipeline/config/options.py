@@ -1,16 +1,14 @@
 """The keys of a configuration, their types, defaults and meaning."""
 
-import operator
 import shlex
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import READERS
-from paraloom.beam_jobs.select import PerSource
-from paraloom.beam_jobs.transforms.conditions import COLUMNS, parse_condition
+from paraloom.beam_jobs.transforms.conditions import parse_condition
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.chat.options import Generators
 from paraloom.models.embeddings.options import (
@@ -21,7 +19,7 @@ from paraloom.models.embeddings.options import (
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
-from paraloom.models.options import Count, Fraction, InputFile, InputPath, Options, PositiveNumber
+from paraloom.models.options import InputFile, Options, PositiveNumber
 from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.models.scorers.elsewhere.columns import ColumnScorer
 from paraloom.models.scorers.elsewhere.commands import TIMEOUT, CommandScorer
@@ -35,10 +33,7 @@ from paraloom.models.scorers.plugins import (
 from paraloom.pipeline.config.candidates import Candidates
 from paraloom.pipeline.config.input import InputGlob, InputOptions
 from paraloom.pipeline.config.recorded import Written
-
-HubModel = Annotated[str, InputPath(copied=False, hub=True)]
-UncheckedFile = Annotated[str, InputPath(checked=False)]
-
+from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, UncheckedFile
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
@@ -143,76 +138,8 @@ def _file_names(paths: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(path.rsplit("/", 1)[-1] for path in ([paths] if isinstance(paths, str) else paths))
 
 
-CHOSEN = ("auto", "judged")
-"""Values of `select.by` with which a stage chooses the score and the deciles."""
-
 _TAKEN = {*schema.scored((), generators=True).names, schema.REASON.name, *CHOSEN}
 """What no score of a user's own can be named: other columns, and other values of `select.by`."""
-
-
-class AutoOptions(Options):
-    """Automatic selection (`select.by: auto`), by training small encoders on ranges of deciles."""
-
-    model: str = "word-avg"
-    """Encoder to train, by name (lstm-avg as in ParaNMT)."""
-    pairs: Annotated[int, Field(ge=2)] = 10_000
-    """Largest number of pairs to train on; smaller ranges are used whole."""
-    seeds: Annotated[int, Field(ge=1, le=100)] = 3
-    """Number of times that each range is sampled and trained on, with different seeds."""
-    best: Annotated[Count | None, Field(exclude_if=operator.not_)] = None
-    """Select so many deciles, neighbours or not: the best ones of the score that has the best one
-    (ParaNMT: 2); null: a range of neighbouring deciles."""
-    like_embeddings: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    """Train with the settings of `embeddings` (batch size, mega-batches, scrambling, …), for one
-    epoch; false: with small mini-batches, which suit small samples."""
-
-
-class SelectOptions(Options):
-    """Which pairs become the corpus."""
-
-    by: str = "paragram_similarity"
-    """Score whose deciles decide; auto: score and deciles are selected with `labelled`; judged:
-    with the judgments of the run's pairs (`paraloom judge`); see judging.md."""
-    precision: Fraction = 0.9
-    """Wanted share of good pairs for `by: judged`: the cut that keeps most pairs is selected among
-    those with a Wilson interval that begins here or above."""
-    good: Annotated[float, Field(gt=0, le=100)] = 70.0
-    """Least label of a good pair for `by: judged`, of 100; with several judges, the mean label."""
-    labelled: UncheckedFile | list[UncheckedFile] | None = None
-    """Labelled pairs for `by: auto` and `loop.rounds`: a file, a folder or a list of them, in the
-    form of STS."""
-    auto: AutoOptions = AutoOptions()
-    deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
-        default=[8, 9]
-    )
-    """Deciles to select, from 0 (lowest) to 9 (highest); null: all."""
-    max_tokens: Count | None = 30
-    """Largest number of Moses tokens on either side; null: no limit."""
-    size: Count | None = None
-    """Number of pairs to sample at random; null: all."""
-    per_source: PerSource = "diverse"
-    """Which translations of a source to select if `nmt.candidates` is more than 1, among those that
-    meet all other conditions: the best one, diverse ones, or all."""
-    per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
-    """Largest share of the corpus that one of `generators` may have made; null: no limit."""
-    max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Largest share of trigrams that two translations of a source share with `per_source:
-    diverse`."""
-    where: list[str] = Field(default=[])
-    """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
-    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
-    exclude: list[InputFile] = Field(default=[])
-    """Files or folders of evaluation sentences: pairs with a side that equals, contains or is
-    contained in one go out; see choosing-pairs.md."""
-    exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
-    """Pairs with a side whose cosine with one is above this go out, too; null: no cosines."""
-    exclude_model: HubModel | None = None
-    """The model of sentence-transformers for them; null: `score.sentence_model`."""
-
-    @property
-    def labelled_paths(self) -> list[str]:
-        """Files and folders of labelled pairs."""
-        return [self.labelled] if isinstance(self.labelled, str) else list(self.labelled or [])
 
 
 class LoopOptions(Options):
@@ -289,6 +216,12 @@ class Config(Candidates, Options):
         """The short code of the language of references and translations."""
         return short_code(self.input.target_language) if self.input else ENGLISH
 
+    def selected(self, name: str) -> Self:
+        """The configuration with a named selection in place of the run's own."""
+        own = self.select.selections[name]
+        changed = {key: getattr(own, key) for key in own.model_fields_set}
+        return self.model_copy(update={"select": self.select.model_copy(update=changed)})
+
     def _check(self) -> None:
         if not self.run.strip():
             raise ValueError("run: must name a folder")
@@ -311,26 +244,30 @@ class Config(Candidates, Options):
                 "score.paragram: paragram_similarity needs word vectors; name a file of them here, "
                 "or phrase pairs to train them on in score.phrases, or take it out of score.scorers"
             )
-        if self.select.by == "auto":
-            if not self.select.labelled:
+        self._check_selection("select")
+        for name in self.select.selections:
+            self.selected(name)._check_selection(f"select.named.{name}")
+
+    def _check_selection(self, key: str) -> None:
+        select, known = self.select, self.score.names
+        if select.by == "auto":
+            if not select.labelled:
                 raise ValueError(
-                    "select.labelled: select.by is auto, which needs labelled pairs; name a file "
+                    f"{key}.labelled: {key}.by is auto, which needs labelled pairs; name a file "
                     "or folder of them"
                 )
-            if self.select.size == 1:
-                raise ValueError("select.size: select.by is auto, which needs at least 2 pairs")
-        elif self.select.by != "judged" and self.select.by not in score.names:
-            known = ", ".join(score.names)
-            raise ValueError(f"select.by: {self.select.by} is not among score.scorers ({known})")
-        for name in (keep := self.input.keep):
-            taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
-            if keep.count(name) > 1 or name in taken or name.endswith(schema.decile("")):
-                raise ValueError(f"input.keep: {name} is another column of the pairs")
-        for i, predicate in enumerate(self.select.where):
+            if select.size == 1:
+                raise ValueError(f"{key}.size: {key}.by is auto, which needs at least 2 pairs")
+        elif select.by != "judged" and select.by not in known:
+            raise ValueError(
+                f"{key}.by: {select.by} is not among score.scorers ({', '.join(known)})"
+            )
+        for i, predicate in enumerate(select.where):
             try:
-                Predicate.parse(predicate, words=bool(keep)).check(score.names, keep)
+                keep = self.input.keep if self.input else []
+                Predicate.parse(predicate, words=bool(keep)).check(known, keep)
             except ValueError as error:
-                raise ValueError(f"select.where[{i}]: {error}") from error
+                raise ValueError(f"{key}.where[{i}]: {error}") from error
 
     def _check_forward_model(self, options: InputOptions) -> None:
         if not self.is_plain_text:
@@ -356,6 +293,10 @@ class Config(Candidates, Options):
                 )
 
     def _check_rounds(self) -> None:
+        if self.select.selections:
+            raise ValueError(
+                "select.named: needs loop.rounds: 1; each round selects by an encoder of its own"
+            )
         if not self.embeddings.reads_the_corpus:
             reason = f"task {self.embeddings.task} does not read"
             reason = "pairs replaces" if self.embeddings.pairs else reason

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -17,24 +18,38 @@ SAMPLE = Path(__file__).resolve().parents[1] / "sample"
 """The sample that is part of the package; `${PARALOOM_SAMPLE}` in a configuration."""
 
 
-def read_config(path: str | Path | None, changes: Sequence[str] = ()) -> Config:
+def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str = "") -> Config:
     """Read a YAML file, if there is one, and apply `key.sub=value` changes to it.
 
-    `key.sub+=value` appends to a list.
+    `key.sub+=value` appends to a list. With a name, changes of `select` make the selection of this
+    name, and the run's own stays.
 
     Without a file of that name, `sample` is the configuration of the package's sample.
     """
     if path == "sample" and not Path(path).exists():
         path = SAMPLE / "sample.yaml"
-    return parse_config({} if path is None else _read(path), changes, where=path)
+    return parse_config({} if path is None else _read(path), changes, name, where=path)
 
 
 def parse_config(
-    values: dict[str, Any], changes: Sequence[str] = (), *, where: str | Path | None = None
+    values: dict[str, Any],
+    changes: Sequence[str] = (),
+    name: str = "",
+    *,
+    where: str | Path | None = None,
 ) -> Config:
     """The configuration from the values of a YAML file, which errors call `where`."""
+    own = [change for change in changes if name and change.startswith("select.")]
+    select = values.get("select") or {}
+    if own:
+        named = select.get("named") or {}
+        values = {**values, "select": deepcopy({**select, **(named.get(name) or {})})}
     for change in changes:
         _set(values, change)
+    if own:
+        differs = {k: v for k, v in values["select"].items() if k not in select or v != select[k]}
+        values["select"] = {**select, "named": {**named, name: differs}}
+        changes = [c if c not in own else f"select.named.{name}.{c[7:]}" for c in changes]
     try:
         return _with_variables(values)
     except ValueError as error:

@@ -11,18 +11,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Shard, read_shard
+from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.agreement.correlation import spearman
 from paraloom.models.agreement.cuts import Judged, recommend
 from paraloom.models.agreement.precision import DECILES
+from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
-from paraloom.pipeline.judging.describe import alpha
-from paraloom.pipeline.judging.judgments import Judgment, Key
-from paraloom.pipeline.judging.record import AgreementRecord, CutResult, ScoreAgreement
-from paraloom.pipeline.records import ScorerRecord
+from paraloom.pipeline.judging.describe import alpha, precision_line
+from paraloom.pipeline.judging.judgments import Judgment, Key, read_judgments
+from paraloom.pipeline.judging.record import (
+    AgreementRecord,
+    CutResult,
+    ScoreAgreement,
+)
+from paraloom.pipeline.records import RunRecord, ScorerRecord
+from paraloom.pipeline.stage import selection_view, shards_of, stage_path
 
 _TEXTS = ("reference", "translation")
+_MEETS = "meets"
 
 
 @dataclass(kw_only=True)
@@ -53,17 +61,19 @@ def join(
     scores: Sequence[str],
     *,
     own: Mapping[str, ScorerRecord],
+    where: Sequence[Predicate] = (),
 ) -> JudgedPairs:
     """The judged pairs of a run; the label of a pair is the mean over its judges.
 
-    A judgment counts if the run has its pair with the texts that were judged. `shards` are those
-    of the stage `bucket`; `own` has the run's scorers that are not Paraloom's.
+    A judgment counts if the run has its pair with the texts that were judged, and the pair meets
+    the conditions. `shards` are those of the stage `bucket`; `own` has the run's scorers that are
+    not Paraloom's.
     """
     of_pair: dict[Key, list[Judgment]] = {}
     for judgment in judgments:
         of_pair.setdefault((judgment.id, judgment.candidate), []).append(judgment)
-    found, rows = _read(of_pair, shards, scores)
-    present = copies = changed = 0
+    found, rows = _read(of_pair, shards, scores, where)
+    present = copies = changed = outside = 0
     labels: list[float] = []
     counted: list[dict[str, Any]] = []
     for key, row in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
@@ -73,6 +83,8 @@ def join(
         changed += len(of_pair[key]) - len(same)
         if same and texts[0] == texts[1]:
             copies += 1
+        elif same and not row[_MEETS]:
+            outside += 1
         elif same:
             labels.append(float(np.mean(same)))
             counted.append(row)
@@ -90,6 +102,7 @@ def join(
             "judgments": len(judgments),
             "changed": changed,
             "gone": len(judgments) - present,
+            **({"where": list(map(str, where)), "outside": outside} if where else {}),
         },
     )
 
@@ -116,11 +129,11 @@ def measure(
             precision=[float(p) if np.isfinite(p) else None for p in curves[name]],
             higher_is_better=directions[name],
         )
-    cuts = [
-        CutResult(**asdict(cut), judged=int(np.isin(pairs.deciles[cut.score], cut.deciles).sum()))
-        for wanted in precisions
-        if (cut := recommend(judged, wanted, seed=seed))
-    ]
+    cuts = []
+    for wanted in precisions:
+        if cut := recommend(judged, wanted, seed=seed):
+            labels = is_good[np.isin(pairs.deciles[cut.score], cut.deciles)]
+            cuts.append(CutResult(**asdict(cut), judged=len(labels), good=int(labels.sum())))
     return AgreementRecord(
         pairs=len(pairs.labels),
         references=judged.references,
@@ -134,19 +147,55 @@ def measure(
     )
 
 
+def corpus_precisions(folder: str, record: RunRecord, good: float | None = None) -> dict[str, str]:
+    """A line on the precision of each finished corpus of the run in `folder` that has judged pairs,
+    by the name of the selection, "" for the run's own.
+
+    A pair is good if its label is at least `good`, by default `select.good`.
+    """
+    judgments, found = read_judgments(folder), {}
+    for name in ("", *record.config.select.named) if judgments else ():
+        if (stage := stage_path("corpus", name)) in record.stages:
+            labels = join(judgments, shards_of(storage.join(folder, stage)), [], own={}).labels
+            least = good or selection_view(record, name).config.select.good
+            if len(labels):
+                found[name] = precision_line(name, int(np.sum(labels >= least)), len(labels))
+    return found
+
+
+def conditions(texts: Sequence[str], scores: Sequence[str]) -> list[Predicate]:
+    """The conditions of `--where` on pairs with these scores."""
+    try:
+        found = [Predicate.parse(text) for text in texts]
+        for predicate in found:
+            predicate.check(scores)
+    except ValueError as error:
+        raise UserError(f"--where: {error}") from error
+    return found
+
+
 def _read(
-    wanted: Mapping[Key, object], shards: Iterable[Shard], scores: Sequence[str]
+    wanted: Mapping[Key, object],
+    shards: Iterable[Shard],
+    scores: Sequence[str],
+    where: Sequence[Predicate],
 ) -> tuple[dict[Key, dict[str, Any]], dict[str, list[int]]]:
-    """The rows of the run that are judged, and the number of its rows by score and decile."""
+    """The rows of the run that are judged, and whether they meet the conditions; and the number of
+    its rows that do, by score and decile."""
     ids = pa.array(sorted({id for id, _ in wanted}), pa.string())
     columns = [*schema.ROW, *_TEXTS, *scores, *map(schema.decile, scores)]
+    columns = list(dict.fromkeys([*columns, *(predicate.column for predicate in where)]))
     found: dict[Key, dict[str, Any]] = {}
     counts = {score: np.zeros(DECILES, np.int64) for score in scores}
     for shard in shards:
         table = read_shard(shard, columns)
         differ = pc.not_equal(table["reference"], table["translation"]).to_numpy()
+        meets = np.ones(len(differ), bool)
+        for predicate in where:
+            meets &= predicate.holds_in(table[predicate.column])
+        table = table.append_column(_MEETS, pa.array(meets))
         for score in scores:
-            deciles = table[schema.decile(score)].to_numpy()[differ]
+            deciles = table[schema.decile(score)].to_numpy()[differ & meets]
             counts[score] += np.bincount(deciles, minlength=DECILES)
         for row in table.filter(pc.is_in(table["id"], value_set=ids)).to_pylist():
             key = row["id"], row.get(schema.CANDIDATE.name)

@@ -6,9 +6,25 @@ from typing import Literal
 
 import numpy as np
 
-from paraloom.models.agreement.precision import by_decile
+from paraloom.models.agreement.precision import by_decile, wilson
 from paraloom.pipeline.judging.judgments import Judgment
-from paraloom.pipeline.judging.record import AgreementRecord, CutResult, Interval, ScoreAgreement
+from paraloom.pipeline.judging.record import (
+    AgreementRecord,
+    CutResult,
+    Interval,
+    ScoreAgreement,
+)
+
+
+def precision_line(name: str, good: int, judged: int) -> str:
+    """The precision of the run's own corpus, or of a named selection's, with Wilson's interval.
+
+    >>> precision_line("", 10, 10)
+    'Precision of the corpus: 10 of 10, 95% interval 0.72 to 1.00'
+    """
+    low, high = wilson(np.array(good / judged), np.array(judged))
+    share = f"{good:,} of {judged:,}, 95% interval {low:.2f} to {high:.2f}"
+    return f"Precision of the corpus{f' {name}' if name else ''}: {share}"
 
 
 def cut_in_words(cut: CutResult) -> str:
@@ -59,11 +75,12 @@ def number_in_words(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.2f}".replace("-", "−")
 
 
-def select_lines(cut: CutResult) -> str:
-    """The section `select` of a configuration that makes this cut."""
+def select_lines(cut: CutResult, where: Sequence[str] = ()) -> str:
+    """The section `select` of a configuration that makes this cut under conditions."""
     deciles = ", ".join(map(str, cut.deciles))
     comment = f"# precision {cut.wanted:g}"
-    return f"select:  {comment}\n  by: {cut.score}\n  deciles: [{deciles}]"
+    conditions = f"\n  where: [{', '.join(where)}]" if where else ""
+    return f"select:  {comment}\n  by: {cut.score}\n  deciles: [{deciles}]{conditions}"
 
 
 def cut_lines(cut: CutResult, rows: int) -> list[str]:
@@ -73,8 +90,9 @@ def cut_lines(cut: CutResult, rows: int) -> list[str]:
     lines = [
         f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
         f"{cut.rows:,} of {rows:,} pairs ({100 * share:.0f}%).",
-        f"Of the {cut.judged:,} judged pairs in it, {cut.precision:.2f} are good (95% by Wilson, "
-        f"as if all pairs were independent: {interval_in_words(cut.wilson)}).",
+        f"Of the {cut.judged:,} judged pairs in it, {cut.good or 0:,} are good; weighted, a share "
+        f"of {cut.precision:.2f} (95% by Wilson, as if all pairs were independent: "
+        f"{interval_in_words(cut.wilson)}).",
     ]
     if cut.expected is None or cut.chance is None:
         lines.append("There are too few references to say what to expect of others.")
@@ -89,6 +107,8 @@ def cut_lines(cut: CutResult, rows: int) -> list[str]:
 def counts_line(found: AgreementRecord) -> str:
     """What was judged and what of it is not counted."""
     parts = [f"{found.pairs:,} judged pairs of {found.references:,} references"]
+    if found.where:
+        parts[0] += f" with {' and '.join(found.where)}"
     if found.judges:
         judges = "1 judge" if found.judges == 1 else f"{found.judges} judges"
         parts[0] += f" by {judges}"
@@ -97,6 +117,7 @@ def counts_line(found: AgreementRecord) -> str:
     parts.append(f"{found.good_pairs:,} are good (label at least {found.good:g} of 100)")
     not_counted = (
         ("pair", "of equal sides", found.copies),
+        ("pair", "that do not meet the condition", found.outside),
         ("judgment", "of texts that have changed", found.changed),
         ("judgment", "of pairs that the run does not have", found.gone),
     )

@@ -18,13 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from paraloom.beam_jobs.io import schema
 from paraloom.models.agreement.precision import DECILES, exact_deciles
 from paraloom.models.embeddings.datasets.lines import tab_separated
 from paraloom.models.embeddings.datasets.similarity import judgment_columns, read_labelled
 from paraloom.models.errors import UserError, reading
 from paraloom.models.scorers import ENCODER, SCORERS, PairScorer
 from paraloom.models.scorers.plugins import ScorerSource
-from paraloom.pipeline.judging.agreement import JudgedPairs
+from paraloom.pipeline.judging.agreement import JudgedPairs, conditions
 
 _MRPC = ("#1 String", "#2 String", "Quality")
 
@@ -94,6 +95,7 @@ def score_labels(
     sources: Sequence[ScorerSource] = (),
     language: str,
     resources: Mapping[str, Any],
+    where: Sequence[str] = (),
 ) -> JudgedPairs:
     """Score labelled pairs; scores that need more than two texts are left out.
 
@@ -115,14 +117,23 @@ def score_labels(
         if not np.isfinite(of).all():
             raise UserError(f"--labels: {name} gives a pair no number (NaN or infinite)")
     deciles = {name: exact_deciles(of) for name, of in scores.items()}
+    columns = {**values, **{schema.decile(name): of for name, of in deciles.items()}}
+    meets = np.ones(int(kept.sum()), bool)
+    for predicate in (predicates := conditions(where, used)):
+        meets &= predicate.holds(np.asarray(columns[predicate.column]))
+    deciles = {name: of[meets] for name, of in deciles.items()}
     return JudgedPairs(
-        labels=texts.labels[kept],
-        references=texts.references[kept],
-        scores=scores,
+        labels=texts.labels[kept][meets],
+        references=texts.references[kept][meets],
+        scores={name: of[meets] for name, of in scores.items()},
         deciles=deciles,
         rows={n: np.bincount(of, minlength=DECILES).tolist() for n, of in deciles.items()},
         higher_is_better={name: known[name].higher_is_better for name in used},
-        counts={"copies": int(np.count_nonzero(~kept))},
+        counts={
+            "copies": int(np.count_nonzero(~kept)),
+            "where": list(map(str, predicates)),
+            "outside": int(np.count_nonzero(~meets)),
+        },
         left_out=left_out,
     )
 

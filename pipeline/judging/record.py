@@ -30,7 +30,8 @@ class CutResult(Lenient):
     reached: bool
     rows: int
     judged: int
-    precision: float
+    good: int | None = None  # of the judged ones; earlier versions did not record it
+    precision: float  # with weights
     wilson: Interval
     expected: Interval | None
     chance: float | None
@@ -50,6 +51,8 @@ class AgreementRecord(Lenient):
     judgments: int = 0
     changed: int = 0  # judgments of pairs whose texts are others now
     gone: int = 0  # judgments of pairs that the run does not have
+    where: list[str] = Field(default=[])  # conditions on the pairs that are counted
+    outside: int = 0  # judged pairs that do not meet them
     scores: dict[str, ScoreAgreement]
     left_out: dict[str, str] = Field(default={})  # scores that cannot be computed here, and why
     cuts: list[CutResult]  # one for each wanted precision; none if no cut can be measured

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Shard, read_shard
+from paraloom.beam_jobs.select import Criteria, near_misses
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, PairName
@@ -29,6 +30,7 @@ from paraloom.pipeline.stage import best_round, shards_of, stage_path
 
 _TEXTS = ("source", "reference", "translation")
 _HASH = "hash"
+_TURN, _DISTANCE = "turn", "distance"
 _NEXT = 10  # pairs of a decile, of which one is taken
 
 Rows = npt.NDArray[np.int64]
@@ -69,14 +71,14 @@ class ScoredRun:
                 f"{', '.join(self.scores)}"
             )
 
-    def shards(self) -> list[Shard]:
-        """The part files with deciles, in order."""
-        return shards_of(storage.join(self.folder, self._stage))
+    def shards(self, stage: str = "") -> list[Shard]:
+        """The part files with deciles, or those of another stage, in order."""
+        return shards_of(storage.join(self.folder, stage or self._stage))
 
-    def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def tables(self, columns: Sequence[str], stage: str = "") -> Iterator[pa.Table]:
         """The rows, one part file at a time: id, candidate if there is one, and `columns`."""
-        for shard in self.shards():
-            yield read_shard(shard, [*schema.ROW, *columns])
+        for shard in self.shards(stage):
+            yield read_shard(shard, list(dict.fromkeys([*schema.ROW, *columns])))
 
 
 def sample_pairs(
@@ -95,13 +97,41 @@ def sample_pairs(
         if run.record.config.generators is None:
             raise UserError(f"--generators: {run.folder} has one generator only")
         deciles.append(schema.GENERATOR.name)
+    return _sample(run, run.tables([*_TEXTS, *deciles]), deciles, pairs)
+
+
+def sample_corpus(
+    run: ScoredRun, pairs: int, stage: str, missed: Criteria | None = None
+) -> list[Pair]:
+    """Random pairs of the corpus of a stage.
+
+    With criteria: the pairs that `missed` one of their conditions only, in turns of each, the
+    nearest to its bound first.
+    """
+
+    def tables() -> Iterator[pa.Table]:
+        columns = [*_TEXTS, *(missed.columns if missed else ())]
+        for table in run.tables(columns, "" if missed else stage):
+            turns, distances = np.zeros((2, len(table)))
+            if missed:
+                turns, distances = near_misses(table, missed)
+            table = table.append_column(_TURN, pa.array(turns))
+            yield table.append_column(_DISTANCE, pa.array(distances))
+
+    return _sample(run, tables(), [_TURN], pairs)
+
+
+def _sample(
+    run: ScoredRun, tables: Iterable[pa.Table], cells: Sequence[str], count: int
+) -> list[Pair]:
+    """The pairs of rows in cells 0 to 9, evenly, each cell's by distance and hash."""
     kept: pa.Table | None = None
-    for table in run.tables([*_TEXTS, *deciles]):
+    for table in tables:
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
         hashes = text_hashes(schema.row_ids(table), run.record.config.seed)
         table = table.append_column(_HASH, pa.array(hashes))
-        kept = _lowest(table if kept is None else pa.concat_tables([kept, table]), deciles, pairs)
-    return _in_order(as_pairs(kept), _by_decile(kept, deciles), pairs) if kept else []
+        kept = _lowest(table if kept is None else pa.concat_tables([kept, table]), cells, count)
+    return _in_order(as_pairs(kept), _by_decile(kept, cells), count) if kept else []
 
 
 def as_pairs(table: pa.Table) -> list[Pair]:
@@ -111,8 +141,9 @@ def as_pairs(table: pa.Table) -> list[Pair]:
 
 
 def _lowest(table: pa.Table, deciles: Sequence[str], pairs: int) -> pa.Table:
-    """The rows with the lowest hashes of every decile of every score, sorted by hash."""
-    order = np.argsort(table[_HASH].to_numpy(), kind="stable")
+    """The nearest rows, or those with the lowest hashes, of every decile of every score, sorted."""
+    keys = [name for name in (_HASH, _DISTANCE) if name in table.column_names]
+    order = np.lexsort([table[name].to_numpy() for name in keys])
     chosen = np.zeros(len(order), bool)
     for _, _, rows in _by_decile(table.select(deciles).take(order), deciles):
         chosen[rows[: pairs + _NEXT]] = True

@@ -17,12 +17,13 @@ from paraloom.models.licenses import HUB_LICENSES, license_name
 from paraloom.pipeline.cards.data_card import data_card
 from paraloom.pipeline.cards.metadata import Release
 from paraloom.pipeline.cards.shown import public
-from paraloom.pipeline.manifest import Manifest, check_current, current
+from paraloom.pipeline.judging.agreement import corpus_precisions
+from paraloom.pipeline.manifest import Manifest, current
 from paraloom.pipeline.publishing.files import write_configurations
 from paraloom.pipeline.publishing.negatives import KINDS, NEAR, TripletOptions
 from paraloom.pipeline.publishing.triplets import write_triplets
 from paraloom.pipeline.records import RunRecord
-from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.stage import finished_corpus, selection_view, shards_of
 
 ABOUT = "provenance/release.json"
 """The file that tells a release from other folders."""
@@ -42,10 +43,13 @@ class ReleaseOptions:
     triplets: TripletOptions | None = None  # None: no such configuration
 
 
-def make_release(run: str, out: Path, options: ReleaseOptions) -> None:
-    """Make the release of a run's corpus in the folder `out`, in place of an earlier one."""
-    record, out = public(_finished_record(run)), out.resolve()
-    shards = [shard for shard in shards_of(storage.join(run, "corpus")) if shard.rows]
+def make_release(run: str, out: Path, options: ReleaseOptions, selection: str = "") -> None:
+    """Make the release of a run's corpus, or of that of a named selection, in the folder `out`, in
+    place of an earlier one."""
+    found = Manifest(run).record
+    stage = finished_corpus(run, found, selection)
+    record, out = public(selection_view(current(found), selection)), out.resolve()
+    shards = [shard for shard in shards_of(storage.join(run, stage)) if shard.rows]
     rows = sum(shard.rows for shard in shards)
     if not rows:
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
@@ -75,7 +79,9 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> None:
                 negatives=tuple((kind, KINDS[kind], counts[kind]) for kind in triplets.kinds),
                 neighbours=options.triplets.neighbours() if options.triplets else "",
             )
-        card = data_card(record, sum(split.size for split in release.splits), release)
+        size = sum(split.size for split in release.splits)
+        precision = corpus_precisions(run, current(found)).get(selection, "")
+        card = data_card(record, size, release, precision)
         about = {
             "paraloom": metadata.version("paraloom"),
             "seed": seed,
@@ -116,17 +122,6 @@ def _check_replaceable(out: Path) -> None:
             f"{out}: is not as `paraloom publish` wrote it; move the folder away, or name another "
             "one with --out"
         )
-
-
-def _finished_record(run: str) -> RunRecord:
-    """The manifest of a run with a corpus, without the stages of earlier configurations."""
-    record = Manifest(run).record
-    check_current(run, record, "corpus", "select")
-    if "corpus" not in (found := current(record)).stages:
-        raise UserError(
-            f"{run}: no run here that has a corpus; `paraloom corpus` or `paraloom select` makes it"
-        )
-    return found
 
 
 def _triplets(run: str, record: RunRecord, options: TripletOptions | None) -> TripletOptions | None:

@@ -11,8 +11,9 @@ from markupsafe import Markup
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.beam_jobs.transforms.exclusion import RULES
+from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.languages import short_code
-from paraloom.pipeline.judging.agreement import join, measure
+from paraloom.pipeline.judging.agreement import corpus_precisions, join, measure
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.report.describe import excluded_rows, resolve_auto, score
@@ -94,7 +95,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             ),
             *_auto_selections(record),
             section("scores", "Scores", **data),
-            *_judgments(folder, view, bucket, stage),
+            *_judgments(folder, record, bucket, stage),
             *_generators(folder, record),
             section(
                 "pairs",
@@ -123,14 +124,18 @@ def section(template: str, heading: str, anchor: str = "", **values: object) -> 
     return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
 
 
-def _judgments(folder: str, view: RunRecord, bucket: BucketRecord, stage: str) -> Iterator[Section]:
+def _judgments(folder: str, run: RunRecord, bucket: BucketRecord, stage: str) -> Iterator[Section]:
     """What the judgments of the run's pairs say of its scores, if there are any."""
+    view = final_view(run)
     if judgments := read_judgments(folder):
         shards, select = shards_of(storage.join(folder, stage)), view.config.select
-        pairs = join(judgments, shards, list(bucket.deciles), own=view.own_scorers)
+        where = map(Predicate.parse, select.where if select.by == "judged" else ())
+        scores = list(bucket.deciles)
+        pairs = join(judgments, shards, scores, own=view.own_scorers, where=list(where))
         precisions = sorted({*_PRECISIONS, select.precision})
         found = measure(pairs, good=select.good, precisions=precisions, seed=view.config.seed)
-        yield section("judgments", "Judgments", found=found, select=select)
+        corpora = corpus_precisions(folder, run).values()
+        yield section("judgments", "Judgments", found=found, select=select, corpora=corpora)
 
 
 def _generators(folder: str, record: RunRecord) -> Iterator[Section]:

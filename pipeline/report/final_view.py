@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from paraloom.models.scorers import ENCODER
-from paraloom.pipeline.config.options import CHOSEN
+from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.records import LoopRecord, PairsRecord, RunRecord, StageRecord
 from paraloom.pipeline.report.describe import resolve_auto
 from paraloom.pipeline.stage import RANKING, RESULTS, best_round, stage_path
@@ -82,7 +82,7 @@ def round_view(record: RunRecord, number: int) -> RunRecord:
 def _view(record: RunRecord, number: int, of_round: Collection[str]) -> RunRecord:
     stages, config = record.stages, record.config
     found: dict[str, StageRecord] = {}
-    for name in (name for name in stages if not name.startswith("rounds/")):
+    for name in (name for name in stages if not name.startswith(("rounds/", "selections/"))):
         own = stage_path(name, number) if name in of_round else name
         found |= {name: stages[name], own: stages[own]} if name == "score" else {name: stages[own]}
     if number > 1:

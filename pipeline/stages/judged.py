@@ -16,12 +16,13 @@ VERSION = 1
 
 
 def fingerprint(run: Run) -> Any:
-    """The judgments, the wanted precision, and the scores to choose from."""
+    """The judgments, the wanted precision, the scores to choose from, and the conditions."""
     options = run.config.select
     own = run.manifest.record.own_scorers
     lower = [name for name in run.ranked_by if name in own and not own[name].higher_is_better]
     judgments = judgments_digest(run.config.run)
-    return [judgments, options.precision, options.good, run.ranked_by, lower, run.config.seed]
+    values = [judgments, options.precision, options.good, run.ranked_by, lower, run.config.seed]
+    return [*values, options.where] if options.where else values
 
 
 def make(run: Run, key: str) -> JudgedRecord:
@@ -32,6 +33,7 @@ def make(run: Run, key: str) -> JudgedRecord:
         run.shards("bucket"),
         run.ranked_by,
         own=run.manifest.record.own_scorers,
+        where=run.criteria().where,
     )
     options = config.select
     found = measure(pairs, good=options.good, precisions=[options.precision], seed=config.seed)

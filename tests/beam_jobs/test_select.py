@@ -11,7 +11,7 @@ import pytest
 
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.io.shards import DamagedError, Shard, units
-from paraloom.beam_jobs.select import Criteria, judge, tsv_path
+from paraloom.beam_jobs.select import Criteria, judge, near_misses, tsv_path
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.predicates import Predicate
 
@@ -233,3 +233,34 @@ def test_judging_no_rows(bucketed: Callable[..., list[Shard]]) -> None:
     table = pq.read_table(bucketed([pair(0)])[0].path).slice(0, 0)
     reasons, hashes = judge(table, Criteria(**ALL))
     assert (len(reasons), hashes.shape) == (0, (0, 2))
+
+
+def test_near_misses_fail_one_condition() -> None:
+    rows = np.random.default_rng(2)
+    table = pa.table(
+        {
+            "reference_tokens": rows.integers(1, 12, 200),
+            "translation_tokens": rows.integers(1, 12, 200),
+            "translation_score": rows.normal(size=200).astype(np.float32),
+            "translation_score_decile": rows.integers(0, 10, 200),
+        }
+    )
+    where = ("translation_score in -0.5..0.75", "reference_tokens > 3")
+    of = {"deciles": (2, 6), "max_tokens": 9, "where": tuple(map(Predicate.parse, where))}
+    found = zip(*near_misses(table, Criteria(**ALL | of)), strict=True)
+    counts = Counter[int]()
+    for row, (which, away) in zip(table.to_pylist(), found, strict=True):
+        score, decile = row["translation_score"], row["translation_score_decile"]
+        tokens = max(row["reference_tokens"], row["translation_tokens"])
+        distances = [
+            min(abs(decile - 2), abs(decile - 6)),
+            max(tokens - 9, 0),
+            max(-0.5 - score, score - 0.75, 0),
+            abs(3 - row["reference_tokens"]) if row["reference_tokens"] <= 3 else -1,
+        ]
+        fails = [decile not in (2, 6), tokens > 9, distances[2] > 0, distances[3] >= 0]
+        assert which == (fails.index(True) if sum(fails) == 1 else -1)
+        if which >= 0:
+            assert away == pytest.approx(distances[which])
+        counts[which] += 1
+    assert set(counts) == {-1, 0, 1, 2, 3}

@@ -11,7 +11,7 @@ from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.embeddings.options import ParagramOptions
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
 from paraloom.papers.options import MaLSTMOptions, SimilarityOptions, SystemOptions
-from paraloom.pipeline.config.options import AutoOptions
+from paraloom.pipeline.config.selection import AutoOptions
 
 SMALL = NmtTrainingOptions(pieces=2000, learning_rate=0.004)
 SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)

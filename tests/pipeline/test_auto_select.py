@@ -18,7 +18,7 @@ from paraloom.models.errors import UserError
 from paraloom.papers.options import SystemOptions
 from paraloom.pipeline.auto_select import Search, read_labelled, small_encoder
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.config.options import AutoOptions
+from paraloom.pipeline.config.selection import AutoOptions
 from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.describe import selection_lines
 from paraloom.pipeline.stage import Run

@@ -151,3 +151,28 @@ def test_agreement_prints_what_the_report_shows(a_run: Path, capsys: Capsys) -> 
     assert sum(found["scores"]["trigram_overlap"]["good"][:5]) == 0
     assert main([*command, "--scorers", "translation_score"]) == 0
     assert "trigram_overlap" not in capsys.readouterr().out
+
+
+def test_near_copies_do_not_win_under_a_condition(
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
+) -> None:
+    """All pairs with much in common are good, and of the others those of deciles 2 and 3."""
+    judge(a_run, lambda row: 90.0 if row["trigram_overlap_decile"] >= 2 else 20.0)
+    where = ["trigram_overlap_decile in 0..3"]
+    write_config(a_run, select={"by": "judged", "where": where, "precision": 0.6})
+    assert again("select", a_run) == 0
+    record = json.loads((a_run / "run" / "manifest.json").read_text())
+    found = record["stages"]["judged"]["agreement"]
+    assert found["where"] == where and found["outside"] > 0
+    (cut,) = found["cuts"]
+    assert (cut["score"], cut["deciles"][0], cut["judged"]) == ("trigram_overlap", 2, cut["good"])
+    rows = [row for row in pairs(a_run) if row["reference"] != row["translation"]]
+    assert cut["rows"] == sum(2 <= row["trigram_overlap_decile"] <= 3 for row in rows)
+    card = (a_run / "run" / "corpus" / "README.md").read_text("utf-8")
+    corpus = record["stages"]["corpus"]["rows_out"]
+    assert f"Precision of the corpus: {corpus} of {corpus}, 95% interval" in card
+    assert f"Precision of the corpus: {corpus} of {corpus}" in report(a_run)
+
+    capsys.readouterr()
+    assert main(["agreement", str(a_run / "run")]) == 0
+    assert f"Precision of the corpus: {corpus} of {corpus}" in capsys.readouterr().out

@@ -15,11 +15,11 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline import run as runs
 from paraloom.pipeline.commands.options import Changes, ConfigFile, On, OnInterrupt, beam_options
 from paraloom.pipeline.config import Config, read_config
-from paraloom.pipeline.config.options import CHOSEN
+from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.manifest import Manifest, with_selections
 from paraloom.pipeline.plan import outdated
-from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stage import Run, check_selection
 from paraloom.pipeline.stages import corpus
 
 
@@ -27,6 +27,14 @@ def command(
     context: typer.Context,
     config: ConfigFile,
     changes: Changes = None,
+    name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Select beside the run's corpus: a selection of this name, as select.named or "
+            "--set select.… describes it.",
+        ),
+    ] = "",
     force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count what would be selected; write nothing.")
@@ -40,16 +48,17 @@ def command(
     """Stages that are up to date are not run again; an interrupted run resumes.
 
     --dry-run reads the pairs of a run that has deciles: try conditions with --set 'select.where=…'.
+    With --name NAME, the same makes a corpus in RUN/selections/NAME, which the run remembers.
     """
     beam = beam_options(context, on, on_interrupt)
-    read = read_config(config, changes or ())
+    read = read_config(config, changes or (), name)
     if not dry_run:
         if show:
             raise UserError("select: --show is for --dry-run")
-        runs.run_stages(read, ("corpus",), beam, force=force)
+        runs.run_stages(read, ("corpus",), beam, force=force, selection=name)
         return
     connect(beam, runs.remote_paths(read))
-    shards, criteria = scored(runs.localised(read))
+    shards, criteria = scored(runs.localised(read), name)
     found = preview(shards, criteria)
     out = console()
     out.print(_counts(found.counts))
@@ -57,15 +66,18 @@ def command(
         out.print(_pairs(sample(shards, found, show, criteria)))
 
 
-def scored(config: Config) -> tuple[list[Shard], Criteria]:
-    """The pairs with deciles of a run that has them, and what the configuration selects."""
-    run = Run(config=config, manifest=Manifest(config.run))
-    by = config.select.by
+def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
+    """The pairs with deciles of a run that has them, and what the configuration selects, or a named
+    selection of it."""
+    config = with_selections(config)
+    check_selection(config.run, config.select.named, name)
+    whole = Run(config=config, manifest=Manifest(config.run))
+    run, stale = whole.selected(name), outdated(whole)
+    by = run.config.select.by
     wanted = ["bucket", *([{"auto": "choice"}.get(by, by)] if by in CHOSEN else [])]
     wanted += ["exclude"] * bool(config.select.exclude)
-    stale = outdated(run)
     for stage in wanted:
-        if stage not in run.manifest.stages or stage in stale:
+        if run.path(stage) not in run.manifest.stages.keys() - stale:
             remedy = "`paraloom bucket`" if stage == "bucket" else "`paraloom select`"
             raise UserError(
                 f"{config.run}: --dry-run needs the stage {stage} of this configuration; "

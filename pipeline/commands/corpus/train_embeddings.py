@@ -8,7 +8,7 @@ import typer
 from paraloom.models.errors import UserError
 from paraloom.pipeline import run
 from paraloom.pipeline.commands.corpus.stages import TARGETS
-from paraloom.pipeline.commands.options import Changes, On, OnInterrupt, beam_options
+from paraloom.pipeline.commands.options import Changes, Named, On, OnInterrupt, beam_options
 from paraloom.pipeline.config import read_config
 
 
@@ -17,6 +17,7 @@ def command(
     config: Annotated[
         str | None, typer.Option("--config", metavar="FILE", help="Configuration (YAML).")
     ] = None,
+    selection: Named = "",
     pairs: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,12 +56,14 @@ def command(
     given = {key: _column(text) for key, text in columns.items() if text is not None}
     if given and not pairs:
         raise UserError(f"train-embeddings: --{next(iter(given))} is for --pairs")
+    if pairs and selection:
+        raise UserError("train-embeddings: --pairs takes the place of a corpus; drop --selection")
     own = [f"run={json.dumps(out)}"] if out else []
     if pairs:
         own.append(f"embeddings.pairs={json.dumps([{'paths': pairs, **given}])}")
     beam = beam_options(context, on, on_interrupt)
     read = read_config(config, [*own, *(changes or ())])
-    run.run_stages(read, TARGETS["train-embeddings"], beam, force=force)
+    run.run_stages(read, TARGETS["train-embeddings"], beam, force=force, selection=selection)
 
 
 def _column(text: str) -> Any:

@@ -12,7 +12,13 @@ from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.plugins import column_of, installed, source_of
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.judging.agreement import JudgedPairs, join, measure
+from paraloom.pipeline.judging.agreement import (
+    JudgedPairs,
+    conditions,
+    corpus_precisions,
+    join,
+    measure,
+)
 from paraloom.pipeline.judging.describe import (
     by_agreement,
     counts_line,
@@ -60,6 +66,13 @@ def command(
             metavar="LABEL", min=0.01, max=100, help="Least label of a good pair, of 100."
         ),
     ] = 70.0,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Count only pairs that meet it, such as 'unigram_f1 <= 0.7'; repeatable.",
+        ),
+    ] = None,
     json: JsonFile = None,
 ) -> None:
     """Print each score's correlation with the labels, its shares of good pairs by decile, and the
@@ -73,25 +86,37 @@ def command(
     names = scorers.split(",") if scorers else []
     if run is not None:
         connect(beam_options(context), [run])
-        pairs, seed = _of_run(run, names)
+        pairs, seed = _of_run(run, names, where or [])
     else:
-        pairs, seed = _of_file(str(labels), names, dict(map(_named, resource or []))), 1
+        named = dict(map(_named, resource or []))
+        pairs, seed = _of_file(str(labels), names, named, where or []), 1
     found = measure(pairs, good=good, precisions=list(dict.fromkeys(wanted)), seed=seed)
     _show(found)
+    if run is not None:
+        for line in corpus_precisions(run, ScoredRun(run).record, good).values():
+            console().print(f"{line}.")
     write_json(json, found.model_dump())
 
 
-def _of_run(folder: str, names: list[str]) -> tuple[JudgedPairs, int]:
+def _of_run(folder: str, names: list[str], where: list[str]) -> tuple[JudgedPairs, int]:
     run = ScoredRun(folder)
     run.check(names, "--scorers")
     judgments = read_judgments(folder)
     if not judgments:
         raise UserError(f"{folder}: has no judgments yet; run `paraloom judge {folder}`")
-    pairs = join(judgments, run.shards(), names or run.scores, own=run.record.own_scorers)
+    pairs = join(
+        judgments,
+        run.shards(),
+        names or run.scores,
+        own=run.record.own_scorers,
+        where=conditions(where, run.scores),
+    )
     return pairs, run.record.config.seed
 
 
-def _of_file(path: str, names: list[str], resources: dict[str, str]) -> JudgedPairs:
+def _of_file(
+    path: str, names: list[str], resources: dict[str, str], where: list[str]
+) -> JudgedPairs:
     entries = names or [
         *default_names(),
         *(n for n, s in SCORERS.items() if s.resource and s.resource.name in resources),
@@ -104,6 +129,7 @@ def _of_file(path: str, names: list[str], resources: dict[str, str]) -> JudgedPa
         sources=[source_of(entry) for entry in foreign],
         language=ENGLISH,
         resources=resources,
+        where=where,
     )
 
 
@@ -125,13 +151,14 @@ def _show(found: AgreementRecord) -> None:
         rho, interval = number_in_words(score.spearman), interval_in_words(score.interval)
         table.add_row(name, rho, interval, more)
     out.print(table)
-    out.print(_deciles(found))
+    few = "Too few judged pairs for the shares of good ones by decile: fewer than 10 in a decile."
+    out.print(few if found.pairs < 100 else _deciles(found))
     for cut in found.cuts:
         out.print()
         for line in cut_lines(cut, found.rows):
             out.print(line)
         if cut.reached:
-            out.print(select_lines(cut))
+            out.print(select_lines(cut, found.where))
     if not found.cuts:
         out.print("No cut can be measured: no score has a judged pair in its best decile.")
     for name, reason in found.left_out.items():
@@ -142,9 +169,9 @@ def _deciles(found: AgreementRecord) -> Table:
     scores = by_agreement(found.scores)
     table = number_table("Share of good pairs by decile", numbers=["decile", *scores])
     cells = {
-        (name, decile): f"{share:.2f} ({interval_in_words((low, high))})"
+        (name, of): f"{score.good[of]} of {score.judged[of]} ({interval_in_words((low, high))})"
         for name, score in scores.items()
-        for decile, share, low, high in decile_shares(score)
+        for of, _, low, high in decile_shares(score)
     }
     for decile in range(10):
         table.add_row(str(decile), *(cells.get((name, decile), "") for name in scores))

@@ -12,10 +12,10 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import receipts
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
-from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.commands.options import Named, RunFolder, beam_options
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, current, outdated
-from paraloom.pipeline.stage import PAIR_STAGES
+from paraloom.pipeline.stage import PAIR_STAGES, finished_corpus
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,14 +34,16 @@ class Comparison:
         return self.rows[0] == self.rows[1] and not self.differences
 
 
-def command(context: typer.Context, first: RunFolder, second: RunFolder) -> None:
+def command(
+    context: typer.Context, first: RunFolder, second: RunFolder, selection: Named = ""
+) -> None:
     """Rows are matched by id, whatever their order and the part files that hold them.
 
     The exit code is 0 if the runs are the same, 1 if they differ. Rows are sorted in files in
-    TMPDIR.
+    TMPDIR. Without --selection, all stages are compared, those of named selections too.
     """
     connect(beam_options(context), [first, second])
-    found = compare(first, second)
+    found = compare(first, second, selection)
     out = console(160)
     out.print(_row_table(found))
     if any(stage.differences for stage in found):
@@ -55,14 +57,19 @@ def command(context: typer.Context, first: RunFolder, second: RunFolder) -> None
     out.print("same rows and values")
 
 
-def compare(first: str, second: str) -> list[Comparison]:
-    """Compare two run folders stage by stage, in the order of the stages, then further rounds.
+def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
+    """Compare two run folders stage by stage, in the order of the stages, then further rounds and
+    selections; with the name of a selection, only its corpora.
 
     Stages of earlier configurations do not count.
     """
     finished = []
     for folder in (first, second):
-        stages = current(Manifest(folder).record).stages
+        record = Manifest(folder).record
+        if selection:
+            finished.append({finished_corpus(folder, record, selection)})
+            continue
+        stages = current(record).stages
         finished.append({name for name in stages if name.rsplit("/", 1)[-1] in PAIR_STAGES})
         if not finished[-1]:
             raise UserError(f"{folder}: no run here that has finished a stage of pairs")

@@ -5,16 +5,26 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Annotated
 
+import numpy as np
 import typer
 
+from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.agreement.precision import wilson
 from paraloom.models.errors import UserError
 from paraloom.models.languages import direction, short_code
 from paraloom.models.printing import show
+from paraloom.pipeline.commands.options import Named
+from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.describe import describe_judges
 from paraloom.pipeline.judging.import_file import import_judgments
 from paraloom.pipeline.judging.judgments import checked_name, judging, read_judgments
-from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_corpus, sample_pairs
 from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
+from paraloom.pipeline.manifest import started
+from paraloom.pipeline.report.describe import resolve_auto
+from paraloom.pipeline.report.final_view import final_view
+from paraloom.pipeline.stage import finished_corpus, selection_view
 
 
 def command(
@@ -22,7 +32,18 @@ def command(
     judge: Annotated[
         str, typer.Option(metavar="NAME", help="Name of the judge; by default the page asks.")
     ] = "",
-    pairs: Annotated[int, typer.Option(metavar="N", min=1, help="Pairs to judge.")] = 200,
+    pairs: Annotated[
+        int, typer.Option("--pairs", "--size", metavar="N", min=1, help="Pairs to judge.")
+    ] = 200,
+    selected: Annotated[
+        bool | None,
+        typer.Option(
+            "--selected/--rejected",
+            help="Random pairs of the corpus, for its precision; or those that just missed it: by "
+            "one condition, the nearest first.",
+        ),
+    ] = None,
+    selection: Named = "",
     scores: Annotated[
         str,
         typer.Option(
@@ -50,27 +71,52 @@ def command(
 ) -> None:
     """Serve a page on this machine, with keys for everything, until Ctrl-C.
 
-    The pairs are spread evenly over the deciles of the scores; judges see neither scores nor
-    generators. Every judgment is in RUN/judgments before the next pair appears.
+    The pairs are spread evenly over the deciles of the scores, or with --selected drawn from the
+    corpus; judges see neither scores nor generators. Every judgment is in RUN/judgments before the
+    next pair appears.
     """
     if judge:
         checked_name(judge)
+    if selected is None and selection:
+        raise UserError("judge: --selection is for --selected or --rejected")
+    if selected is not None and scores:
+        raise UserError("judge: --scores is for pairs of all deciles, not of a corpus")
     with judging(run):
         found = ScoredRun(run)
         if file is not None:
             _import(found, file)
         else:
-            names = [name.strip() for name in scores.split(",") if name.strip()]
-            sample = sample_pairs(found, pairs, names, generators=generators)
+            if selected is None:
+                names = [name.strip() for name in scores.split(",") if name.strip()]
+                sample = sample_pairs(found, pairs, names, generators=generators)
+            else:
+                sample = _of_corpus(found, pairs, selection, selected)
             server = judging_server(found, sample, scale, judge, port)
-            _print_judges(run)
+            _print_judges(found)
+            low, high = wilson(np.array(0.8), np.array(len(sample)))
+            show(f"{len(sample):,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
             show(f"{len(sample):,} pairs to judge at {server.url}")
             show("Ctrl-C stops; every judgment is saved at once")
             if open:
                 webbrowser.open(server.url)
             server.serve()
             show()
-        _print_judges(run)
+        _print_judges(found)
+
+
+def _of_corpus(run: ScoredRun, pairs: int, selection: str, selected: bool) -> list[Pair]:
+    """Random pairs of a finished corpus, or those that just missed it."""
+    stage = finished_corpus(run.folder, started(run.folder), selection)
+    select = resolve_auto(final_view(selection_view(run.record, selection)))
+    missed = Criteria(
+        by=select.by,
+        deciles=None if select.deciles is None else tuple(select.deciles),
+        max_tokens=select.max_tokens,
+        size=None,
+        seed=run.record.config.seed,
+        where=tuple(map(Predicate.parse, select.where)),
+    )
+    return sample_corpus(run, pairs, stage, None if selected else missed)
 
 
 def judging_server(
@@ -108,6 +154,7 @@ def _import(run: ScoredRun, file: str) -> None:
         )
 
 
-def _print_judges(run: str) -> None:
-    for line in describe_judges(read_judgments(run)):
+def _print_judges(run: ScoredRun) -> None:
+    lines = describe_judges(read_judgments(run.folder))
+    for line in [*lines, *corpus_precisions(run.folder, run.record).values()]:
         show(line)

@@ -11,7 +11,7 @@ from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
-from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.commands.options import Named, RunFolder, beam_options
 from paraloom.pipeline.publishing import hub
 from paraloom.pipeline.publishing.negatives import KINDS, TripletOptions
 from paraloom.pipeline.publishing.release import ABOUT, ReleaseOptions, files_of, make_release
@@ -20,9 +20,12 @@ from paraloom.pipeline.publishing.release import ABOUT, ReleaseOptions, files_of
 def command(
     context: typer.Context,
     run: RunFolder,
+    selection: Named = "",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the release; by default RUN/release."),
+        typer.Option(
+            metavar="DIR", help="Folder of the release; by default RUN/release, or release-NAME."
+        ),
     ] = None,
     repo: Annotated[
         str | None,
@@ -95,7 +98,7 @@ def command(
     if out is None:
         if storage.is_remote(run):
             raise UserError(f"{run}: a release is made on this machine; name a folder with --out")
-        out = Path(run, "release")
+        out = Path(run, f"release-{selection}" if selection else "release")
     connect(beam_options(context), [run])
     negatives = None
     if triplets:
@@ -116,7 +119,7 @@ def command(
         repo=repo,
         triplets=negatives,
     )
-    make_release(run, out, options)
+    make_release(run, out, options, selection)
     show(f"{out}: made\n")
     _list(out)
     if send and repo:

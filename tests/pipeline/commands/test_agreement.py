@@ -52,9 +52,21 @@ def test_only_some_scores(labels: Path, capsys: Capsys) -> None:
     assert "label at least 70 of 100" in out and "# precision 0.9 by: edit_distance" in out
     assert "deciles: [0, 1]" in out  # less is better
     assert "│ edit_distance │ −1.00 │ −1.00 to −1.00 │ less │" in out
-    assert "│ 2 │ 0.73 (0.52–0.87) │ │ 3 │ 0.00 (0.00–0.15) │" in out
-    assert "│ 9 │ 0.00 (0.00–0.15) │ └" in out
+    assert "│ 2 │ 16 of 22 (0.52–0.87) │ │ 3 │ 0 of 22 (0.00–0.15) │" in out
+    assert "│ 9 │ 0 of 22 (0.00–0.15) │ └" in out
     assert "Left out: reference_score, which needs the source of each pair." in out
+    given = ["--scorers", "edit_distance", "--where", "edit_distance >= 0.5"]
+    assert (
+        main(["agreement", "--labels", str(labels), *given, "--good", "30", "--precision", "0.8"])
+        == 0
+    )
+    out = " ".join(capsys.readouterr().out.split())
+    assert "with edit_distance >= 0.5; " in out and "pairs that do not meet the condition" in out
+    assert "Of the 32 judged pairs in it, 32 are good;" in out
+    assert "deciles: [0, 1, 2, 3, 4, 5] where: [edit_distance >= 0.5]" in out
+    given[-1] = "edit_distance <= 0.2"
+    assert main(["agreement", "--labels", str(labels), *given]) == 0
+    assert "Too few judged pairs for the shares" in " ".join(capsys.readouterr().out.split())
     given = ["--scorers", "edit_distance", "--good", "100"]
     assert main(["agreement", "--labels", str(labels), *given]) == 0
     out = " ".join(capsys.readouterr().out.split())

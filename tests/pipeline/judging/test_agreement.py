@@ -5,15 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from paraloom.beam_jobs.io.shards import read_shard
+from paraloom.beam_jobs.io.shards import commit, read_shard
+from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.agreement.correlation import spearman
 from paraloom.models.agreement.cuts import Judged, recommend
 from paraloom.models.agreement.precision import exact_deciles
-from paraloom.pipeline.judging.agreement import JudgedPairs, directions, join, measure
+from paraloom.pipeline.judging.agreement import (
+    JudgedPairs,
+    corpus_precisions,
+    directions,
+    join,
+    measure,
+)
 from paraloom.pipeline.judging.describe import alpha, counts_line
-from paraloom.pipeline.judging.judgments import Judgment
+from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.records import ScorerRecord
+from paraloom.pipeline.records import PairsRecord, ScorerRecord, SelectSection
 from tests.run_helpers import WriteConfig
 
 
@@ -165,3 +172,58 @@ def test_directions_come_from_the_scorers() -> None:
     own = {"mine": ScorerRecord(meaning="", unit="", higher_is_better=False)}
     found = directions(["edit_distance", "unigram_f1", "translation_score", "mine"], own)
     assert list(found.values()) == [False, True, True, False]
+
+
+def test_under_conditions_only_pairs_that_meet_them_count(write_run: WriteConfig) -> None:
+    run = ScoredRun(str(write_run(equal=9)))
+    rows = rows_of(run)
+    judgments = [judged(row, 100 * (row["unigram_f1"] > 0.3)) for row in rows[::4]]
+    where = [*map(Predicate.parse, ("unigram_f1 <= 0.6", "length_ratio_decile in 1..8"))]
+    pairs = join(judgments, run.shards(), run.scores, own={}, where=where)
+    meets = [r for r in rows if r["unigram_f1"] <= 0.6 and 1 <= r["length_ratio_decile"] <= 8]
+    counted = [r for r in meets if r["reference"] != r["translation"]]
+    for name in run.scores:
+        deciles = Counter(row[f"{name}_decile"] for row in counted)
+        assert pairs.rows[name] == [deciles[d] for d in range(10)]
+    ids = {row["id"] for row in rows[::4]} & {row["id"] for row in counted}
+    assert len(pairs.labels) == len(ids) > 0
+    copies = sum(row["reference"] == row["translation"] for row in rows[::4])
+    assert pairs.counts["outside"] == 100 - copies - len(ids)
+    assert pairs.counts["gone"] == pairs.counts["changed"] == 0
+    found = measure(pairs, good=70, precisions=[0.5])
+    assert f"with {where[0]} and {where[1]}" in counts_line(found)
+    assert found.cuts[0].good == sum(
+        row["unigram_f1"] > 0.3 and row[f"{found.cuts[0].score}_decile"] in found.cuts[0].deciles
+        for row in counted
+        if row["id"] in ids
+    )
+
+
+def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: WriteConfig) -> None:
+    folder = str(write_run())
+    run = ScoredRun(folder)
+    table = read_shard(run.shards()[0])
+    nothing = table.select(["id"]).slice(0, 0).append_column("reason", table["id"].slice(0, 0))
+    stages = {"corpus": 60, "selections/strict/corpus": 20}
+    for stage, rows in stages.items():
+        pieces = [("part-0", table.slice(0, rows), nothing)]
+        commit(f"{folder}/{stage}", "part-0", "k", rows, pieces, started=0)
+    select = SelectSection(named={"strict": {"good": 40.0}, "none": {}})
+    config = run.record.config.model_copy(update={"select": select})
+    update = {"config": config, "stages": dict.fromkeys(stages, PairsRecord())}
+    record = run.record.model_copy(update=update)
+    assert corpus_precisions(folder, record) == {}
+
+    rows = rows_of(run)
+    texts = "id", "reference", "translation"
+    scores = [50.0] * 10 + [80.0] * 30 + [20.0] * 40  # of the rows from the 10th on
+    actions = [
+        Action(score=s, **{n: r[n] for n in texts}) for s, r in zip(scores, rows[10:], strict=False)
+    ]
+    JudgeFile(folder, "Anna").append(actions)
+    JudgeFile(folder, "Ben").append([actions[20].model_copy(update={"score": 10.0})])  # mean 45
+    assert corpus_precisions(folder, record) == {
+        "": "Precision of the corpus: 29 of 50, 95% interval 0.44 to 0.71",
+        "strict": "Precision of the corpus strict: 10 of 10, 95% interval 0.72 to 1.00",
+    }
+    assert corpus_precisions(folder, record, good=40)[""].startswith("Precision of the corpus: 40")

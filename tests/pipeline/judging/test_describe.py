@@ -38,6 +38,7 @@ def cut(**values: object) -> CutResult:
         "reached": True,
         "rows": 300,
         "judged": 1040,
+        "good": 990,
         "precision": 0.95,
         "wilson": (0.9, 0.98),
         "expected": (0.85, 0.99),
@@ -81,8 +82,8 @@ def test_a_cut_in_sentences() -> None:
     first, second, third = cut_lines(cut(), 1200)
     assert first == "Precision 0.9: deciles 7–9 of unigram_f1; 300 of 1,200 pairs (25%)."
     assert second == (
-        "Of the 1,040 judged pairs in it, 0.95 are good (95% by Wilson, as if all pairs were "
-        "independent: 0.90–0.98)."
+        "Of the 1,040 judged pairs in it, 990 are good; weighted, a share of 0.95 (95% by Wilson, "
+        "as if all pairs were independent: 0.90–0.98)."
     )
     assert third == (
         "To expect on references that nobody has judged: 0.85–0.99; at least 0.9 in 75% of "
@@ -98,6 +99,7 @@ def test_a_cut_in_sentences() -> None:
     assert cut_in_words(cut()) == words
     lines = "select:  # precision 0.9\n  by: unigram_f1\n  deciles: [7, 8, 9]"
     assert select_lines(cut()) == lines
+    assert select_lines(cut(), ["a <= 1", "b >= 2"]) == f"{lines}\n  where: [a <= 1, b >= 2]"
 
 
 def test_what_is_not_counted_is_said() -> None:

@@ -11,6 +11,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.plugins import FileScorer
+from paraloom.pipeline.judging.agreement import JudgedPairs
 from paraloom.pipeline.judging.labels import default_names, read_labels, score_labels
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
@@ -75,13 +76,31 @@ def test_scores_are_the_scorers_and_copies_are_left_out(tmp_path: Path) -> None:
     lines = [f"{i % 6}\tthe dog runs {i}\tthe dog ran {i * 7 % 40}\n" for i in range(40)]
     texts = read_labels(write(tmp_path, "".join(["5\tsame\tsame\n", *lines])))
     pairs = score_labels(texts, default_names(), language=ENGLISH, resources={})
-    assert pairs.counts == {"copies": 1}
+    assert pairs.counts == {"copies": 1, "where": [], "outside": 0}
     assert pairs.labels.tolist() == [20 * (i % 6) for i in range(40)]
     assert pairs.references.tolist() == [f"the dog runs {i}" for i in range(40)]
     expected = PairScorer(["unigram_f1"]).score(texts.first[1:], texts.second[1:])["unigram_f1"]
     assert pairs.scores["unigram_f1"].tolist() == expected.tolist()
     assert pairs.rows["unigram_f1"] == [4] * 10
     assert not pairs.higher_is_better["edit_distance"]
+
+
+def test_pairs_that_do_not_meet_a_condition_do_not_count(tmp_path: Path) -> None:
+    lines = [f"{i % 6}\tthe dog runs {i}\tthe dog ran {i * 7 % 40}\n" for i in range(40)]
+    texts = read_labels(write(tmp_path, "".join(lines)))
+
+    def scored(*where: str) -> JudgedPairs:
+        names = ["unigram_f1", "edit_distance"]
+        return score_labels(texts, names, language=ENGLISH, resources={}, where=where)
+
+    every, some = scored(), scored("unigram_f1 <= 0.5", "edit_distance_decile in 2..9")
+    meets = (every.scores["unigram_f1"] <= 0.5) & (every.deciles["edit_distance"] >= 2)
+    assert some.labels.tolist() == every.labels[meets].tolist()
+    assert some.deciles["edit_distance"].tolist() == every.deciles["edit_distance"][meets].tolist()
+    assert 0 < sum(some.rows["edit_distance"]) == meets.sum() < 40
+    assert some.counts["outside"] == 40 - meets.sum()
+    with pytest.raises(UserError, match="--where: bleu is no column of the pairs"):
+        scored("bleu <= 1")
 
 
 def test_the_language_says_what_a_token_is(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import pyarrow.compute as pc
 import pytest
 
 from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.errors import UserError
 from paraloom.pipeline.judging import sampling
-from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_corpus, sample_pairs
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import ConfigRecord, PairsRecord, StageRecord
 from tests.pipeline.judging.conftest import SCORES
@@ -170,3 +172,37 @@ def test_the_sample_is_even_over_generators_and_deciles(
     assert abs(found["nmt"] - found["rare"]) <= 12  # not 90 and 30
     monkeypatch.undo()
     assert np.abs(counts(run, pairs) - 12).max() <= 3
+
+
+def test_pairs_of_a_corpus_are_random_and_any_first_part_of_them(write_run: WriteConfig) -> None:
+    """Over many seeds each pair is drawn equally often."""
+    drawn = Counter[str]()
+    for seed in range(30):
+        run = ScoredRun(str(write_run(40, seed=seed)))
+        order = sample_corpus(run, 40, "bucket")
+        other = ScoredRun(str(write_run(40, shards=2, seed=seed)))
+        assert sample_corpus(other, 9, "bucket") == order[:9]
+        assert len({pair.id for pair in order}) == 40
+        drawn.update(pair.id for pair in order[:20])
+    assert len(drawn) == 40
+    assert 10 < np.std([*drawn.values()]) ** 2 + 10 < 20  # of 30 draws, each with a chance of 1/2
+
+
+def test_pairs_that_just_missed_come_in_turns_the_nearest_first(write_run: WriteConfig) -> None:
+    run = ScoredRun(str(write_run(400, equal=30)))
+    where = (Predicate.parse("length_ratio <= 0.3"),)
+    of = {"by": "unigram_f1", "deciles": (7, 8), "max_tokens": None, "size": None, "seed": 1}
+    criteria = Criteria(**of, where=where)
+    rows = [row for table in run.tables(criteria.columns) for row in table.to_pylist()]
+    rows = [row for row in rows if row["reference"] != row["translation"]]
+    decile = [(r["unigram_f1_decile"] in (7, 8), r["length_ratio"] <= 0.3, r) for r in rows]
+    by_score = [(r["length_ratio"], r["id"]) for inside, low, r in decile if inside and not low]
+    outside = [r for inside, low, r in decile if low and not inside]
+    away = {r["id"]: min(abs(r["unigram_f1_decile"] - d) for d in (7, 8)) for r in outside}
+
+    found = [pair.id for pair in sample_corpus(run, 20, "corpus", criteria)]
+    assert found[::2] == [id for _, id in sorted(by_score)[:10]]
+    assert [away[id] for id in found[1::2]] == sorted(away.values())[:10]
+    every = [pair.id for pair in sample_corpus(run, 400, "corpus", criteria)]
+    assert sorted(every) == sorted([*away, *(id for _, id in by_score)])
+    assert every[:20] == found

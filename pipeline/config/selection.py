@@ -1,0 +1,114 @@
+"""The section `select`: which pairs become the corpus, and further corpora of the same run."""
+
+import operator
+import re
+from typing import Annotated, Any
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+
+from paraloom.beam_jobs.select import PerSource
+from paraloom.models.options import Count, Fraction, InputFile, InputPath, Options
+
+UncheckedFile = Annotated[str, InputPath(checked=False)]
+HubModel = Annotated[str, InputPath(copied=False, hub=True)]
+
+CHOSEN = ("auto", "judged")
+"""Values of `select.by` with which a stage chooses the score and the deciles."""
+
+
+class AutoOptions(Options):
+    """Automatic selection (`select.by: auto`), by training small encoders on ranges of deciles."""
+
+    model: str = "word-avg"
+    """Encoder to train, by name (lstm-avg as in ParaNMT)."""
+    pairs: Annotated[int, Field(ge=2)] = 10_000
+    """Largest number of pairs to train on; smaller ranges are used whole."""
+    seeds: Annotated[int, Field(ge=1, le=100)] = 3
+    """Number of times that each range is sampled and trained on, with different seeds."""
+    best: Annotated[Count | None, Field(exclude_if=operator.not_)] = None
+    """Select so many deciles, neighbours or not: the best ones of the score that has the best one
+    (ParaNMT: 2); null: a range of neighbouring deciles."""
+    like_embeddings: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Train with the settings of `embeddings` (batch size, mega-batches, scrambling, …), for one
+    epoch; false: with small mini-batches, which suit small samples."""
+
+
+class SelectOptions(Options):
+    """Which pairs become the corpus."""
+
+    by: str = "paragram_similarity"
+    """Score whose deciles decide; auto: score and deciles are selected with `labelled`; judged:
+    with the judgments of the run's pairs (`paraloom judge`); see judging.md."""
+    precision: Fraction = 0.9
+    """Wanted share of good pairs for `by: judged`: of the cuts with a Wilson interval that begins
+    here or above, the one is selected that keeps most of the pairs that meet `where`."""
+    good: Annotated[float, Field(gt=0, le=100)] = 70.0
+    """Least label of a good pair, of 100, for `by: judged` and the precision of the corpus; with
+    several judges, the mean label."""
+    labelled: UncheckedFile | list[UncheckedFile] | None = None
+    """Labelled pairs for `by: auto` and `loop.rounds`: a file, a folder or a list of them, in the
+    form of STS."""
+    auto: AutoOptions = AutoOptions()
+    deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
+        default=[8, 9]
+    )
+    """Deciles to select, from 0 (lowest) to 9 (highest); null: all."""
+    max_tokens: Count | None = 30
+    """Largest number of Moses tokens on either side; null: no limit."""
+    size: Count | None = None
+    """Number of pairs to sample at random; null: all."""
+    per_source: PerSource = "diverse"
+    """Which translations of a source to select if `nmt.candidates` is more than 1, among those that
+    meet all other conditions: the best one, diverse ones, or all."""
+    per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
+    """Largest share of the corpus that one of `generators` may have made; null: no limit."""
+    max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Largest share of trigrams that two translations of a source share with `per_source:
+    diverse`."""
+    where: list[str] = Field(default=[])
+    """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
+    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
+    exclude: list[InputFile] = Field(default=[])
+    """Files or folders of evaluation sentences: pairs with a side that equals, contains or is
+    contained in one go out; see choosing-pairs.md."""
+    exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
+    """Pairs with a side whose cosine with one is above this go out, too; null: no cosines."""
+    exclude_model: HubModel | None = None
+    """The model of sentence-transformers for them; null: `score.sentence_model`."""
+    named: Annotated[dict[str, "NamedSelection | None"], Field(exclude_if=operator.not_)] = Field(
+        default={}
+    )
+    """Further corpora of the run by name, each with the keys of `select` that differ: `strict:
+    {deciles: [9]}`; null: the run has this corpus no more; see choosing-pairs.md."""
+
+    @property
+    def labelled_paths(self) -> list[str]:
+        """Files and folders of labelled pairs."""
+        return [self.labelled] if isinstance(self.labelled, str) else list(self.labelled or [])
+
+    @property
+    def selections(self) -> dict[str, "NamedSelection"]:
+        """The named selections that the run has."""
+        return {name: own for name, own in self.named.items() if own is not None}
+
+    def _check(self) -> None:
+        for name in self.named:
+            if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,59}", name):
+                raise ValueError(
+                    f"named: {name!r} cannot be the name of a selection, and of its folder; use "
+                    "letters, digits and . - _"
+                )
+
+
+class NamedSelection(SelectOptions):
+    """The keys of `select` that are other ones for a named selection."""
+
+    @model_serializer(mode="wrap")
+    def _own_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: of for name, of in dump(self).items() if name in self.model_fields_set}
+
+    def _check(self) -> None:
+        if self.named:
+            raise ValueError("named: a named selection has none of its own")
+        if own := sorted(name for name in self.model_fields_set if name.startswith("exclude")):
+            raise ValueError(f"{own[0]}: is that of all corpora; set select.{own[0]}")

@@ -1,0 +1,127 @@
+"""Named selections: corpora of one run beside its own, from the configuration or a command."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus.select import scored
+from paraloom.pipeline.commands.run.compare import compare
+from paraloom.pipeline.config import read_config
+from tests.run_helpers import ONE, Capsys, WriteConfig, again, manifest, one_line, ran, table
+
+STRICT: dict[str, Any] = {"deciles": [2, 3], "where": ["reference_tokens >= 8"]}
+SET = ["--set", "select.deciles=[2, 3]", "--set", "select.where=['reference_tokens >= 8']"]
+
+
+def files(folder: Path, stage: str) -> dict[str, bytes]:
+    found = (folder / "run" / stage).iterdir()
+    return {p.name: p.read_bytes() for p in found if p.suffix in (".parquet", ".gz")}
+
+
+def keys(folder: Path) -> dict[str, str]:
+    return {name: of["key"] for name, of in manifest(folder)["stages"].items()}
+
+
+def test_a_selection_has_the_rows_of_a_run_that_selects_so(
+    a_run: Path, write_config: WriteConfig, tmp_path: Path, capsys: Capsys
+) -> None:
+    before, own = keys(a_run), files(a_run, "corpus")
+    write_config(a_run, select={"named": {"strict": STRICT, "loose": {"deciles": None}}})
+    assert again("select", a_run) == 0
+    made = ["selections/strict/corpus", "selections/loose/corpus"]
+    assert set(ran(capsys.readouterr().err)) == set(made)
+    found = manifest(a_run)["stages"]
+    assert {name: of["key"] for name, of in found.items() if name not in made} == before
+    assert files(a_run, "corpus") == own
+    strict = files(a_run, made[0])
+    record = found[made[0]]
+    assert record["rows_in"] == record["rows_out"] + record["rows_rejected"]
+    assert record["rows_out"] == table(a_run, made[0]).num_rows
+    assert record["rejected"]["not reference_tokens >= 8"]
+    card = (a_run / "run" / made[0] / "README.md").read_text("utf-8")
+    assert "deciles 2–3 of `trigram_overlap`, `reference_tokens >= 8`" in card
+    assert f"{record['rows_out']} pairs of English" in card and card.count("selections/") == 0
+
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []
+    (a_run / "run" / made[0] / "receipts").rename(a_run / "lost")  # as if killed at the start
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == made[:1]
+    assert files(a_run, made[0]) == strict
+
+    write_config(a_run, select=STRICT)
+    assert again("select", a_run) == 0
+    assert files(a_run, "corpus") == strict
+
+
+def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
+    a_run: Path, capsys: Capsys
+) -> None:
+    own = files(a_run, "corpus")
+    assert again("select", a_run, "--name", "strict", *SET) == 0
+    path = "selections/strict/corpus"
+    assert ran(capsys.readouterr().err) == [path]
+    assert manifest(a_run)["config"]["select"]["named"] == {"strict": STRICT}
+    more = ["--name", "more", "--set", "select.where+=reference_tokens >= 9", "--dry-run"]
+    assert again("select", a_run, *more) == 0
+    assert "not reference_tokens >= 9" in capsys.readouterr().out
+    report = (a_run / "run/report/index.html").read_text("utf-8")
+    assert "pairs in the corpus" in report and "selections/strict/corpus" in report
+
+    assert again("select", a_run, "--set", "select.deciles=[1]") == 0
+    assert ran(capsys.readouterr().err) == ["corpus"]
+    assert "config" not in manifest(a_run)["stages"][path]  # it is of the present configuration
+    config = read_config(str(a_run / "config.yaml"))
+    assert scored(config, "strict")[1].deciles == (2, 3)
+    assert again("select", a_run) == 0
+    assert files(a_run, "corpus") == own and path in keys(a_run)
+
+    assert again("select", a_run, "--set", "select.named.strict=null") == 0
+    assert path not in manifest(a_run)["planned"]
+    assert again("select", a_run, "--name", "strict") == 2
+    assert "it has no selection 'strict'; there are none" in capsys.readouterr().err
+
+
+def test_commands_take_its_name(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
+    run = str(a_run / "run")
+    embeddings = {"dim": 8, "epochs": 1, "batch_size": 2}
+    write_config(a_run, select={"named": {"strict": STRICT}}, embeddings=embeddings)
+    assert again("train-embeddings", a_run, "--selection", "strict") == 0
+    of_it = [f"selections/strict/{name}" for name in ("corpus", "embeddings")]
+    assert ran(capsys.readouterr().err) == of_it
+    assert again("corpus", a_run) == 0
+    assert ran(capsys.readouterr().err) == ["embeddings"]
+    rows = manifest(a_run)["stages"][of_it[0]]["rows_out"]
+    card = (a_run / "run" / of_it[1] / "README.md").read_text("utf-8")
+    assert f"corpus of the run `run-strict` ({rows} pairs)" in card
+
+    assert [c.rows[0] for c in compare(run, run, "strict")] == [rows, 118 - rows]
+    arguments = [run, "--selection", "strict", "--license", "cc-by-4.0", "--held-out", "0"]
+    assert main(["publish", *arguments, *ONE]) == 0
+    about = json.loads((a_run / "run/release-strict/provenance/release.json").read_text())
+    assert about["rows"] == rows
+    capsys.readouterr()
+    for wrong in (["compare", run, run], ["publish", run]):
+        assert main([*wrong, "--selection", "stirct", *ONE]) == 2
+        assert "it has no selection 'stirct'; there are strict" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        ({"named": {"a/b": {}}}, "select.named: 'a/b' cannot be the name of a selection"),
+        ({"named": {"a": {"decils": [1]}}}, "select.named.a.decils: unknown key"),
+        ({"named": {"a": {"where": ["x <= 1"]}}}, r"select.named.a.where\[0\]: x is no column"),
+        ({"named": {"a": {"by": "x"}}}, "select.named.a.by: x is not among score.scorers"),
+        ({"named": {"a": {"named": {"b": {}}}}}, "select.named.a.named: a named selection has"),
+    ],
+)
+def test_wrong_keys_are_named(
+    tmp_path: Path, write_config: WriteConfig, select: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        read_config(str(write_config(tmp_path, select=select)))
