@@ -101,6 +101,7 @@ COMMANDS = (
     Command("publish", "run.publish", "Make a release of a corpus, and send it", beam=True),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
     Command("agreement", "run.agreement", "Show which scores agree with people", beam=True),
+    Command("frontier", "run.frontier", "Show what more difference costs", beam=True),
     Command("doctor", "run.doctor", "Check libraries, engines and devices"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),

@@ -14,17 +14,27 @@ from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.agreement import join, measure
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
-from paraloom.pipeline.report.describe import resolve_auto, score
+from paraloom.pipeline.report.describe import resolve_auto, row_words, score
 from paraloom.pipeline.report.final_view import final_view, rounds
+from paraloom.pipeline.report.frontier import frontier
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
+from paraloom.pipeline.report.thresholds import (
+    Sample,
+    criteria_of,
+    curve,
+    draw,
+    near_misses,
+    thresholds,
+)
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
 
-VERSION = 5
+VERSION = 6
 """Bump when the report looks different for the same run."""
 
 _PRECISIONS = (0.8, 0.9)  # of the cuts that judgments recommend
+_RANDOM, _MISSED = 20, 10  # pairs shown of the corpus, and of those that just missed it
 
 
 def report_path(folder: str) -> str:
@@ -62,36 +72,42 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
     found: list[Section] = []
     if view.pair_records:
         found.append(
-            section("rows", "Rows of each stage", stages=view.pair_records, saved=savings(view))
+            section(
+                "rows",
+                "Rows of each stage",
+                stages=view.pair_records,
+                words=row_words(view),
+                saved=savings(view),
+            )
         )
     if bucket and bucket.rows_out:
         stage = stage_path("bucket", best_round(record.stages))
+        select, source = resolve_auto(view), view.config.input
+        region = regions(select, bucket.deciles)
         scores = read_scores(
             folder,
             bucket.deciles,
             seed=view.config.seed,
             with_corpus="corpus" in view.stages,
             stage=stage,
+            limited=list(region),
         )
-        select, source = resolve_auto(view), view.config.input
         data: dict[str, Any] = {
             "select": select,
-            "region": regions(select, bucket.deciles),
+            "region": region,
             "scores": scores,
             "score": partial(score, own=view.own_scorers),
+            "source_language": short_code(source.source_language) if source else "",
+            "language": view.language,
         }
+        corpus = view.stages.get("corpus")
         found += [
-            section("selection", "Selection", corpus=view.stages.get("corpus"), **data),
+            section("selection", "Selection", corpus=corpus, **data),
+            *_thresholds(folder, view, bucket, stage, data),
             *_auto_selections(record),
             section("scores", "Scores", **data),
             *_judgments(folder, view, bucket, stage),
-            section(
-                "pairs",
-                "Example pairs",
-                source_language=short_code(source.source_language) if source else "",
-                language=view.language,
-                **data,
-            ),
+            section("pairs", "Example pairs", **data),
         ]
     if "loop" in view.stages:
         found.append(section("rounds", "Rounds", record=record))
@@ -110,6 +126,26 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
 def section(template: str, heading: str, anchor: str = "", **values: object) -> Section:
     """The section of `templates/<template>.html.j2`; its anchor has the same name by default."""
     return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
+
+
+def _thresholds(
+    folder: str, view: RunRecord, bucket: BucketRecord, stage: str, data: dict[str, Any]
+) -> Iterator[Section]:
+    """What every threshold of the selection keeps, and pairs on either side of them."""
+    shards, seed = shards_of(storage.join(folder, stage)), view.config.seed
+    sample = Sample.read(shards, view, list(bucket.deciles), read_judgments(folder))
+    if sample is None:
+        return
+    criteria = criteria_of(data["select"], view)
+    each = list(thresholds(criteria, bucket.deciles))
+    columns = ["id", "source", "reference", "translation"]
+    selected = shards_of(storage.join(folder, "corpus")) if "corpus" in view.stages else []
+    drawn = draw(selected, _RANDOM, seed, columns)
+    data["curves"] = [curve(sample, one, bucket.deciles[one.predicate.column]) for one in each]
+    data["frontier"] = frontier(sample, criteria, bucket.deciles)
+    yield section("thresholds", "Thresholds of the selection", **data)
+    random, missed = drawn.to_pylist() if drawn else [], near_misses(sample, each, _MISSED)
+    yield section("selected", "Pairs of the corpus", random=random, missed=missed, **data)
 
 
 def _judgments(folder: str, view: RunRecord, bucket: BucketRecord, stage: str) -> Iterator[Section]:

@@ -7,7 +7,7 @@ that hold a sampled pair.
 
 import random
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,6 +25,8 @@ from paraloom.pipeline.records import SelectSection
 BINS = 40
 CELLS = 32  # a side of the density's grid
 EXAMPLES = 4  # pairs of a decile
+WORDING = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")
+_MEANING = ("sentence_similarity", "cross_encoder", "paragram_similarity", "translation_score")
 SHOWN_DECILES = {"lowest": 0, "middle": 5, "highest": 9}
 
 Array = npt.NDArray[Any]
@@ -101,13 +103,15 @@ def read_scores(
     seed: int,
     with_corpus: bool,
     stage: str = "bucket",
+    limited: Sequence[str] = (),
 ) -> Scores:
-    """Read the run in `folder`, whose `stage` has the pairs with these deciles."""
+    """Read the run in `folder`, whose `stage` has the pairs with these deciles; `limited` are the
+    scores that select."""
     histograms = {
         score: Histogram(edges=axis(summary, BINS), bounds=bounds(summary))
         for score, summary in deciles.items()
     }
-    density = _density(deciles)
+    density = _density(deciles, limited)
     bucketed = list(receipts(storage.join(folder, stage)))
     sampled = sample_pairs(bucketed, deciles, seed)
     found: dict[tuple[str, int], dict[int, ExamplePair]] = defaultdict(dict)
@@ -226,15 +230,28 @@ def _pair(table: pa.Table, score: str, decile: int, rank: int) -> ExamplePair:
     return ExamplePair(*(table[name][row].as_py() for name in names))
 
 
-def _density(deciles: Mapping[str, Deciles]) -> Density | None:
+def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
+    """A score of the wording, on which pairs differ, and one of meaning; of several, those that
+    select (`limited`). Other scores where there are no such; None of fewer than two.
+
+    >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
+    ('unigram_f1', 'word_order')
+    """
+    limited = [name for name in limited if name in scores]
+    wording = [name for name in (*limited, *WORDING) if name in WORDING and name in scores]
+    meaning = [name for name in limited if name in _MEANING]
+    meaning += [name for name in (*limited, *_MEANING) if name not in WORDING]
+    names = dict.fromkeys((*wording[:1], *meaning, *scores))  # in this order, without repeats
+    found = [name for name in names if name in scores]
+    return (found[0], found[1]) if len(found) > 1 else None
+
+
+def _density(deciles: Mapping[str, Deciles], limited: Sequence[str] = ()) -> Density | None:
     """Similarity of meaning against overlap of words, or the nearest scores that there are."""
-    wording = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")
-    meaning = ("sentence_similarity", "paragram_similarity", "translation_score")
-    x, y = (next((n for n in of if n in deciles), None) for of in (wording, meaning))
-    if x is None or y is None:
-        if len(deciles) < 2:
-            return None
-        x, y = list(deciles)[:2]
+    found = axes(deciles, limited)
+    if found is None:
+        return None
+    x, y = found
     return Density(x=x, y=y, x_edges=axis(deciles[x], CELLS), y_edges=axis(deciles[y], CELLS))
 
 
