@@ -13,21 +13,19 @@ from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.agreement import join, measure
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
-from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
-from paraloom.pipeline.report.describe import resolve_auto, row_words, score
+from paraloom.pipeline.records import (
+    AutoSelectRecord,
+    BucketRecord,
+    EvaluateRecord,
+    RunRecord,
+    SelectSection,
+)
+from paraloom.pipeline.report.describe import resolve_auto, score
 from paraloom.pipeline.report.final_view import final_view, rounds
-from paraloom.pipeline.report.frontier import frontier
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
-from paraloom.pipeline.report.thresholds import (
-    Sample,
-    criteria_of,
-    curve,
-    draw,
-    near_misses,
-    thresholds,
-)
+from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw, thresholds
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
 
 VERSION = 6
@@ -76,7 +74,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
                 "rows",
                 "Rows of each stage",
                 stages=view.pair_records,
-                words=row_words(view),
+                many=view.config.nmt.candidates,
                 saved=savings(view),
             )
         )
@@ -87,7 +85,6 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
         scores = read_scores(
             folder,
             bucket.deciles,
-            seed=view.config.seed,
             with_corpus="corpus" in view.stages,
             stage=stage,
             limited=list(region),
@@ -101,13 +98,13 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             "language": view.language,
         }
         corpus = view.stages.get("corpus")
+        pairs = _pairs(folder, view, bucket, stage, select)
         found += [
-            section("selection", "Selection", corpus=corpus, **data),
-            *_thresholds(folder, view, bucket, stage, data),
+            section("selection", "Selection", corpus=corpus, **data, **pairs),
             *_auto_selections(record),
             section("scores", "Scores", **data),
             *_judgments(folder, view, bucket, stage),
-            section("pairs", "Example pairs", **data),
+            section("pairs", "Example pairs", **data, **pairs),
         ]
     if "loop" in view.stages:
         found.append(section("rounds", "Rounds", record=record))
@@ -128,24 +125,24 @@ def section(template: str, heading: str, anchor: str = "", **values: object) -> 
     return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
 
 
-def _thresholds(
-    folder: str, view: RunRecord, bucket: BucketRecord, stage: str, data: dict[str, Any]
-) -> Iterator[Section]:
+def _pairs(
+    folder: str, view: RunRecord, bucket: BucketRecord, stage: str, select: SelectSection
+) -> dict[str, Any]:
     """What every threshold of the selection keeps, and pairs on either side of them."""
-    shards, seed = shards_of(storage.join(folder, stage)), view.config.seed
-    sample = Sample.read(shards, view, list(bucket.deciles), read_judgments(folder))
-    if sample is None:
-        return
-    criteria = criteria_of(data["select"], view)
-    each = list(thresholds(criteria, bucket.deciles))
-    columns = ["id", "source", "reference", "translation"]
-    selected = shards_of(storage.join(folder, "corpus")) if "corpus" in view.stages else []
-    drawn = draw(selected, _RANDOM, seed, columns)
-    data["curves"] = [curve(sample, one, bucket.deciles[one.predicate.column]) for one in each]
-    data["frontier"] = frontier(sample, criteria, bucket.deciles)
-    yield section("thresholds", "Thresholds of the selection", **data)
-    random, missed = drawn.to_pylist() if drawn else [], near_misses(sample, each, _MISSED)
-    yield section("selected", "Pairs of the corpus", random=random, missed=missed, **data)
+    shards, seed, scores = shards_of(storage.join(folder, stage)), view.config.seed, bucket.deciles
+    sample = Sample.read(shards, view, list(scores), read_judgments(folder))
+    criteria = criteria_of(select, view)
+    each = thresholds(criteria)
+    curves = [sample.curve(*one) for one in each]
+    corpus = shards_of(storage.join(folder, "corpus")) if "corpus" in view.stages else []
+    ordered = sorted(scores, key=lambda name: name != select.by)  # the one that selects first
+    return {
+        "curves": [one for one in curves if one.chosen.share < 1],
+        "frontier": sample.frontier(criteria, list(scores)),
+        "examples": {score: sample.examples(score, seed) for score in ordered},
+        "random": draw(corpus, _RANDOM, seed, TEXTS).to_pylist(),
+        "missed": sample.near_misses(each, _MISSED),
+    }
 
 
 def _judgments(folder: str, view: RunRecord, bucket: BucketRecord, stage: str) -> Iterator[Section]:

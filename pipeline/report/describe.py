@@ -113,31 +113,6 @@ def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`
     return ", ".join(parts) or "every pair"
 
 
-def row_words(record: RunRecord) -> dict[str, str]:
-    """The rows of each stage of pairs, by their name: sources, candidates, pairs.
-
-    >>> stages = {"back_translate": PairsRecord(rows_in=6, rows_out=5), "corpus": PairsRecord()}
-    >>> found = RunRecord(stages=stages, config={"nmt": {"candidates": 3}})
-    >>> row_words(found)["back_translate"]
-    '2 sources in, 6 candidates made, 5 out'
-    """
-    many = record.config.nmt.candidates
-    pairs = "pairs" if many == 1 else "candidates"
-    texts = "sources" if "pivot" not in record.stages else "sentences"
-    names = {"ingest": ("rows", texts), "pivot": (texts, "sources"), "corpus": (pairs, "pairs")}
-    found = {}
-    for stage, rows in record.pair_records.items():
-        before, after = names.get(stage, (pairs, pairs))
-        first, left = f"{rows.rows_in:,} {before} in", f"{rows.rows_out:,} {after} out"
-        if stage == "back_translate":
-            first = f"{rows.rows_in // many:,} sources in"
-            if many > 1:
-                first += f", {rows.rows_in:,} candidates made"
-                left = f"{rows.rows_out:,} out"
-        found[stage] = f"{first}, {left}"
-    return found
-
-
 def near_copies(corpus: PairsRecord | None, select: SelectSection) -> str:
     """What to change if the pairs of a corpus hardly differ; "" if they do, or it is not known.
 

@@ -14,9 +14,8 @@ from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.records import BucketRecord
 from paraloom.pipeline.report.describe import resolve_auto
 from paraloom.pipeline.report.final_view import final_view
-from paraloom.pipeline.report.frontier import frontier
 from paraloom.pipeline.report.render import render_html
-from paraloom.pipeline.report.thresholds import Sample, criteria_of
+from paraloom.pipeline.report.tradeoffs import Sample, criteria_of
 
 
 def command(context: typer.Context, run: RunFolder) -> None:
@@ -28,10 +27,10 @@ def command(context: typer.Context, run: RunFolder) -> None:
     connect(beam_options(context), [run])
     scored = ScoredRun(run)
     view = final_view(scored.record)
-    bucket, select = view.find(BucketRecord), resolve_auto(view)
-    sample = Sample.read(scored.shards(), view, scored.scores, read_judgments(run))
-    deciles = bucket.deciles if bucket else {}
-    found = frontier(sample, criteria_of(select, view), deciles) if sample else None
+    bucket, select, found = view.find(BucketRecord), resolve_auto(view), None
+    if bucket and bucket.rows_out:
+        sample = Sample.read(scored.shards(), view, scored.scores, read_judgments(run))
+        found = sample.frontier(criteria_of(select, view), scored.scores)
     if found is None:
         raise UserError(
             f"{run}: needs selected pairs, and a score of difference beside one of meaning, such "
@@ -41,10 +40,13 @@ def command(context: typer.Context, run: RunFolder) -> None:
     page = render_html("frontier_page.html.j2", title=title, select=select, frontier=found)
     path = storage.join(run, "report", "frontier.html")
     storage.write_bytes(path, page.encode())
-    head, *columns = found.columns
-    table = number_table("Selections of equal size", head, numbers=columns)
-    for where, cells, is_chosen in found.rows:
-        table.add_row(where, *cells, style="bold" if is_chosen else "")
+    bounds = [f"{each.column} {each.operator}" for each in found.moved]
+    columns = ["pairs", "median difference", "median meaning", "good of judged"]
+    table = number_table("Selections of equal size", numbers=[*bounds, *columns])
+    for each in (*found.points, found.chosen):
+        cells = *(each.bounds or ("the run's", "")), each.difference, each.meaning
+        shown = [f"{cell:.3g}" if isinstance(cell, float) else cell for cell in cells]
+        table.add_row(*shown[:2], f"{each.rows:,}", *shown[2:], each.agreed)
     out = console()
     out.print(table)
-    out.print(f"{found.words} In pictures: {path}", soft_wrap=True)
+    out.print(f"In pictures: {path}", soft_wrap=True)
