@@ -6,7 +6,7 @@ is computed, and the others are copied from the earlier output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.gpu import required
+from paraloom.models.progress import listening
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.scorers.pair_scorer import outside
@@ -221,10 +222,11 @@ class _Score(UnitDoFn):
         keys = {name: content_key(key, unit.shard.digest) for name, key in self.keys.items()}
         known, columns = self._computed_before(unit, table, keys)
         try:
-            parts = [score_table(table.filter(known), self.scorer, scorers, columns)]
-            if columns is not None and len(columns) < len(table):
-                new = table.filter(pc.invert(known))
-                parts.append(score_table(new, self.scorer, scorers))
+            with listening(self._listener(unit)):
+                parts = [score_table(table.filter(known), self.scorer, scorers, columns)]
+                if columns is not None and len(columns) < len(table):
+                    new = table.filter(pc.invert(known))
+                    parts.append(score_table(new, self.scorer, scorers))
         except UserError as error:
             raise UserError(f"{error} (shard {unit.name})") from None  # `launch` shows the first
         accepted, rejected = map(pa.concat_tables, zip(*parts, strict=True))
@@ -237,6 +239,18 @@ class _Score(UnitDoFn):
             accepted = extended(data, added, accepted.schema)
         numbers = Measurements(columns=keys) if keys else None
         return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
+
+    def _listener(self, unit: Unit) -> Callable[[float], None]:
+        """Turns the shares of a unit that its models have scored, one after the other, to rows."""
+        models, finished, before = max(len(self.scoring.models), 1), -1, 1.0
+
+        def listen(share: float) -> None:
+            nonlocal finished, before
+            finished += share < before  # the next model begins
+            before = share
+            self.tell(unit, unit.rows * min((finished + share) / models, 1.0))
+
+        return listen
 
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -16,6 +16,38 @@ from paraloom.models.printing import on_one_line, say
 _LINE_EVERY = 15.0  # seconds between lines
 SHOW_CURSOR = "\x1b[?25h\n"
 _WHOLE_TIME = 1e9  # seconds: the rate is that of the whole work
+
+
+_listeners: list[Callable[[float], None]] = []
+
+
+@contextmanager
+def listening(listener: Callable[[float], None]) -> Iterator[None]:
+    """Let `listener` hear the shares that `batches` tells in the block."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.pop()
+
+
+@contextmanager
+def batches(model: Any, size: int, total: int) -> Iterator[None]:
+    """Tell a listener the share of `total` texts at every batch of `size` that a torch module gets
+    in the block."""
+    done = 0
+
+    def tell(*_: Any) -> None:
+        nonlocal done
+        done += size
+        for listener in _listeners[-1:]:
+            listener(min(done / total, 1.0))
+
+    hook = model.register_forward_hook(tell)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 class Meter:
