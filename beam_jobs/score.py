@@ -6,7 +6,7 @@ is computed, and the others are copied from the earlier output.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -42,7 +42,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.gpu import required
-from paraloom.models.progress import listening
+from paraloom.models.progress import hear_batches, listeners
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.scorers.pair_scorer import outside
@@ -168,7 +168,9 @@ class Scoring:
 
             required(self.accelerator)
             torch.set_num_threads(threads)
-        return kind.open(Path(localise(resource)))
+        opened = kind.open(Path(localise(resource)))
+        hear_batches(opened)
+        return opened
 
 
 def run(
@@ -221,14 +223,24 @@ class _Score(UnitDoFn):
             self.scorer = self.scoring.open([n for n in scorers if n not in table.column_names])
         keys = {name: content_key(key, unit.shard.digest) for name, key in self.keys.items()}
         known, columns = self._computed_before(unit, table, keys)
+        sides = pa.chunked_array([*table["reference"].chunks, *table["translation"].chunks])
+        texts, done = len(sides.unique()) * len(self.scoring.models), 0
+
+        def listen(batch: int) -> None:
+            nonlocal done
+            done += batch
+            self.tell(unit, len(table) * min(done / texts, 1))
+
+        listeners.append(listen)
         try:
-            with listening(self._listener(unit)):
-                parts = [score_table(table.filter(known), self.scorer, scorers, columns)]
-                if columns is not None and len(columns) < len(table):
-                    new = table.filter(pc.invert(known))
-                    parts.append(score_table(new, self.scorer, scorers))
+            parts = [score_table(table.filter(known), self.scorer, scorers, columns)]
+            if columns is not None and len(columns) < len(table):
+                new = table.filter(pc.invert(known))
+                parts.append(score_table(new, self.scorer, scorers))
         except UserError as error:
             raise UserError(f"{error} (shard {unit.name})") from None  # `launch` shows the first
+        finally:
+            listeners.remove(listen)
         accepted, rejected = map(pa.concat_tables, zip(*parts, strict=True))
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
@@ -239,18 +251,6 @@ class _Score(UnitDoFn):
             accepted = extended(data, added, accepted.schema)
         numbers = Measurements(columns=keys) if keys else None
         return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
-
-    def _listener(self, unit: Unit) -> Callable[[float], None]:
-        """Turns the shares of a unit that its models have scored, one after the other, to rows."""
-        models, finished, before = max(len(self.scoring.models), 1), -1, 1.0
-
-        def listen(share: float) -> None:
-            nonlocal finished, before
-            finished += share < before  # the next model begins
-            before = share
-            self.tell(unit, unit.rows * min((finished + share) / models, 1.0))
-
-        return listen
 
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
+from paraloom.models.files import looked_up
 from paraloom.models.structured import read_json
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
@@ -111,8 +112,8 @@ def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
         raise UserError(
-            f"{key}: {model} is no folder, and the Hub has no such {what} (a private or gated "
-            "model needs `hf auth login`)"
+            f"{key}: {model} is no folder{looked_up(model)}, and the Hub has no such {what} (a "
+            "private or gated model needs `hf auth login`)"
         ) from error
     except Exception as error:  # the library and its HTTP client have types of their own
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
@@ -125,8 +126,8 @@ def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
             reason = "HF_HUB_OFFLINE is set"
         version = f" --revision {revision}" if revision else ""
         raise UserError(
-            f"{key}: {model} is no folder, and Hugging Face's Hub cannot be reached ({reason}); "
-            f"where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
+            f"{key}: {model} is no folder{looked_up(model)}, and Hugging Face's Hub cannot be "
+            f"reached ({reason}); where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
             f"{key} to that folder"
         ) from error
 

@@ -18,36 +18,19 @@ SHOW_CURSOR = "\x1b[?25h\n"
 _WHOLE_TIME = 1e9  # seconds: the rate is that of the whole work
 
 
-_listeners: list[Callable[[float], None]] = []
+listeners: list[Callable[[int], None]] = []
+"""The last one is told of the batches of the models that `hear_batches` has got."""
 
 
-@contextmanager
-def listening(listener: Callable[[float], None]) -> Iterator[None]:
-    """Let `listener` hear the shares that `batches` tells in the block."""
-    _listeners.append(listener)
-    try:
-        yield
-    finally:
-        _listeners.pop()
+def hear_batches(model: Any) -> None:
+    """Tell of every batch of a model of sentence-transformers: the number of its texts."""
 
+    def tell(_: Any, inputs: tuple[dict[str, Any]], __: Any) -> None:
+        for listener in listeners[-1:]:
+            listener(len(inputs[0]["input_ids"]))
 
-@contextmanager
-def batches(model: Any, size: int, total: int) -> Iterator[None]:
-    """Tell a listener the share of `total` texts at every batch of `size` that a torch module gets
-    in the block."""
-    done = 0
-
-    def tell(*_: Any) -> None:
-        nonlocal done
-        done += size
-        for listener in _listeners[-1:]:
-            listener(min(done / total, 1.0))
-
-    hook = model.register_forward_hook(tell)
-    try:
-        yield
-    finally:
-        hook.remove()
+    if hasattr(model, "register_forward_hook"):
+        model.register_forward_hook(tell)
 
 
 class Meter:

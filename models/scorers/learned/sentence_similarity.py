@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from paraloom.models import sentence_models
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.progress import batches
 from paraloom.models.scorers.learned.reference_score import distinct_pairs
 from paraloom.models.text.tokens import PairText
 
@@ -32,14 +31,10 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     texts = pa.concat_arrays([pairs.reference_text, pairs.translation_text]).cast(pa.string())
     distinct = texts.unique()
     distinct = distinct.take(pc.sort_indices(distinct))  # the same batches if sides are swapped
-    size = _BATCH.get(sentence_model.device.type, 32)
-    with (
-        in_one_line("score.sentence_model: the model fails"),
-        batches(sentence_model, size, len(distinct)),
-    ):
+    with in_one_line("score.sentence_model: the model fails"):
         vectors = sentence_model.encode(
             distinct.to_pylist(),
-            batch_size=size,
+            batch_size=_BATCH.get(sentence_model.device.type, 32),
             normalize_embeddings=True,
             show_progress_bar=False,
         ).astype(np.float32, copy=False)
@@ -54,14 +49,10 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
     A value depends on the other pairs of its batch by rounding only, as in `sentence_similarity`.
     """
     distinct, back = distinct_pairs(pairs.reference_text, pairs.translation_text)
-    size = _BATCH.get(cross_encoder_model.device.type, 32)
-    with (
-        in_one_line("score.cross_encoder_model: the model fails"),
-        batches(cross_encoder_model, size, len(distinct)),
-    ):
+    with in_one_line("score.cross_encoder_model: the model fails"):
         scores = cross_encoder_model.predict(
             distinct,
-            batch_size=size,
+            batch_size=_BATCH.get(cross_encoder_model.device.type, 32),
             show_progress_bar=False,
         )
     values = np.asarray(scores, np.float32).reshape(len(distinct))

@@ -1,20 +1,24 @@
-"""`paraloom judge`: a page on which people judge pairs of a run; judgments made elsewhere."""
+"""`paraloom judge`: a page on which people judge pairs of a run; judgments made elsewhere.
+
+What it needs is imported when it runs: --help need not wait for Beam.
+"""
+
+from __future__ import annotations
 
 import webbrowser
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from paraloom.models.errors import UserError
 from paraloom.models.languages import direction, short_code
 from paraloom.models.printing import show
-from paraloom.pipeline.judging.describe import describe_judges
-from paraloom.pipeline.judging.import_file import import_judgments
-from paraloom.pipeline.judging.judgments import checked_name, judging, read_judgments
-from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
+
+if TYPE_CHECKING:
+    from paraloom.pipeline.judging.sampling import Pair, ScoredRun
+    from paraloom.pipeline.judging.server import JudgingServer, Scale
 
 
 def command(
@@ -30,7 +34,8 @@ def command(
         ),
     ] = "",
     scale: Annotated[
-        Scale, typer.Option(help="Common meaning from 0 to 100, or same meaning yes or no.")
+        Literal["0-100", "yes-no"],
+        typer.Option(help="Common meaning from 0 to 100, or same meaning yes or no."),
     ] = "0-100",
     port: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=65535, help="Port of the page.")
@@ -50,6 +55,9 @@ def command(
     The pairs are spread evenly over the deciles of the scores; judges do not see scores. Every
     judgment is in RUN/judgments before the next pair appears.
     """
+    from paraloom.pipeline.judging.judgments import checked_name, judging
+    from paraloom.pipeline.judging.sampling import ScoredRun, sample_pairs
+
     if judge:
         checked_name(judge)
     with judging(run):
@@ -78,6 +86,8 @@ def judging_server(
     port: int | None = None,
 ) -> JudgingServer:
     """The server of the page for a sample of a run's pairs."""
+    from paraloom.pipeline.judging.server import JudgingServer, Session
+
     if not sample:
         raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
     given, language = run.record.config.input, run.record.language
@@ -95,6 +105,8 @@ def judging_server(
 
 
 def _import(run: ScoredRun, file: str) -> None:
+    from paraloom.pipeline.judging.import_file import import_judgments
+
     done = import_judgments(run, file)
     show(f"{file}: judgments added: {done.added:,}, there already: {done.unchanged:,}")
     if done.unknown:
@@ -106,5 +118,8 @@ def _import(run: ScoredRun, file: str) -> None:
 
 
 def _print_judges(run: str) -> None:
+    from paraloom.pipeline.judging.describe import describe_judges
+    from paraloom.pipeline.judging.judgments import read_judgments
+
     for line in describe_judges(read_judgments(run)):
         show(line)
