@@ -127,8 +127,8 @@ def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
         version = f" --revision {revision}" if revision else ""
         raise UserError(
             f"{key}: {model} is no folder{looked_up(model)}, and Hugging Face's Hub cannot be "
-            f"reached ({reason}); where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
-            f"{key} to that folder"
+            f"reached ({reason}); where there is a network, run `hf download {repo}{version} "
+            f"--local-dir DIR`, and set {key} to that folder"
         ) from error
 
 

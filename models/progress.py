@@ -27,7 +27,7 @@ def hear_batches(model: Any) -> None:
 
     def tell(_: Any, inputs: tuple[dict[str, Any]], __: Any) -> None:
         for listener in listeners[-1:]:
-            listener(len(inputs[0]["input_ids"]))
+            listener(len(inputs[0].get("input_ids", ())) if inputs else 0)
 
     if hasattr(model, "register_forward_hook"):
         model.register_forward_hook(tell)

@@ -13,6 +13,7 @@ import io
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from importlib import metadata
@@ -163,6 +164,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # torch's threads sleep while they wait: on busy cores they would starve each other.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that are not in use
+    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # at import: of tensorboardX
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.jit")  # by fairseq
     try:
         for argument in given:
             if problem := not_text(argument):

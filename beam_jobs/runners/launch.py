@@ -97,6 +97,7 @@ class Work:
     done: Callable[[], int]  # rows done so far
     total: int | None
     finished: Callable[[], int] = lambda: 0  # rows that another attempt does not repeat
+    unit: str = "rows"  # what `done` counts
     label: str | None = None  # a digest of the work, by which another launcher finds it at work
 
 
@@ -200,6 +201,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         done=look,
         total=sum(known) if len(known) == len(rows) else None,
         finished=finished,
+        unit="candidates" if any(getattr(u, "candidates", 1) > 1 for u in units) else "rows",
         label=shard_files.content_key([unit.key for unit in units])[:16],
     )
     # If an attempt crashed this process, the next is to be seen from outside.
@@ -249,7 +251,7 @@ def watch_pipeline(
     with (
         redirect_stderr(work.output) as terminal,
         nullcontext() if elsewhere else ends_when_interrupted(terminal),
-        meter(work.name, total=work.total, stream=terminal) as progress,
+        meter(work.name, total=work.total, unit=work.unit, stream=terminal) as progress,
         report_progress(work.done, progress, work.output),
     ):
         dataflow.prepare(options, work.output)

@@ -146,7 +146,7 @@ class Sample:
         return Kept(
             tuple(predicate.numbers[0] for predicate in moved),
             round(kept.sum() * self.scale),
-            kept.sum() / max(free[0].sum(), 1),
+            float(kept.sum() / max(free[0].sum(), 1)),
             *medians,
             int(self.good[judged].sum()),
             int(judged.sum()),
@@ -165,11 +165,13 @@ class Sample:
 
         None without two such scores, or if nothing is selected.
         """
-        both = axes(scores, [criteria.by, *(each.column for each in criteria.where)]) or ("", "")
+        limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
+        by = [] if criteria.deciles is None else [criteria.by]
+        both = axes(scores, [name for name in scores if name in (*by, *limits.values())])
         selected, judged = self.meet(criteria)
-        if both[0] not in WORDING or not selected.any():
+        if both is None or both[0] not in WORDING or not selected.any():
             return None
-        where = tuple(each for each in criteria.where if each.column not in both)
+        where = tuple(each for each, score in limits.items() if score not in both)
         deciles = None if criteria.by in both else criteria.deciles
         free = self.meet(replace(criteria, where=where, deciles=deciles))
         sign = ">=" if both[0] == "edit_distance" else "<="
