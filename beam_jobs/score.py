@@ -169,7 +169,8 @@ class Scoring:
             required(self.accelerator)
             torch.set_num_threads(threads)
         opened = kind.open(Path(localise(resource)))
-        hear_batches(opened)
+        if kind.is_model:
+            hear_batches(opened)
         return opened
 
 

@@ -25,9 +25,9 @@ listeners: list[Callable[[int], None]] = []
 def hear_batches(model: Any) -> None:
     """Tell of every batch of a model of sentence-transformers: the number of its texts."""
 
-    def tell(_: Any, inputs: tuple[dict[str, Any]], __: Any) -> None:
+    def tell(_: Any, inputs: tuple[Any, ...], __: Any) -> None:
         for listener in listeners[-1:]:
-            listener(len(inputs[0].get("input_ids", ())) if inputs else 0)
+            listener(sum(len(of.get("input_ids", ())) for of in inputs if hasattr(of, "get")))
 
     if hasattr(model, "register_forward_hook"):
         model.register_forward_hook(tell)

@@ -241,7 +241,7 @@ def _table(jobs: dict[str, Job]) -> Table:
 
     seconds, size, memory = 0.0, 0.0, 0
     for stage, job in jobs.items():
-        measured = f"{_two_digits(job.rate):,g} rows/s, {job.device}"
+        measured = f"{_rate(job.rate)} rows/s, {job.device}"
         table.add_row(stage, f"{job.rows:,}", measured, *_taken(job.seconds, job.size, job.memory))
         seconds, size, memory = seconds + job.seconds, size + job.size, max(memory, job.memory)
     table.add_section()
@@ -252,6 +252,10 @@ def _table(jobs: dict[str, Job]) -> Table:
 def _taken(seconds: float, size: float, memory: int) -> tuple[str, ...]:
     sizes = (decimal(int(_two_digits(each))).replace(".0 ", " ") for each in (size, memory))
     return duration(_two_digits(seconds)), *sizes
+
+
+def _rate(value: float) -> str:
+    return f"{_two_digits(value):,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _two_digits(value: float) -> float:
@@ -275,7 +279,7 @@ def _basis(config: Config, found: Estimate) -> list[str]:
         repeats = f"counted among {len(seen.pairs):,} rows; the whole input repeats more."
         lines.insert(1, f"Repeats: {repeats}")
     if found.slow:
-        rates = (f"{name} {1 / each:,.2g}" for name, each in found.slow.items())
+        rates = (f"{name} {_rate(1 / each)}" for name, each in found.slow.items())
         lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
     if found.left_out:
         lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
