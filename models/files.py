@@ -66,6 +66,12 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+def looked_up(path: str) -> str:
+    """Where a relative path that leads nowhere was looked up, for an error; "" of other paths."""
+    relative = "://" not in path and not Path(path).is_absolute()
+    return f" (relative to the current folder, {Path.cwd()})" if relative else ""
+
+
 def check_writable(path: Path) -> None:
     """Check that a file can be written, before the work for it is done."""
     with _writing(path):

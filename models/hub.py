@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file, user_cache
+from paraloom.models.files import atomic_file, looked_up, user_cache
 from paraloom.models.structured import read_json
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
@@ -166,8 +166,8 @@ def _answering(name: str, key: str, kind: str) -> Iterator[None]:
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         what = "revision" if isinstance(error, RevisionNotFoundError) else kind
         raise UserError(
-            f"{key}: {name} is no folder, and the Hub has no such {what} (a private or gated "
-            f"{kind} needs `hf auth login`)"
+            f"{key}: {name} is no folder{looked_up(name)}, and the Hub has no such {what} (a "
+            f"private or gated {kind} needs `hf auth login`)"
         ) from error
     except Exception as error:  # the library and its HTTP client have types of their own
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
@@ -181,8 +181,8 @@ def _answering(name: str, key: str, kind: str) -> Iterator[None]:
         version = f" --revision {revision}" if revision else ""
         version += " --repo-type dataset" if kind != "model" else ""
         raise UserError(
-            f"{key}: {name} is no folder, and Hugging Face's Hub cannot be reached ({reason}); "
-            f"where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
+            f"{key}: {name} is no folder{looked_up(name)}, and Hugging Face's Hub cannot be "
+            f"reached ({reason}); where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
             f"{key} to that folder"
         ) from error
 

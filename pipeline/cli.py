@@ -13,6 +13,7 @@ import io
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from importlib import metadata
@@ -105,6 +106,7 @@ COMMANDS = (
     Command("generators", "run.generators", "Compare the generators of a run", beam=True),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
     Command("agreement", "run.agreement", "Show which scores agree with people", beam=True),
+    Command("frontier", "run.frontier", "Show what more difference costs", beam=True),
     Command("doctor", "run.doctor", "Check libraries, engines and devices"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),
@@ -166,6 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # torch's threads sleep while they wait: on busy cores they would starve each other.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that are not in use
+    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # at import: of tensorboardX
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.jit")  # by fairseq
     try:
         for argument in given:
             if problem := not_text(argument):

@@ -15,6 +15,7 @@ from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.launch import connect, parse_options
 from paraloom.beam_jobs.runners.remote_jobs import listening
 from paraloom.models.errors import UserError, reading
+from paraloom.models.files import looked_up
 from paraloom.models.hub import is_hub_name
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.options import InputPath
@@ -130,7 +131,9 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
         if not remote.exists(path) and not (key in names and is_hub_name(path)):
             is_name = key in names and not Path(path).is_absolute() and not storage.is_remote(path)
             on_hub = "; a model of the Hub is named owner/name or owner/name@revision"
-            raise UserError(f"{key}: {path} is not there{on_hub if is_name else ''}")
+            raise UserError(
+                f"{key}: {path} is not there{looked_up(path)}{on_hub if is_name else ''}"
+            )
     for check_stage in dict.fromkeys(stage.check for stage in stages):
         check_stage(config)
     notices.notify(notices.of_configuration(config, [stage.name for stage in stages]))

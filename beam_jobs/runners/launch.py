@@ -98,6 +98,7 @@ class Work:
     done: Callable[[], int]  # rows done so far
     total: int | None
     finished: Callable[[], int] = lambda: 0  # rows that another attempt does not repeat
+    unit: str = "rows"  # what `done` counts
     label: str | None = None  # a digest of the work, by which another launcher finds it at work
 
 
@@ -187,7 +188,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
 
     def look() -> int:
         watch.look()
-        return count()
+        return count() + _under_way(output)
 
     def finished() -> int:
         found = crash_recovery.unfinished(job.attempts) if job.attempts else []
@@ -201,6 +202,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         done=look,
         total=sum(known) if len(known) == len(rows) else None,
         finished=finished,
+        unit="candidates" if any(getattr(u, "candidates", 1) > 1 for u in units) else "rows",
         label=shard_files.content_key([unit.key for unit in units])[:16],
     )
     # If an attempt crashed this process, the next is to be seen from outside.
@@ -225,6 +227,15 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     return Result(receipts=receipts, metrics=metrics)
 
 
+def _under_way(output: str) -> int:
+    """The rows that are done of units without a receipt, of jobs that tell."""
+    folder = storage.join(output, shard_files.UNDER_WAY)
+    names = [] if storage.is_remote(output) else storage.names(folder)
+    paths = {name: shard_files.receipt_path(output, name) for name in names}
+    told = [name for name, receipt in paths.items() if not storage.exists(receipt)]
+    return sum(int(storage.read_bytes(storage.join(folder, name))) for name in told)
+
+
 def watch_pipeline(
     work: Work, arguments: Sequence[str], *, separate: bool = False
 ) -> dict[str, int]:
@@ -241,7 +252,7 @@ def watch_pipeline(
     with (
         redirect_stderr(work.output) as terminal,
         nullcontext() if elsewhere else ends_when_interrupted(terminal),
-        meter(work.name, total=work.total, stream=terminal) as progress,
+        meter(work.name, total=work.total, unit=work.unit, stream=terminal) as progress,
         report_progress(work.done, progress, work.output),
     ):
         dataflow.prepare(options, work.output)

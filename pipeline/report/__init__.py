@@ -15,20 +15,28 @@ from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions, join, measure
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
-from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
+from paraloom.pipeline.records import (
+    AutoSelectRecord,
+    BucketRecord,
+    EvaluateRecord,
+    RunRecord,
+    SelectSection,
+)
 from paraloom.pipeline.report.describe import excluded_rows, resolve_auto, score
 from paraloom.pipeline.report.final_view import final_view, rounds
 from paraloom.pipeline.report.generators import compare_generators, generator_tables
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
+from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw, thresholds
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-VERSION = 5
+VERSION = 6
 """Bump when the report looks different for the same run."""
 
 _PRECISIONS = (0.8, 0.9)  # of the cuts that judgments recommend
+_RANDOM, _MISSED = 20, 10  # pairs shown of the corpus, and of those that just missed it
 
 
 def report_path(folder: str) -> str:
@@ -66,44 +74,50 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
     found: list[Section] = []
     if view.pair_records:
         found.append(
-            section("rows", "Rows of each stage", stages=view.pair_records, saved=savings(view))
+            section(
+                "rows",
+                "Rows of each stage",
+                stages=view.pair_records,
+                many=view.config.nmt.candidates,
+                saved=savings(view),
+            )
         )
     if bucket and bucket.rows_out:
         stage = stage_path("bucket", best_round(record.stages))
+        select, source = resolve_auto(view), view.config.input
+        region = regions(select, bucket.deciles)
         scores = read_scores(
             folder,
             bucket.deciles,
-            seed=view.config.seed,
             with_corpus="corpus" in view.stages,
             stage=stage,
+            limited=list(region),
         )
-        select, source = resolve_auto(view), view.config.input
         data: dict[str, Any] = {
             "select": select,
-            "region": regions(select, bucket.deciles),
+            "region": region,
             "scores": scores,
             "score": partial(score, own=view.own_scorers),
+            "source_language": short_code(source.source_language) if source else "",
+            "language": view.language,
         }
+        corpus = view.stages.get("corpus")
+        pairs = _pairs(folder, view, bucket, stage, select)
         found += [
             section(
                 "selection",
                 "Selection",
-                corpus=view.stages.get("corpus"),
+                corpus=corpus,
                 excluded=excluded_rows(view),
                 rules=RULES,
                 **data,
+                **pairs,
             ),
             *_auto_selections(record),
             section("scores", "Scores", **data),
             *_judgments(folder, record, bucket, stage),
             *_generators(folder, record),
-            section(
-                "pairs",
-                "Example pairs",
-                source_language=short_code(source.source_language) if source else "",
-                language=view.language,
-                **data,
-            ),
+            section("pairs", "Example pairs", **data, **pairs),
         ]
     if "loop" in view.stages:
         found.append(section("rounds", "Rounds", record=record))
@@ -122,6 +136,26 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
 def section(template: str, heading: str, anchor: str = "", **values: object) -> Section:
     """The section of `templates/<template>.html.j2`; its anchor has the same name by default."""
     return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
+
+
+def _pairs(
+    folder: str, view: RunRecord, bucket: BucketRecord, stage: str, select: SelectSection
+) -> dict[str, Any]:
+    """What every threshold of the selection keeps, and pairs on either side of them."""
+    shards, seed, scores = shards_of(storage.join(folder, stage)), view.config.seed, bucket.deciles
+    sample = Sample.read(shards, view, list(scores), read_judgments(folder))
+    criteria = criteria_of(select, view)
+    each = thresholds(criteria)
+    curves = [sample.curve(*one) for one in each]
+    corpus = shards_of(storage.join(folder, "corpus")) if "corpus" in view.stages else []
+    ordered = sorted(scores, key=lambda name: name != select.by)  # the one that selects first
+    return {
+        "curves": [one for one in curves if one.chosen.share < 1],
+        "frontier": sample.frontier(criteria, list(scores)),
+        "examples": {score: sample.examples(score, seed) for score in ordered},
+        "random": draw(corpus, _RANDOM, seed, TEXTS).to_pylist(),
+        "missed": sample.near_misses(each, _MISSED),
+    }
 
 
 def _judgments(folder: str, run: RunRecord, bucket: BucketRecord, stage: str) -> Iterator[Section]:

@@ -6,6 +6,7 @@ unit is about one pixel on a laptop and on a phone, and text of 11 units stays l
 
 import math
 import textwrap
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -56,13 +57,25 @@ def share_scale(found: AgreementRecord) -> Scale:
     return Scale(max(low - room, 0.0), min(high + room, 1.0), 226, 20)
 
 
+def padded(values: Iterable[float], start: float, end: float) -> Scale:
+    """An axis of all values, and some room."""
+    found = list(values)
+    room = 0.08 * (max(found) - min(found)) or 0.05
+    return Scale(min(found) - room, max(found) + room, start, end)
+
+
 def lost_lines(record: PairsRecord, width: float) -> list[str]:
     """The rows that a stage rejected, by reason, in lines of at most `width` units."""
     lines: list[str] = []
     for reason, rows in record.rejected.items():
         words = f"− {rows:,} ({percent(rows, record.rows_in)}) {reason}"
-        lines += textwrap.wrap(words, int(width / _LETTER))
+        lines += wrapped(words, width)
     return lines
+
+
+def wrapped(words: str, width: float) -> list[str]:
+    """A text in lines of at most `width` units."""
+    return textwrap.wrap(words, int(width / _LETTER))
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:

@@ -14,7 +14,6 @@ from paraloom.pipeline.judging import describe as judged
 from paraloom.pipeline.report import describe, differences, plots, savings
 from paraloom.pipeline.report.describe import count
 from paraloom.pipeline.report.final_view import rounds, verdict
-from paraloom.pipeline.report.report_data import SHOWN_DECILES
 
 
 def render_html(template: str, **values: object) -> Markup:
@@ -45,7 +44,7 @@ def _html() -> Environment:
         if getattr(function, "__module__", "") == module.__name__ and callable(function)
     }
     environment.globals |= {**functions, "rounds": rounds, "verdict": verdict}
-    environment.globals |= {"SHOWN_DECILES": SHOWN_DECILES, "WIDTH": plots.WIDTH}
+    environment.globals |= {"WIDTH": plots.WIDTH, "zip": zip}
     environment.filters |= {**functions, "code_spans": code_spans, "get": dict.get, "mean": fmean}
     environment.filters["file_name"] = lambda path: PurePath(path).name
     return environment

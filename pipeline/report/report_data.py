@@ -1,38 +1,33 @@
 """Reads a run's part files for the report: one pass, one part file in memory at a time.
 
 The axes follow from the decile bounds in the manifest, so counting needs no pass to find them.
-Example pairs are sampled by their rank within a decile, so texts are read only from part files
-that hold a sampled pair.
 """
 
-import random
-from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.shards import Deciles, Receipt, read_shard, receipts
+from paraloom.beam_jobs.io.shards import Deciles, read_shard
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.pipeline.judging.describe import neighbouring
 from paraloom.pipeline.records import SelectSection
+from paraloom.pipeline.stage import shards_of
 
 BINS = 40
 CELLS = 32  # a side of the density's grid
-EXAMPLES = 4  # pairs of a decile
-SHOWN_DECILES = {"lowest": 0, "middle": 5, "highest": 9}
+WORDING = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")
+_MEANING = ("sentence_similarity", "cross_encoder", "paragram_similarity", "translation_score")
 
 Array = npt.NDArray[Any]
 Interval = tuple[float, float]
 Region = dict[str, list[Interval]]
 """The scores of a selected pair: each score named lies in one of its intervals."""
-Sampled = dict[int, list[tuple[str, int, int, int]]]
-"""Index of the receipt → (score, decile, place in the sample, rank among rows of the decile)."""
 
 
 @dataclass
@@ -74,23 +69,12 @@ class Density:
         return float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
 
 
-class ExamplePair(NamedTuple):
-    """A sampled pair, and its value of the score."""
-
-    id: str
-    source: str
-    reference: str
-    translation: str
-    value: float
-
-
 @dataclass
 class ScoreFigures:
     """What the report reads from the part files."""
 
     histograms: dict[str, Histogram]  # by score
     density: Density | None  # None if there are fewer than two scores
-    pairs: dict[str, dict[int, list[ExamplePair]]]  # score → decile → pairs sampled from it
     with_corpus: bool  # whether the corpus was counted too
 
 
@@ -98,32 +82,21 @@ def read_scores(
     folder: str,
     deciles: Mapping[str, Deciles],
     *,
-    seed: int,
     with_corpus: bool,
     stage: str = "bucket",
+    limited: Sequence[str] = (),
 ) -> ScoreFigures:
-    """Read the run in `folder`, whose `stage` has the pairs with these deciles."""
+    """Read the run in `folder`, whose `stage` has the pairs with these deciles; `limited` are the
+    scores that select."""
     histograms = {
         score: Histogram(edges=axis(summary, BINS), bounds=bounds(summary))
         for score, summary in deciles.items()
     }
-    density = _density(deciles)
-    bucketed = list(receipts(storage.join(folder, stage)))
-    sampled = sample_pairs(bucketed, deciles, seed)
-    found: dict[tuple[str, int], dict[int, ExamplePair]] = defaultdict(dict)
-    for index, table in enumerate(_tables(bucketed, deciles, with_texts=sampled)):
-        _count(table, histograms, density, "pairs")
-        for score, decile, place, rank in sampled.get(index, []):
-            found[score, decile][place] = _pair(table, score, decile, rank)
-    if with_corpus:
-        for table in _tables(receipts(storage.join(folder, "corpus")), deciles, with_texts=()):
-            _count(table, histograms, density, "corpus")
-    pairs: dict[str, dict[int, list[ExamplePair]]] = {score: {} for score in deciles}
-    for (score, decile), placed in found.items():
-        pairs[score][decile] = [placed[place] for place in sorted(placed)]
-    return ScoreFigures(
-        histograms=histograms, density=density, pairs=pairs, with_corpus=with_corpus
-    )
+    density = _density(deciles, limited)
+    for of, into in ((stage, "pairs"), *([("corpus", "corpus")] if with_corpus else [])):
+        for shard in shards_of(storage.join(folder, of)):
+            _count(read_shard(shard, list(deciles)), histograms, density, into)
+    return ScoreFigures(histograms=histograms, density=density, with_corpus=with_corpus)
 
 
 def bounds(summary: Deciles) -> list[float]:
@@ -196,47 +169,28 @@ def _spans(inside: Array, summary: Deciles) -> list[Interval]:
     return spans
 
 
-def sample_pairs(receipts: Sequence[Receipt], scores: Iterable[str], seed: int) -> Sampled:
-    """Sample pairs of the shown deciles, uniformly over the run, from the counts alone."""
-    sampled: Sampled = defaultdict(list)
-    for score in scores:
-        for decile in SHOWN_DECILES.values():
-            rows = [r.numbers.deciles[score].rows[decile] for r in receipts]
-            ends = np.cumsum(rows, dtype=np.int64)
-            total = int(ends[-1]) if len(ends) else 0
-            rng = random.Random(f"{seed} {score} {decile}")
-            for place, rank in enumerate(rng.sample(range(total), min(EXAMPLES, total))):
-                index = int(np.searchsorted(ends, rank, side="right"))
-                start = int(ends[index]) - rows[index]
-                sampled[index].append((score, decile, place, rank - start))
-    return sampled
+def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
+    """A score of the wording, on which pairs differ, and one of meaning; of several, those that
+    select (`limited`). Other scores where there are no such; None of fewer than two.
+
+    >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
+    ('unigram_f1', 'word_order')
+    """
+    limited = [name for name in limited if name in scores]
+    wording = [name for name in (*limited, *WORDING) if name in WORDING and name in scores]
+    meaning = [name for name in limited if name in _MEANING]
+    meaning += [name for name in (*limited, *_MEANING) if name not in WORDING]
+    names = dict.fromkeys((*wording[:1], *meaning, *scores))  # in this order, without repeats
+    found = [name for name in names if name in scores]
+    return (found[0], found[1]) if len(found) > 1 else None
 
 
-def _tables(
-    receipts: Iterable[Receipt], deciles: Iterable[str], *, with_texts: Container[int]
-) -> Iterator[pa.Table]:
-    scores = list(deciles)
-    texts = ["id", "source", "reference", "translation", *map(schema.decile, scores)]
-    for index, receipt in enumerate(receipts):
-        (shard,) = receipt.shards
-        yield read_shard(shard, [*scores, *texts] if index in with_texts else scores)
-
-
-def _pair(table: pa.Table, score: str, decile: int, rank: int) -> ExamplePair:
-    row = int(np.flatnonzero(table[schema.decile(score)].to_numpy() == decile)[rank])
-    names = ("id", "source", "reference", "translation", score)
-    return ExamplePair(*(table[name][row].as_py() for name in names))
-
-
-def _density(deciles: Mapping[str, Deciles]) -> Density | None:
+def _density(deciles: Mapping[str, Deciles], limited: Sequence[str] = ()) -> Density | None:
     """Similarity of meaning against overlap of words, or the nearest scores that there are."""
-    wording = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")
-    meaning = ("sentence_similarity", "paragram_similarity", "translation_score")
-    x, y = (next((n for n in of if n in deciles), None) for of in (wording, meaning))
-    if x is None or y is None:
-        if len(deciles) < 2:
-            return None
-        x, y = list(deciles)[:2]
+    found = axes(deciles, limited)
+    if found is None:
+        return None
+    x, y = found
     return Density(x=x, y=y, x_edges=axis(deciles[x], CELLS), y_edges=axis(deciles[y], CELLS))
 
 

@@ -30,7 +30,10 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     """Print the rows of every stage, the reasons of rejection, the results, and where they are."""
     out = console(max(120, 24 * (2 + len(run.config.score.names))))
     record = restrict(run.manifest.record, stages)
-    out.print(_stages(record.stages, ran))
+    table = _stages(record.stages, ran)
+    if (many := run.config.nmt.candidates) > 1 and "back_translate" in record.stages:
+        table.caption = f"from back_translate on, a row is one of {many} candidates of a source"
+    out.print(table)
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
     if any(rejected.values()):
         out.print(rejected_table(rejected))

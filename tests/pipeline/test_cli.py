@@ -55,6 +55,22 @@ def test_a_missing_input_is_found_before_any_work(config: Path, tmp_path: Path) 
     assert done.stderr == f"paraloom: {tmp_path}/run/a.tsv: no such file\n"
 
 
+def test_an_error_says_what_a_path_is_relative_to(
+    config: Path, tmp_path: Path, capsys: Capsys, monkeypatch: Patch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run" / "model").mkdir(parents=True)
+    where = f"(relative to the current folder, {tmp_path})"
+    for change, said in (
+        ("input.paths=[a.tsv]", f"a.tsv: no such file {where}"),
+        ("input.paths=[a*.tsv]", f"a*.tsv: no file matches {where}"),
+        ("score.paragram=v.txt", f"score.paragram: v.txt is not there {where}"),
+        ("score.paragram=/none/v.txt", "score.paragram: /none/v.txt is not there"),
+    ):
+        assert main(["ingest", "--config", str(config), "--set", change]) == 2
+        assert one_line(capsys) == f"paraloom: {said}"
+
+
 def test_an_unknown_encoder_is_found_before_any_work(
     config: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
@@ -270,3 +286,21 @@ def test_a_shell_completes_commands_and_options(words: str, expected: str) -> No
     command = [sys.executable, "-m", "paraloom.pipeline.cli"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert expected in done.stdout.split()
+
+
+@pytest.mark.parametrize("name", ["embed", "judge"])
+def test_help_imports_nothing_heavy(name: str) -> None:
+    code = (
+        "import sys; from paraloom.pipeline.cli import main; "
+        f"assert main([{name!r}, '--help']) == 0; "
+        "print({'apache_beam', 'numpy', 'scipy', 'torch'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == ["set()"], done.stderr
+
+
+def test_libraries_say_nothing_at_import() -> None:
+    pytest.importorskip("fairseq")
+    code = "from paraloom.pipeline.cli import main; main(['--version']); import fairseq"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr == ""

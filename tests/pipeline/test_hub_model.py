@@ -78,7 +78,7 @@ def test_a_language_that_the_model_does_not_have(
     [
         ({"engine": "fairseq"}, "nmt.engine: fairseq does not take a model of Marian"),
         ({"model": None, "engine": "transformers"}, "does not take the fairseq model that a run"),
-        ({"model": "t5-small"}, "t5-small is not there; a model of the Hub is named owner/name"),
+        ({"model": "t5-small"}, "; a model of the Hub is named owner/name"),
     ],
 )
 def test_options_that_do_not_fit_the_model(

@@ -7,6 +7,7 @@ from pathlib import Path
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.storage import is_remote
 from paraloom.models.errors import UserError
+from paraloom.models.files import looked_up
 
 
 def expand(patterns: str | list[str], key: str) -> list[str]:
@@ -35,5 +36,5 @@ def _matches(pattern: str) -> list[str]:
     else:
         found = [entry.path for entry in storage.match(pattern)]
     if not found:
-        raise UserError(f"{pattern}: no file matches")
+        raise UserError(f"{pattern}: no file matches{looked_up(pattern)}")
     return sorted(found)

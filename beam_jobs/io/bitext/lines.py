@@ -21,6 +21,7 @@ import xxhash
 
 from paraloom.beam_jobs.io.storage import MissingError, is_remote, open_file, why
 from paraloom.models.errors import UserError
+from paraloom.models.files import looked_up
 
 CHUNK = 1 << 20
 """Bytes to read at once."""
@@ -317,7 +318,7 @@ def file_errors(path: str) -> Iterator[None]:
     except pa.ArrowException as error:
         raise UserError(f"{path}: truncated or corrupt ({why(error)[:200]})") from error
     except MissingError as error:
-        raise UserError(f"{path}: no such file") from error
+        raise UserError(f"{path}: no such file{looked_up(path)}") from error
     except UserError:
         raise
     except Exception as error:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.datasets.lines import tab_separated, wrong_columns
 from paraloom.models.errors import UserError
+from paraloom.models.files import looked_up
 
 # The test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many
 # collections lack them.
@@ -109,7 +110,7 @@ def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
     found: list[LabelledPairs] = []
     for path in paths:
         if not Path(path).exists():
-            raise UserError(f"{key}: {path} is not there")
+            raise UserError(f"{key}: {path} is not there{looked_up(str(path))}")
         try:
             sets = read_labelled(path)
         except UserError as error:

@@ -1,12 +1,13 @@
 """`paraloom estimate`: time, cost, disk and memory of a run, measured on a sample of its input.
 
-Back-translation is timed on the sample with the run's model. One worker runs the other jobs on many
-copies of what it makes.
+Back-translation is timed on the sample with the run's model, and so are scorers with a model or of
+others. One worker runs the other jobs on many copies of what it makes.
 """
 
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import READERS, find_bitext
 from paraloom.beam_jobs.io.bitext.preview import BitextPreview, preview
 from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.score import Scoring
 from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.beam_jobs.transforms.directions import BACK, PIVOT
 from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
@@ -25,7 +27,14 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
 from paraloom.models.text.tokens import moses_tokens
-from paraloom.pipeline.commands.corpus.timings import Job, Translation, time_jobs, translate
+from paraloom.pipeline.commands.corpus.timings import (
+    Job,
+    Translation,
+    time_jobs,
+    time_scorers,
+    translate,
+    with_scorers,
+)
 from paraloom.pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
@@ -34,13 +43,15 @@ from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import NmtSection
 from paraloom.pipeline.report.describe import decoding
-from paraloom.pipeline.report.savings import Saving
+from paraloom.pipeline.report.savings import Saving, hours_in_words
 from paraloom.pipeline.report.summary import savings_table
 from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.resources.pair_models import model_names
+from paraloom.pipeline.stages.resources.translation_model import scoring_model
 from paraloom.pipeline.stages.score import resource_paths
 from paraloom.pipeline.translation import backward, forward
 
-_SENTENCES = 2_000  # sentences to translate
+_SENTENCES, _FEW = 2_000, 200  # sentences to translate; where another machine is to do it
 _READ = 20_000  # rows that they are sampled from
 _TRANSLATIONS = ("pivot", "back_translate")
 
@@ -53,24 +64,42 @@ class Estimate:
     jobs: dict[str, Job]  # by stage
     translation: Translation
     left_out: tuple[str, ...]  # scorers that were not timed
+    slow: dict[str, float]  # seconds for a row, of scorers timed by themselves
     savings: tuple[Saving, ...]  # by `input.where` and `input.unique`
 
 
 def command(
-    context: typer.Context, config: ConfigFile, changes: Changes = None, gpu_hour: GpuHour = None
+    context: typer.Context,
+    config: ConfigFile,
+    changes: Changes = None,
+    gpu_hour: GpuHour = None,
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Rows of the whole input.")
+    ] = None,
+    rows_per_second: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RATE",
+            min=1e-9,
+            help="Sentences that --device translates in a second; then 200 are translated here.",
+        ),
+    ] = None,
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="The machine that --rows-per-second is of.")
+    ] = "another machine",
 ) -> None:
     """Translate about 2,000 sentences of the input, time the other jobs on them, extrapolate.
 
-    Estimates exclude model training and process start-up.
+    Estimates exclude model training and process start-up, and have two digits.
     """
     run = read_config(config, changes or ())
     connect(beam_options(context), [run.run])
-    found = estimate(run)
+    found = estimate(run, rows, (rows_per_second, device) if rows_per_second else None)
     lines = _basis(run, found)
     if gpu_hour is not None:
         hours = sum(found.jobs[name].seconds for name in _TRANSLATIONS if name in found.jobs) / 3600
-        cost = f"{hours:,.2f} hours in all, {hours * gpu_hour:,.2f} at {gpu_hour:,.2f} an hour."
-        lines.insert(0, f"Back-translation on machines like this one: {cost}")
+        cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
+        lines.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
     out.print(_table(found.jobs))
     if found.savings:
@@ -78,8 +107,15 @@ def command(
     out.print(*lines, sep="\n", highlight=False)
 
 
-def estimate(config: Config) -> Estimate:
-    """Measure the stages of pairs on a sample."""
+def estimate(
+    config: Config, rows: int | None = None, elsewhere: tuple[float, str] | None = None
+) -> Estimate:
+    """Measure the stages of pairs on a sample.
+
+    Args:
+        rows: of the input, if not those of its files.
+        elsewhere: sentences a second that another machine translates, and its name.
+    """
     run = Run(config=config, manifest=Manifest(config.run))
     if config.input is None:
         raise UserError("input: is missing: there is nothing to estimate from")
@@ -92,13 +128,16 @@ def estimate(config: Config) -> Estimate:
     seen = preview(bitexts, rows=_READ, max_characters=config.input.max_characters)
     if not len(seen.pairs):
         raise UserError("input: none of the rows at the beginning of the files can be used")
+    if rows:
+        seen = replace(seen, rows=rows)
     accepted, pairs, saved = choose(seen.pairs, config.input)
     if not len(pairs):
         raise UserError("input.where: no row at the beginning of the files meets the conditions")
-    sentences = min(_SENTENCES, len(pairs))
+    sentences = min(_FEW if elsewhere else _SENTENCES, len(pairs))
     rng = np.random.default_rng(config.seed)
     sample = pairs.take(np.sort(rng.choice(len(pairs), sentences, replace=False))).combine_chunks()
-    scorers, paths = _scorers(run)
+    scorers, slow, resources = _scorers(run)
+    seconds: dict[str, float] = {}
     made: dict[str, Translation] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -109,23 +148,32 @@ def estimate(config: Config) -> Estimate:
         translation = translate(run, BACK, backward(run), sample, folder)
         made["back_translate"] = translation
         # As many rows as without `nmt.candidates`: jobs are timed on many copies of them.
-        timed = time_jobs(run, translation.pairs[:sentences], scorers, paths, folder)
+        sample = translation.pairs[:sentences]
+        fast = {name: path for name, path in resources.items() if isinstance(path, str)}
+        timed = time_jobs(run, sample, scorers or ["translation_score"], fast, folder)
+        if slow:
+            scoring = Scoring(slow, resources, config.score.sources, run.language)
+            seconds = time_scorers(scoring, sample)
+            timed["score"] = with_scorers(timed["score"], seconds, model=bool(scoring.models))
     scale = seen.rows * (1 - seen.rejected) / len(seen.pairs)
     jobs = {"ingest": timed.pop("ingest").of(seen.rows)}
-    rows, translated = scale * accepted, scale * len(pairs)
+    left, translated = scale * accepted, scale * len(pairs)
     for stage, each in made.items():
         job = each.job.of(translated)
+        if elsewhere:
+            job = replace(job, rate=elsewhere[0], cores=cores(), device=elsewhere[1])
         # All rows get translations, also those whose sources are translated for others.
-        jobs[stage] = replace(job, size=job.size * rows / translated)
+        jobs[stage] = replace(job, size=job.size * left / translated)
         share = len(each.pairs) / each.job.rows
-        rows, translated = rows * share, translated * share
-    jobs |= {stage: job.of(rows) for stage, job in timed.items()}
+        left, translated = left * share, translated * share
+    jobs |= {stage: job.of(left) for stage, job in timed.items()}
     hours = sum(jobs[stage].seconds / max(jobs[stage].rows, 1) for stage in made) / 3600
     return Estimate(
         preview=seen,
         jobs=jobs,
         translation=translation,
-        left_out=tuple(name for name in config.score.names if name not in scorers),
+        left_out=tuple(n for n in config.score.names if n not in (*scorers, *slow)),
+        slow=seconds,
         savings=tuple(
             Saving(key, round(scale * n), round(scale * tokens), scale * n * hours)
             for key, (n, tokens) in saved.items()
@@ -167,19 +215,23 @@ def choose(
     return accepted, left, saved
 
 
-def _scorers(run: Run) -> tuple[list[str], dict[str, str]]:
-    """The scorers whose resources exist already, and the paths of these resources.
-
-    Plug-ins and scorers with a model are skipped: they could take hours for so many copies.
-    """
-    paths = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
-    names = [
-        name
-        for name in run.config.score.names
-        if name == "translation_score"
-        or (name in SCORERS and SCORERS[name].resource_name in (None, *paths))
-    ]
-    return names or ["translation_score"], paths
+def _scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
+    """The scorers whose resources exist already: those timed in a job, and those timed by
+    themselves, which have a model or are not Paraloom's; and the resources."""
+    options = run.config.score
+    files = {key: path for key in ("paragram", "idf") if (path := getattr(options, key))}
+    made = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
+    resources: dict[str, Any] = files | made | options.resources | model_names(run.config)
+    if model := scoring_model(run):
+        resources["translation_model"] = model
+    own = {source.name: source.load() for source in options.sources}
+    fast, slow = [], []
+    for name in options.names:
+        scorer = own.get(name) or SCORERS.get(name)
+        kind = scorer.resource if scorer else None
+        if name not in options.columns and (kind is None or kind.name in resources):
+            (slow if name in own or (kind and kind.is_model) else fast).append(name)
+    return fast, slow, resources
 
 
 def _table(jobs: dict[str, Job]) -> Table:
@@ -189,13 +241,25 @@ def _table(jobs: dict[str, Job]) -> Table:
 
     seconds, size, memory = 0.0, 0.0, 0
     for stage, job in jobs.items():
-        measured = f"{job.rate:,.0f} rows/s, {job.device}"
-        taken = duration(job.seconds), decimal(round(job.size)), decimal(job.memory)
-        table.add_row(stage, f"{job.rows:,}", measured, *taken)
+        measured = f"{_rate(job.rate)} rows/s, {job.device}"
+        table.add_row(stage, f"{job.rows:,}", measured, *_taken(job.seconds, job.size, job.memory))
         seconds, size, memory = seconds + job.seconds, size + job.size, max(memory, job.memory)
     table.add_section()
-    table.add_row("all", "", "", duration(seconds), decimal(round(size)), decimal(memory))
+    table.add_row("all", "", "", *_taken(seconds, size, memory))
     return table
+
+
+def _taken(seconds: float, size: float, memory: int) -> tuple[str, ...]:
+    sizes = (decimal(int(_two_digits(each))).replace(".0 ", " ") for each in (size, memory))
+    return duration(_two_digits(seconds)), *sizes
+
+
+def _rate(value: float) -> str:
+    return f"{_two_digits(value):,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _two_digits(value: float) -> float:
+    return float(f"{value:.2g}")
 
 
 def _basis(config: Config, found: Estimate) -> list[str]:
@@ -214,9 +278,9 @@ def _basis(config: Config, found: Estimate) -> list[str]:
     if config.input and config.input.unique and len(seen.pairs) != seen.rows:
         repeats = f"counted among {len(seen.pairs):,} rows; the whole input repeats more."
         lines.insert(1, f"Repeats: {repeats}")
+    if found.slow:
+        rates = (f"{name} {_rate(1 / each)}" for name, each in found.slow.items())
+        lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
     if found.left_out:
-        lines.append(
-            "Not timed, because their resources do not exist yet, they have a model, or they are "
-            f"not Paraloom's: {', '.join(found.left_out)}."
-        )
+        lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
     return lines

@@ -27,6 +27,9 @@ from paraloom.pipeline.translation import Model
 COPIES = 50
 """Copies of the sample that the fast jobs are measured on."""
 
+_SECONDS = 2.0
+"""Least time in which a scorer is measured, if there are pairs enough."""
+
 _ONE_WORKER = (
     "--runner=FnApiRunner",
     "--direct_running_mode=multi_processing",
@@ -158,6 +161,37 @@ def time_jobs(
     where = tuple(predicate for predicate in criteria.where if predicate.column in columns)
     timed("corpus", select.run, bucketed, criteria=replace(criteria, where=where, size=None))
     return found
+
+
+def time_scorers(scoring: score.Scoring, sample: pa.Table) -> dict[str, float]:
+    """Seconds that each scorer takes for a row by itself, with all cores or the GPU.
+
+    Loading is left out. Four times as many rows are scored until they take two seconds, or are all.
+    """
+    found = {}
+    for name in scoring.scorers:
+        scorer, rows, seconds = scoring.open([name]), 16, 0.0
+        score.score_table(sample.slice(0, rows), scorer, [name])  # loads
+        while seconds < _SECONDS and rows < len(sample):
+            rows = min(4 * rows, len(sample))
+            started = time.monotonic()
+            score.score_table(sample.slice(0, rows), scorer, [name])
+            seconds = time.monotonic() - started
+        found[name] = seconds / rows
+    return found
+
+
+def with_scorers(job: Job, seconds: dict[str, float], *, model: bool) -> Job:
+    """The job `score` with scorers that take so long for a row; with a model among them, one
+    process has all cores."""
+    rate = 1 / (1 / job.rate + sum(seconds.values()))
+    if not model:
+        return replace(job, rate=rate)
+    import torch
+
+    device = _name("cuda" if torch.cuda.is_available() else "cpu")
+    memory = max(job.memory, peak_memory())
+    return replace(job, rate=rate, cores=cores(), device=device, memory=memory)
 
 
 def _write_parts(tables: Sequence[pa.Table], rows: int, folder: Path) -> list[Shard]:

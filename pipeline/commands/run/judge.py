@@ -1,30 +1,25 @@
-"""`paraloom judge`: a page on which people judge pairs of a run; judgments made elsewhere."""
+"""`paraloom judge`: a page on which people judge pairs of a run; judgments made elsewhere.
+
+What it needs is imported when it runs: --help need not wait for Beam.
+"""
+
+from __future__ import annotations
 
 import webbrowser
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
 import typer
 
-from paraloom.beam_jobs.select import Criteria
-from paraloom.beam_jobs.transforms.predicates import Predicate
-from paraloom.models.agreement.precision import wilson
 from paraloom.models.errors import UserError
 from paraloom.models.languages import direction, short_code
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import Named
-from paraloom.pipeline.judging.agreement import corpus_precisions
-from paraloom.pipeline.judging.describe import describe_judges
-from paraloom.pipeline.judging.import_file import import_judgments
-from paraloom.pipeline.judging.judgments import checked_name, judging, read_judgments
-from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_corpus, sample_pairs
-from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
-from paraloom.pipeline.manifest import started
-from paraloom.pipeline.report.describe import resolve_auto
-from paraloom.pipeline.report.final_view import final_view
-from paraloom.pipeline.stage import finished_corpus, selection_view
+
+if TYPE_CHECKING:
+    from paraloom.pipeline.judging.sampling import Pair, ScoredRun
+    from paraloom.pipeline.judging.server import JudgingServer, Scale
 
 
 def command(
@@ -54,7 +49,8 @@ def command(
         bool, typer.Option("--generators", help="Spread the pairs over the generators, too.")
     ] = False,
     scale: Annotated[
-        Scale, typer.Option(help="Common meaning from 0 to 100, or same meaning yes or no.")
+        Literal["0-100", "yes-no"],
+        typer.Option(help="Common meaning from 0 to 100, or same meaning yes or no."),
     ] = "0-100",
     port: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=65535, help="Port of the page.")
@@ -75,6 +71,12 @@ def command(
     corpus; judges see neither scores nor generators. Every judgment is in RUN/judgments before the
     next pair appears.
     """
+    import numpy as np
+
+    from paraloom.models.agreement.precision import wilson
+    from paraloom.pipeline.judging.judgments import checked_name, judging
+    from paraloom.pipeline.judging.sampling import ScoredRun, sample_pairs
+
     if judge:
         checked_name(judge)
     if selected is None and selection:
@@ -106,17 +108,17 @@ def command(
 
 def _of_corpus(run: ScoredRun, pairs: int, selection: str, selected: bool) -> list[Pair]:
     """Random pairs of a finished corpus, or those that just missed it."""
+    from paraloom.pipeline.judging.sampling import sample_corpus
+    from paraloom.pipeline.manifest import started
+    from paraloom.pipeline.report.describe import resolve_auto
+    from paraloom.pipeline.report.final_view import final_view
+    from paraloom.pipeline.report.tradeoffs import criteria_of
+    from paraloom.pipeline.stage import finished_corpus, selection_view
+
     stage = finished_corpus(run.folder, started(run.folder), selection)
-    select = resolve_auto(final_view(selection_view(run.record, selection)))
-    missed = Criteria(
-        by=select.by,
-        deciles=None if select.deciles is None else tuple(select.deciles),
-        max_tokens=select.max_tokens,
-        size=None,
-        seed=run.record.config.seed,
-        where=tuple(map(Predicate.parse, select.where)),
-    )
-    return sample_corpus(run, pairs, stage, None if selected else missed)
+    view = final_view(selection_view(run.record, selection))
+    missed = None if selected else criteria_of(resolve_auto(view), view)
+    return sample_corpus(run, pairs, stage, missed)
 
 
 def judging_server(
@@ -127,6 +129,8 @@ def judging_server(
     port: int | None = None,
 ) -> JudgingServer:
     """The server of the page for a sample of a run's pairs."""
+    from paraloom.pipeline.judging.server import JudgingServer, Session
+
     if not sample:
         raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
     given, language = run.record.config.input, run.record.language
@@ -144,6 +148,8 @@ def judging_server(
 
 
 def _import(run: ScoredRun, file: str) -> None:
+    from paraloom.pipeline.judging.import_file import import_judgments
+
     done = import_judgments(run, file)
     show(f"{file}: judgments added: {done.added:,}, there already: {done.unchanged:,}")
     if done.unknown:
@@ -155,6 +161,10 @@ def _import(run: ScoredRun, file: str) -> None:
 
 
 def _print_judges(run: ScoredRun) -> None:
+    from paraloom.pipeline.judging.agreement import corpus_precisions
+    from paraloom.pipeline.judging.describe import describe_judges
+    from paraloom.pipeline.judging.judgments import read_judgments
+
     lines = describe_judges(read_judgments(run.folder))
     for line in [*lines, *corpus_precisions(run.folder, run.record).values()]:
         show(line)

@@ -131,7 +131,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
     record["config"]["select"] |= {"by": "judged", "where": [], "max_tokens": None}
     record["stages"] |= {
         "judged": {"agreement": agreement},
-        "sentence_model": {"model": {"path": "/m/mini", "license": "mit"}},
+        "sentence_model": {"model": {"path": "/m/mini", "sha256": "5a", "license": "mit"}},
         "cross_encoder_model": {"model": {"path": "me/cross", "revision": "0a1"}},
     }
     record["stages"]["bucket"] |= {"rows_out": 4360, "shards": 9, "rejected": {"odd": 4000}}
@@ -144,8 +144,9 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "judgments: of 41 judged pairs in these deciles, a share of 0.95 is good. Pairs",
         "No person has checked most of the pairs.",
         "`reference`, `translation` and `word_order`, separated by tabs",
-        "`sentence_model`: `mini`, licence mit. `cross_encoder_model`: `me/cross`, revision "
-        "`0a1`, licence not stated by the model. 3. Selection",
+        "`sentence_model`: `mini`, SHA-256 of its files `5a`, licence mit. "
+        "`cross_encoder_model`: `me/cross`, revision `0a1`, licence not stated by the model. "
+        "3. Selection",
         "over the 4,360 scored pairs",
         "pairs of German sentences that should have the same meaning: the German side of a bitext",
         "its German side in the bitext",

@@ -11,7 +11,9 @@ from paraloom.models.cpu import cores
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import estimate, timings
 from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.report.savings import hours_in_words
 from paraloom.pipeline.stage import Run
+from tests.models.scorers.small_transformers import write_sentence_model
 from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig
 
 
@@ -29,8 +31,8 @@ def told(monkeypatch: Patch, capsys: Capsys) -> Told:
     made: list[estimate.Estimate] = []
     whole = estimate.estimate
 
-    def kept(config: Config) -> estimate.Estimate:
-        made.append(whole(config))
+    def kept(config: Config, *more: Any) -> estimate.Estimate:
+        made.append(whole(config, *more))
         return made[-1]
 
     def tell(config: Path, *more: str) -> tuple[estimate.Estimate, str]:
@@ -60,8 +62,10 @@ def test_what_a_run_takes_is_what_it_took(
         assert 2**24 < job.memory < 2**34
     assert not (tmp_path / "run").exists()
     hours = found.jobs["back_translate"].seconds / 3600
-    assert f"{hours:,.2f} hours in all, {36000 * hours:,.2f} at 36,000.00 an hour" in out
-    assert f"{found.jobs['score'].rate:,.0f} rows/s, a core" in out
+    shown = hours_in_words(hours), hours_in_words(36000 * hours)
+    assert f"one machine: {shown[0]} hours in all, {shown[1]} at 36000 an hour" in out
+    rate = float(f"{found.jobs['score'].rate:.2g}")
+    assert f"{rate:,.0f} rows/s, a core" in out
     assert "Rows: counted; 0.8% of those read cannot be used" in out
     assert "119 sentences sampled from the beginnings of 1 file(s)" in out
     assert f"on {cores()} CPU cores, ctranslate2, float32, beam 2" in out
@@ -134,3 +138,44 @@ def test_what_conditions_and_repeats_save(
     assert found.jobs["score"].rows <= 238 - where.rows
     hours = found.jobs["back_translate"].seconds / found.jobs["back_translate"].rows / 3600
     assert where.hours == pytest.approx(where.rows * hours)
+
+
+SLOW = """
+import time
+from paraloom.models.scorers import Scorer
+
+def function(pairs):
+    time.sleep(0.01 * len(pairs))
+    return [0.5] * len(pairs)
+
+slow = Scorer(function=function, meaning="", unit="")
+"""
+
+
+def test_scorers_with_a_model_and_of_others_are_timed(
+    write_config: WriteConfig, tmp_path: Path, told: Told, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(timings, "_SECONDS", 0.2)
+    (tmp_path / "slow.py").write_text(SLOW)
+    model = write_sentence_model(tmp_path / "model")
+    words = ["dog", "cat"]
+    (tmp_path / "vectors.txt").write_text("".join(f"{word} 0.5 1\n" for word in words))
+    scorers = ["paragram_similarity", "sentence_similarity", f"{tmp_path}/slow.py:slow"]
+    given = {"paragram": str(tmp_path / "vectors.txt"), "sentence_model": str(model)}
+    config = write_config(
+        tmp_path,
+        score={"scorers": [*scorers, "mean_idf"], **given},
+        select={"by": "slow", "deciles": [9]},
+    )
+    found, out = told(config, "--rows", "1000000", "--rows-per-second", "250", "--device", "H9")
+    assert found.left_out == ("mean_idf",)
+    assert list(found.slow) == ["sentence_similarity", "slow"]
+    assert found.slow["slow"] == pytest.approx(0.01, rel=0.2)
+    job = found.jobs["score"]
+    assert 1 / job.rate > sum(found.slow.values())
+    assert (job.cores, job.device) == (cores(), f"{cores()} CPU cores")
+    assert "Scorers timed by themselves, rows/s: sentence_similarity" in out
+    translation = found.jobs["back_translate"]
+    assert (found.jobs["ingest"].rows, translation.device) == (1_000_000, "H9")
+    assert translation.seconds == pytest.approx(translation.rows / 250)
+    assert "250 rows/s, H9" in out

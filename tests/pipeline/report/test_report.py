@@ -14,11 +14,12 @@ import pytest
 
 from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Measurements, commit
+from paraloom.beam_jobs.io.shards import Measurements, commit, read_shard
 from paraloom.pipeline import report
 from paraloom.pipeline.manifest import restrict
 from paraloom.pipeline.records import EvaluateRecord, RunRecord
 from paraloom.pipeline.report import report_path
+from paraloom.pipeline.stage import shards_of
 from tests.pipeline.report.made_run import MadeRun
 
 
@@ -114,8 +115,9 @@ def test_it_is_whole_and_fetches_nothing(made_run: MadeRun, record: dict[str, An
 def test_every_picture_says_what_it_shows(made_run: MadeRun, record: dict[str, Any]) -> None:
     text = document(made_run.folder, record)
     pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
-    # twice the flow, two densities, a histogram a score, a curve a scorer of the choice
-    assert len(pictures) == 2 + 2 + 4 + 2
+    # twice the flow, two densities, two thresholds that keep some and the frontier, a histogram a
+    # score, a curve a scorer of the choice
+    assert len(pictures) == 2 + 2 + 3 + 4 + 2
     for picture in pictures:
         svg = ElementTree.fromstring(picture)
         title, saying = svg.find("title"), svg.find("desc")
@@ -188,7 +190,8 @@ def test_fewer_pairs_than_deciles_and_an_empty_corpus(
     assert "nan" not in drawn
     assert "inf" not in drawn
     shown = {d for d in (0, 5, 9) if d in decile}
-    assert text.count('class="pair"') == len(names) * len(shown)
+    examples = text.partition('<section id="pairs">')[2]
+    assert examples.count('class="pair"') == len(names) * len(shown)
 
 
 def test_rounds_stand_side_by_side(made_run: MadeRun) -> None:
@@ -223,6 +226,28 @@ def test_it_is_written_when_it_would_say_another_thing(
     assert write_report(folder, record)
     assert (tmp_path / "run" / "report" / "index.html").read_bytes() == before
     assert report_path(folder) == str(tmp_path / "run" / "report" / "index.html")
+
+
+def test_pairs_on_either_side_of_the_selection(made_run: MadeRun, record: dict[str, Any]) -> None:
+    text = document(made_run.folder, record)
+    assert ">20 random pairs of the corpus<" in text
+    assert ">10 pairs that just missed it<" in text
+    assert len(re.findall(r'class="about">not (trigram_overlap|unigram_f1_decile) ', text)) == 10
+    chosen = text.partition(">20 random pairs of the corpus<")[2].partition("</details>")[0]
+    selected = pa.concat_tables(map(read_shard, shards_of(f"{made_run.folder}/corpus")))
+    ids = re.findall(r'class="about">(c-\d+)<', chosen)
+    assert len(set(ids)) == 20 and set(ids) <= set(selected["id"].to_pylist())
+
+
+def test_sources_and_candidates_have_their_names(made_run: MadeRun, record: dict[str, Any]) -> None:
+    text = document(made_run.folder, record)
+    assert "back_translate: 360 sources in, 360 pairs out" in text
+    record["config"]["nmt"]["candidates"] = 3
+    text = " ".join(document(made_run.folder, record).split())
+    assert "ingest: 400 rows in, 360 sources out" in text
+    assert "back_translate: 120 sources in, 360 candidates made, 360 out" in text
+    rows = record["stages"]["corpus"]["rows_out"]
+    assert f"corpus: 360 candidates in, {rows} pairs out" in text
 
 
 def test_texts_of_the_corpus_are_no_markup(made_run: MadeRun, record: dict[str, Any]) -> None:

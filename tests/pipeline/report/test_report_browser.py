@@ -126,7 +126,7 @@ def test_it_reads_well(text: str, tmp_path: Path, width: int, dark: bool) -> Non
     assert console == []
     assert found["width"] == width
     assert found["scroll"] <= width
-    assert found["svgs"] == 1 + 2 + 4 + 2
+    assert found["svgs"] == 1 + 2 + 3 + 4 + 2
     assert found["texts"] > 100
     assert found["overlaps"] == []
     assert found["outside"] == []
@@ -161,5 +161,5 @@ def test_judgments_read_well(judged: str, tmp_path: Path, width: int, dark: bool
     found, console = opened(tmp_path, judged, width=width, dark=dark)
     assert console == []
     assert found["scroll"] <= width
-    assert found["svgs"] == 1 + 2 + 4 + 1 + 4
+    assert found["svgs"] == 1 + 2 + 3 + 4 + 1 + 4
     assert (found["overlaps"], found["outside"], found["pale"]) == ([], [], [])

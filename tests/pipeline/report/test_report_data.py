@@ -19,8 +19,6 @@ from paraloom.pipeline.report.plots import ticks
 from paraloom.pipeline.report.report_data import (
     BINS,
     CELLS,
-    EXAMPLES,
-    SHOWN_DECILES,
     Array,
     ScoreFigures,
     read_scores,
@@ -37,7 +35,7 @@ def deciles(made_run: MadeRun) -> dict[str, Deciles]:
 
 @pytest.fixture
 def scores(made_run: MadeRun, deciles: dict[str, Deciles]) -> ScoreFigures:
-    return read_scores(made_run.folder, deciles, seed=1, with_corpus=True)
+    return read_scores(made_run.folder, deciles, with_corpus=True)
 
 
 def binned(values: Array, edges: Array) -> Array:
@@ -93,19 +91,6 @@ def test_the_correlation_is_that_of_all_pairs(made_run: MadeRun, scores: ScoreFi
     assert density.correlation == pytest.approx(np.corrcoef(clipped)[0, 1], abs=0.02)
     density.pairs[:, 1:] = 0
     assert density.correlation is None
-
-
-def test_sampled_pairs_are_of_their_decile(made_run: MadeRun, scores: ScoreFigures) -> None:
-    pairs = {row["id"]: row for row in made_run.pairs.to_pylist()}
-    for name, by_decile in scores.pairs.items():
-        assert sorted(by_decile) == sorted(SHOWN_DECILES.values())
-        for decile, sampled in by_decile.items():
-            assert len({pair.id for pair in sampled}) == EXAMPLES
-            for pair in sampled:
-                row = pairs[pair.id]
-                assert row[schema.decile(name)] == decile
-                assert (pair.reference, pair.translation) == (row["reference"], row["translation"])
-                assert (pair.source, pair.value) == (row["source"], row[name])
 
 
 @pytest.mark.parametrize(
@@ -187,14 +172,6 @@ def test_the_axis_of_a_long_tail_ends_beyond_the_middle() -> None:
     assert (edges[0], edges[-1]) == pytest.approx((-0.9 - 1.5 * 0.8, 0.0))
 
 
-def test_the_seed_decides_the_sample(
-    made_run: MadeRun, deciles: dict[str, Deciles], scores: ScoreFigures
-) -> None:
-    again = read_scores(made_run.folder, deciles, seed=1, with_corpus=False)
-    other = read_scores(made_run.folder, deciles, seed=2, with_corpus=False)
-    assert again.pairs == scores.pairs != other.pairs
-
-
 def test_the_density_is_of_difference_and_meaning_where_there_are_scores_of_both() -> None:
     empty = Deciles(rows=[0] * 10, lowest=[None] * 10, highest=[None] * 10)
     names = ["translation_score", "trigram_overlap", "content_overlap", "sentence_similarity"]
@@ -202,3 +179,13 @@ def test_the_density_is_of_difference_and_meaning_where_there_are_scores_of_both
     assert found and (found.x, found.y) == ("content_overlap", "sentence_similarity")
     found = report_data._density(dict.fromkeys(names[:2], empty))
     assert found and (found.x, found.y) == ("trigram_overlap", "translation_score")
+
+
+def test_the_density_is_of_the_scores_that_select() -> None:
+    names = ["translation_score", "trigram_overlap", "content_overlap", "sentence_similarity"]
+    found = report_data.axes(names, ["translation_score", "trigram_overlap"])
+    assert found == ("trigram_overlap", "translation_score")
+    assert report_data.axes([*names, "own"], ["own"]) == ("content_overlap", "own")
+    known = report_data.axes([*names, "own"], ["own", "sentence_similarity"])
+    assert known == ("content_overlap", "sentence_similarity")
+    assert report_data.axes(["own"], []) is None

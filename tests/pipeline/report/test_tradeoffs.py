@@ -1,0 +1,181 @@
+"""What thresholds keep, against plain counts; the made run is smaller than a sample."""
+
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+from paraloom.beam_jobs.io.shards import Shard
+from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.pipeline.judging.judgments import Judgment
+from paraloom.pipeline.records import RunRecord, SelectSection
+from paraloom.pipeline.report import tradeoffs
+from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw, thresholds
+from paraloom.pipeline.stage import shards_of
+from tests.pipeline.report.made_run import SCORERS, MadeRun
+from tests.run_helpers import Patch
+
+SELECT = SelectSection(
+    by="unigram_f1", deciles=[4, 5, 6, 7, 8], max_tokens=11, where=["trigram_overlap <= 0.6"]
+)
+
+
+@pytest.fixture(scope="module")
+def shards(made_run: MadeRun) -> list[Shard]:
+    return shards_of(f"{made_run.folder}/bucket")
+
+
+@pytest.fixture(scope="module")
+def record(made_run: MadeRun) -> RunRecord:
+    return RunRecord.model_validate(made_run.record)
+
+
+@pytest.fixture(scope="module")
+def rows(made_run: MadeRun) -> list[dict[str, Any]]:
+    sides = (made_run.pairs[side].combine_chunks() for side in ("reference", "translation"))
+    differ = pc.not_equal(*map(normalised, sides))
+    return list(made_run.pairs.filter(differ).to_pylist())
+
+
+@pytest.fixture(scope="module")
+def sample(made_run: MadeRun, shards: list[Shard], record: RunRecord) -> Sample:
+    """Every third pair is judged; long ones are good."""
+    judgments = [
+        Judgment(
+            judge="Anna",
+            id=row["id"],
+            reference=row["reference"],
+            translation=row["translation"] if i % 2 else "changed",
+            score=100.0 * (row["reference_tokens"] > 7),
+        )
+        for i, row in enumerate(made_run.pairs.to_pylist())
+        if i % 3 == 0
+    ]
+    return Sample.read(shards, record, SCORERS, judgments)
+
+
+def short(row: dict[str, Any]) -> bool:
+    return max(row["reference_tokens"], row["translation_tokens"]) <= 11
+
+
+def test_draws_are_few_rows_of_few_part_files(
+    made_run: MadeRun, shards: list[Shard], monkeypatch: Patch
+) -> None:
+    drawn = draw(shards, 50, 1, TEXTS)
+    assert drawn.equals(draw(shards, 50, 1, TEXTS))
+    assert not drawn.equals(draw(shards, 50, 2, TEXTS))
+    order = [row["id"] for row in made_run.pairs.to_pylist()]
+    places = [order.index(id) for id in drawn["id"].to_pylist()]
+    assert places == sorted(set(places)) and len(places) == 50
+    assert {place // 120 for place in places} == {0, 1, 2}
+    assert draw(shards, 1000, 1, ["id"])["id"].to_pylist() == order
+    assert draw([], 5, 1, TEXTS).to_pylist() == []
+    monkeypatch.setattr(tradeoffs, "_PART_FILES", 2)
+    assert len(draw(shards, 1000, 1, ["id"])) == 240
+
+
+def test_a_threshold_keeps_what_a_plain_count_keeps(
+    sample: Sample, record: RunRecord, rows: list[dict[str, Any]]
+) -> None:
+    found = thresholds(criteria_of(SELECT, record))
+    names = ["trigram_overlap <= 0.6", "unigram_f1_decile >= 4", "unigram_f1_decile <= 8"]
+    assert [str(predicate) for predicate, _ in found] == names
+    free = [r for r in rows if short(r) and 4 <= r["unigram_f1_decile"] <= 8]
+    curve = sample.curve(*found[0])
+    assert len(curve.points) > 10
+    for point in (*curve.points, curve.chosen):
+        (bound,) = point.bounds
+        kept = [r for r in free if r["trigram_overlap"] <= np.float32(bound)]
+        assert (point.rows, point.share) == (len(kept), pytest.approx(len(kept) / len(free)))
+        differences = [1 - r["unigram_f1"] for r in kept]
+        assert point.difference == (pytest.approx(median(differences)) if kept else None)
+        # Judged are every third pair, and every second judgment is of a text that changed.
+        judged = [r for r in kept if int(r["id"][2:]) % 6 == 3]
+        good = sum(r["reference_tokens"] > 7 for r in judged)
+        assert (point.good, point.judged) == (good, len(judged))
+        assert (point.precision is None) == (len(judged) < 10)
+    assert curve.chosen.judged >= 10
+
+
+def test_a_range_has_two_thresholds_and_tokens_have_none(record: RunRecord) -> None:
+    select = SelectSection(where=["word_order in 0.1..0.9", "reference_tokens <= 9"])
+    found = thresholds(criteria_of(select, record))
+    assert [str(each) for each, _ in found] == ["word_order >= 0.1", "word_order <= 0.9"]
+    assert [str(p) for p in found[0][1].where] == ["word_order <= 0.9", "reference_tokens <= 9"]
+    two = SelectSection(by="word_order", deciles=[1, 2, 5])
+    assert thresholds(criteria_of(two, record)) == []
+
+
+def test_near_misses_fail_one_threshold_the_nearest_first(
+    sample: Sample, record: RunRecord, rows: list[dict[str, Any]]
+) -> None:
+    select = SelectSection(where=["trigram_overlap <= 0.4", "unigram_f1 >= 0.6"], max_tokens=11)
+    found = sample.near_misses(thresholds(criteria_of(select, record)), 10)
+    assert len({pair["reference"] for pair in found}) == 10
+    distances = []
+    for pair in found:
+        low, high = pair["unigram_f1"] >= np.float32(0.6), pair["trigram_overlap"] <= 0.4
+        assert low != high and short(pair)
+        name, bound = ("trigram_overlap", 0.4) if low else ("unigram_f1", 0.6)
+        value, spread = pair[name], np.std(sample.pairs[name].to_numpy())
+        assert pair["why"] == f"not {name} {'<=' if low else '>='} {bound}: {value:.3g}"
+        distances.append(abs(value - bound) / spread)
+    assert distances == sorted(distances)
+    nearest = min(
+        abs(r["unigram_f1"] - 0.6)
+        for r in rows
+        if short(r) and r["trigram_overlap"] <= 0.4 and r["unigram_f1"] < np.float32(0.6)
+    )
+    by_f1 = [abs(p["unigram_f1"] - 0.6) for p in found if "not unigram_f1" in p["why"]]
+    assert by_f1[0] == pytest.approx(nearest)
+
+
+def test_the_frontier_keeps_as_many_pairs_as_the_selection(
+    sample: Sample, record: RunRecord, rows: list[dict[str, Any]]
+) -> None:
+    where = ["trigram_overlap <= 0.5", "translation_score >= -0.5"]
+    select = SelectSection(where=where, max_tokens=11)
+    found = sample.frontier(criteria_of(select, record), SCORERS)
+    assert found is not None
+    free = [r for r in rows if short(r)]
+    selected = [r for r in free if r["trigram_overlap"] <= 0.5 and r["translation_score"] >= -0.5]
+    assert found.chosen.rows == len(selected)
+    bounds = [point.bounds[0] for point in found.points]
+    assert bounds == sorted(bounds) and len(bounds) > 5
+    for point in found.points:
+        wording, meaning = point.bounds
+        inside = [r for r in free if r["trigram_overlap"] <= wording]
+        best = sorted((r["translation_score"] for r in inside), reverse=True)
+        assert meaning == best[len(selected) - 1]
+        assert point.rows == len(selected)  # no two pairs have the same score
+        assert point.meaning == pytest.approx(median(best[: len(selected)]))
+    nothing = criteria_of(SelectSection(where=["trigram_overlap >= 2"]), record)
+    assert sample.frontier(nothing, SCORERS) is None
+    assert sample.frontier(criteria_of(select, record), ["word_order", "translation_score"]) is None
+
+
+def test_examples_are_of_their_decile(sample: Sample) -> None:
+    for name in SCORERS:
+        found = sample.examples(name, 1)
+        assert list(found) == ["lowest decile (0)", "middle decile (5)", "highest decile (9)"]
+        for decile, pairs in zip((0, 5, 9), found.values(), strict=True):
+            assert {pair[f"{name}_decile"] for pair in pairs} == {decile}
+            assert len({pair["id"] for pair in pairs}) == 4
+        assert found == sample.examples(name, 1) != sample.examples(name, 2)
+
+
+def test_a_sample_stands_for_all_rows(
+    shards: list[Shard], record: RunRecord, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(tradeoffs, "_PAIRS", 90)
+    sample = Sample.read(shards, record, SCORERS, [])
+    assert (len(sample.pairs), sample.scale, len(sample.judged)) == (90, 4.0, 0)
+    free = sample.meet(criteria_of(SelectSection(), record))
+    kept = sample.keep(free, Predicate.parse("unigram_f1 >= 0.5"))
+    assert kept.rows == 4 * np.count_nonzero(
+        free[0] & (sample.pairs["unigram_f1"].to_numpy() >= 0.5)
+    )
+    assert (kept.precision, kept.agreed, kept.judged) == (None, "", 0)
