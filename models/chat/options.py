@@ -22,6 +22,7 @@ class NmtGenerator(Options):
     """The translation model of the section `nmt`."""
 
     kind: Literal["nmt"]
+    """The kind of generator."""
     name: str = "nmt"
     """Its name in the column `generator`."""
 
@@ -42,6 +43,7 @@ class ChatGenerator(Options):
     """A language model behind OpenAI's chat interface."""
 
     kind: Literal["chat"]
+    """The kind of generator."""
     name: str
     """Its name in the column `generator`."""
     base_url: str
