@@ -60,12 +60,9 @@ class TripletOptions:
         """How neighbours are found, in words, without paths of this machine."""
         if NEAR not in self.kinds:
             return ""
-        model, judge = (
-            name if name is None or is_hub_name(name) else PurePath(name).name
-            for name in (self.model, self.cross_encoder)
-        )
-        by = f"Cosines are those of {model or 'the run’s encoder'}"
-        return f"{by}; {judge}, which reads both sentences, agrees" if judge else by
+        models = [self.model or "the run's encoder", self.cross_encoder or ""]
+        shown = [name if is_hub_name(name) else PurePath(name).name for name in models if name]
+        return f"Similarities are those of {' and '.join(shown)}"
 
     def digests(self) -> list[str]:
         """Of the models that decide on negatives."""
