@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -139,7 +139,7 @@ class _Near:
             rows.work.with_suffix(".f16"), self.embed, (block.positives for block in rows.blocks())
         )
         self.index = Neighbours(self.vectors, rows.seed)
-        self.cross_encoder = None
+        self.cross_encoder: Any = None
         if options.cross_encoder:
             from paraloom.models.scorers.learned.sentence_similarity import open_cross_encoder
 
@@ -169,7 +169,7 @@ class _Near:
         for mine in (reference, translation):
             for theirs in (reference, translation):
                 same |= theirs[found] == mine[own][:, None]
-        return same
+        return np.asarray(same)
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
         """Which of the first usable ones are within the upper bounds by the cross-encoder, too."""
