@@ -182,8 +182,8 @@ def _answering(name: str, key: str, kind: str) -> Iterator[None]:
         version += " --repo-type dataset" if kind != "model" else ""
         raise UserError(
             f"{key}: {name} is no folder{looked_up(name)}, and Hugging Face's Hub cannot be "
-            f"reached ({reason}); where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
-            f"{key} to that folder"
+            f"reached ({reason}); where there is a network, run `hf download {repo}{version} "
+            f"--local-dir DIR`, and set {key} to that folder"
         ) from error
 
 

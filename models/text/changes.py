@@ -19,7 +19,6 @@ _IRREGULAR = {"man": "men", "woman": "women", "child": "children", "wife": "wive
 # They want another article ("the same"), are parts of phrases, or opposite in one sense only.
 _FIXED = frozenset("other same few many much own such ground".split())  # noqa: SIM905
 _MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fight|fought|dat)")
-_JOINING = frozenset("with and or between like near beside".split())  # noqa: SIM905
 
 
 Antonyms = Mapping[str, Mapping[str, Sequence[str]]]
@@ -132,7 +131,7 @@ def antonym(sentence: Sentence) -> str | None:
 
 
 def roles(sentence: Sentence) -> str | None:
-    """Subject and object exchanged, or two names: "a dog bites a man" → "a man bites a dog"."""
+    """Subject and object exchanged: "a dog bites a man" → "a man bites a dog"."""
     anchor = sentence.anchor
     for first, second in _exchangeable(sentence.doc):
         heads = first.lower_, second.lower_
@@ -156,7 +155,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "number": (number, "another number"),
     "negation": (negation, "its main clause negated, or without its negation"),
     "antonym": (antonym, "an adjective's or noun's antonym (WordNet)"),
-    "roles": (roles, "subject and object, or two names, exchanged"),
+    "roles": (roles, "subject and object exchanged"),
 }
 """Changes by name, and what each does to the positive."""
 
@@ -173,9 +172,7 @@ def _auxiliary(clause: Any) -> Any:
 
 
 def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
-    """Heads of noun phrases in the order of the sentence: subject and object (of a passive, the
-    agent); two names.
-    """
+    """Subjects and objects (of a passive, agents) that the verb fits in exchange."""
     for verb in doc:
         by = {child.dep_: child for child in verb.children}
         agent = next((word for word in by["agent"].children), None) if "agent" in by else None
@@ -183,13 +180,6 @@ def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
         for subject, other in (active, (by.get("nsubjpass"), agent)):
             if subject and other and _agree(verb, subject, other):
                 yield subject, other
-    names = [token for token in doc if token.tag_ == "NNP" and token.dep_ != "compound"]
-    mutual = (
-        token.lower_ in _JOINING or (token.pos_ == "VERB" and _MUTUAL.match(token.lower_))
-        for token in doc
-    )
-    if len(names) == 2 and not any(mutual):
-        yield names[0], names[1]
 
 
 def _agree(verb: Any, subject: Any, other: Any) -> bool:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -60,12 +60,9 @@ class TripletOptions:
         """How neighbours are found, in words, without paths of this machine."""
         if NEAR not in self.kinds:
             return ""
-        model, judge = (
-            name if name is None or is_hub_name(name) else PurePath(name).name
-            for name in (self.model, self.cross_encoder)
-        )
-        by = f"Cosines are those of {model or 'the run’s encoder'}"
-        return f"{by}; {judge}, which reads both sentences, agrees" if judge else by
+        models = [self.model or "the run's encoder", self.cross_encoder or ""]
+        shown = [name if is_hub_name(name) else PurePath(name).name for name in models if name]
+        return f"Similarities are those of {' and '.join(shown)}"
 
     def digests(self) -> list[str]:
         """Of the models that decide on negatives."""
@@ -142,7 +139,7 @@ class _Near:
             rows.work.with_suffix(".f16"), self.embed, (block.positives for block in rows.blocks())
         )
         self.index = Neighbours(self.vectors, rows.seed)
-        self.cross_encoder = None
+        self.cross_encoder: Any = None
         if options.cross_encoder:
             from paraloom.models.scorers.learned.sentence_similarity import open_cross_encoder
 
@@ -172,7 +169,7 @@ class _Near:
         for mine in (reference, translation):
             for theirs in (reference, translation):
                 same |= theirs[found] == mine[own][:, None]
-        return same
+        return np.asarray(same)
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
         """Which of the first usable ones are within the upper bounds by the cross-encoder, too."""

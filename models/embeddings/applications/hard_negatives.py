@@ -43,7 +43,7 @@ def unit_vectors(embed: Embed, text: pa.Array) -> Matrix:
     """The vectors of n sentences, scaled to length 1: [n, dim]; zeros stay."""
     vectors = np.asarray(embed(text), np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0))
 
 
 def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArray[np.float16]:

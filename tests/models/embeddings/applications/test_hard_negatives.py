@@ -15,7 +15,7 @@ pytest.importorskip("faiss", reason="faiss is not installed")
 
 def vectors(n: int, dim: int = 16) -> np.ndarray:
     found = np.random.default_rng(1).normal(size=(n, dim)).astype(np.float32)
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
 
 def recall(n: int) -> float:
