@@ -31,9 +31,7 @@ ENCODER = "encoder_similarity"
 """The scorer that the first round does not have: its encoder is trained in the round before."""
 
 _WORDNET = Resource(
-    name="wordnet",
-    open=open_antonyms,
-    remedy="WordNet: apt-get install wordnet-base, and set score.wordnet to /usr/share/wordnet",
+    name="wordnet", open=open_antonyms, remedy="WordNet: set score.wordnet to /usr/share/wordnet"
 )
 _SPACY = Resource(name="spacy", open=Parser, remedy="a spaCy pipeline: name it in score.spacy")
 

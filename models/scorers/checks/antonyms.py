@@ -1,17 +1,19 @@
 """Whether a content word stands where the other side has its antonym."""
 
+import re
 from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
 
+from paraloom.models.scorers.checks.negation import NEGATION
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.tokens import PairText
 
 
 def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.ndarray:
     """0 where a side has a content word that the other lacks, and the other an antonym of it that
-    the side lacks, else 1: float32 [n]. Words are compared by their stems.
+    the side lacks, else 1: float32 [n]. Words are compared by their stems; "not ever" is "never".
 
     `wordnet` has the antonyms of each word; an antonym's are the word's.
     """
@@ -19,7 +21,8 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     encoded = pa.array(stems, pa.string()).dictionary_encode()
     ids = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)  # -1: no content word
     number = {stem: i for i, stem in enumerate(encoded.dictionary.to_pylist())}
-    related = ((word, other) for word, antonyms in wordnet.items() for other in antonyms)
+    kept = {word: others for word, others in wordnet.items() if not re.match(NEGATION, word)}
+    related = ((word, other) for word in kept for other in kept[word] if other in kept)
     stemmed = ([content_stem(word, pairs.language) for word in words] for words in related)
     known = sorted((number[a], number[b]) for a, b in stemmed if {a, b} <= number.keys() and a != b)
     opposite = np.array(known, np.int64).reshape(-1, 2)

@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 
 from paraloom.models.text.tokens import PairText, TokenIds
 
-_WORDS = r"^(not|no|n't|'t|cannot|never|nothing|nobody|none|neither|nor|without)$"
+NEGATION = r"^(not|no|n't|'t|cannot|never|nothing|nobody|none|neither|nor|without)$"
 
 
 def same_negation(pairs: PairText) -> np.ndarray:
@@ -15,7 +15,7 @@ def same_negation(pairs: PairText) -> np.ndarray:
     """
     negates, no, not_, only, number, curly, t = (
         pc.match_substring_regex(pairs.vocabulary, pattern).to_numpy(zero_copy_only=False)
-        for pattern in (_WORDS, "^no$", "^not$", "^only$", r"^\d", "^’$", "^t$")
+        for pattern in (NEGATION, "^no$", "^not$", "^only$", r"^\d", "^’$", "^t$")
     )
 
     def negated(side: TokenIds) -> np.ndarray:
@@ -27,5 +27,4 @@ def same_negation(pairs: PairText) -> np.ndarray:
         found |= followed(t, curly)
         return np.asarray(np.bincount(side.rows, found, minlength=len(pairs)) > 0, bool)
 
-    same = negated(pairs.reference) == negated(pairs.translation)
-    return np.asarray(same, np.float32)
+    return np.asarray(negated(pairs.reference) == negated(pairs.translation), np.float32)

@@ -38,16 +38,17 @@ def _numbers(words: list[str]) -> set[float]:
     """The numbers of a text: "two hundred five" is one, "2 5" are two."""
     numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # of the number so far
     for word in _BETWEEN.split(" ".join(words)):
-        value = _number(word)
-        if value is None or word[0].isdigit():
-            numbers.add(thousands + rest)
-            thousands, rest = 0.0, value or 0.0
-        elif value >= 1000:
-            thousands, rest = thousands + (rest or 1) * value, 0.0
-        elif word.startswith(("dozen", "hundred")):
+        value = _number(word) or 0.0
+        fits = value and (rest % 100 == 0 or (rest % 10 == 0 and value < 10))
+        if word.removesuffix("s") in ("dozen", "hundred"):
             rest = (rest or 1) * value
-        else:
+        elif value >= 1000 and not word[0].isdigit():
+            thousands, rest = thousands + (rest or 1) * value, 0.0
+        elif fits and not word[0].isdigit():
             rest += value
+        else:
+            numbers.add(thousands + rest)
+            thousands, rest = 0.0, value
     return {*numbers, thousands + rest}
 
 

@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from paraloom.models.scorers import PairScorer
 
 ANTONYMS = {"old": {"young", "new"}, "young": {"old"}, "new": {"old"}, "buy": {"sell"}}
-ANTONYMS["sell"] = {"buy"}
+ANTONYMS |= {"sell": {"buy"}, "ever": {"never"}, "never": {"ever"}}
 
 
 def passes(check: str, first: str, second: str, **resources: Any) -> bool:
@@ -33,6 +33,8 @@ def passes(check: str, first: str, second: str, **resources: Any) -> bool:
         ("Two dogs", "Dogs", False),
         ("1,000 people", "1000 people", True),
         ("one thousand people", "1,000 people", True),
+        ("a thousand people", "1,000 people", True),
+        ("a dozen eggs", "12 eggs", True),
         ("two hundred five", "205", True),
         ("two million three hundred thousand", "2,300,000", True),
         ("2.5 million", "2,500,000", True),
@@ -41,6 +43,8 @@ def passes(check: str, first: str, second: str, **resources: Any) -> bool:
         ("three dozen eggs", "36 eggs", True),
         ("hundreds of eggs", "eggs", False),
         ("from 1990-95", "from 1990 to 95", True),
+        ("at seven thirty", "at 7:30", True),
+        ("twenty, thirty", "twenty thirty", True),
         ("rows 2 5", "rows 5 2", True),
         ("rows 2 5", "row 25", False),
         ("the third of May", "the 3rd of May", True),
@@ -113,6 +117,7 @@ def test_negation(first: str, second: str, same: bool) -> None:
         ("Old houses, young men", "Young men, old houses", True),
         ("Old houses, young men", "Young men, new houses", False),
         ("He buys it", "He sold it", False),
+        ("He does not ever go", "He never goes", True),
         ("He buys it. She sells it", "She sells it", True),
     ],
 )
