@@ -157,6 +157,8 @@ def with_selections(config: Config) -> Config:
     One that the configuration sets to null is forgotten.
     """
     recorded = Manifest(config.run).record.config.select.named
+    if not (recorded or config.select.named):
+        return config
     written = config.written
     section = written.keys["select"]
     shown = {n: of for n, of in {**recorded, **section.get("named", {})}.items() if of is not None}
@@ -166,7 +168,7 @@ def with_selections(config: Config) -> Config:
     except ValueError as error:
         raise UserError(f"{config.run}: {error}; select.named.NAME=null forgets it") from error
     merged._written = replace(written, keys={**written.keys, "select": {**section, "named": shown}})
-    return merged if shown else config
+    return merged
 
 
 def started(folder: str) -> RunRecord:

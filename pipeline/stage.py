@@ -267,10 +267,8 @@ def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> str:
     stage = stage_path("corpus", selection)
     check_current(folder, record, stage, "select")
     if stage not in current(record).stages:
-        raise UserError(
-            f"{folder}: no run here that has a {stage}; `paraloom corpus` or `paraloom select` "
-            "makes it"
-        )
+        remedy = "`paraloom corpus` or `paraloom select` makes it"
+        raise UserError(f"{folder}: no run here that has a {stage}; {remedy}")
     return stage
 
 

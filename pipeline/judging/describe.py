@@ -87,12 +87,13 @@ def cut_lines(cut: CutResult, rows: int) -> list[str]:
     """What a cut keeps, and how good its pairs are, in sentences."""
     share = cut.rows / max(rows, 1)
     nearest = "" if cut.reached else "no cut is sure to have it; the best is "
+    mixed = cut.good not in (0, cut.judged)
+    weighted = f"; weighted, a share of {cut.precision:.2f}" if mixed else ""
     lines = [
         f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
         f"{cut.rows:,} of {rows:,} pairs ({100 * share:.0f}%).",
-        f"Of the {cut.judged:,} judged pairs in it, {cut.good or 0:,} are good; weighted, a share "
-        f"of {cut.precision:.2f} (95% by Wilson, as if all pairs were independent: "
-        f"{interval_in_words(cut.wilson)}).",
+        f"Of the {cut.judged:,} judged pairs in it, {cut.good or 0:,} are good{weighted} (95% by "
+        f"Wilson, as if all pairs were independent: {interval_in_words(cut.wilson)}).",
     ]
     if cut.expected is None or cut.chance is None:
         lines.append("There are too few references to say what to expect of others.")

@@ -104,13 +104,8 @@ def _of_run(folder: str, names: list[str], where: list[str]) -> tuple[JudgedPair
     judgments = read_judgments(folder)
     if not judgments:
         raise UserError(f"{folder}: has no judgments yet; run `paraloom judge {folder}`")
-    pairs = join(
-        judgments,
-        run.shards(),
-        names or run.scores,
-        own=run.record.own_scorers,
-        where=conditions(where, run.scores),
-    )
+    own, under = run.record.own_scorers, conditions(where, run.scores)
+    pairs = join(judgments, run.shards(), names or run.scores, own=own, where=under)
     return pairs, run.record.config.seed
 
 

@@ -62,7 +62,7 @@ def test_only_some_scores(labels: Path, capsys: Capsys) -> None:
     )
     out = " ".join(capsys.readouterr().out.split())
     assert "with edit_distance >= 0.5; " in out and "pairs that do not meet the condition" in out
-    assert "Of the 32 judged pairs in it, 32 are good;" in out
+    assert "Of the 32 judged pairs in it, 32 are good (95%" in out
     assert "deciles: [0, 1, 2, 3, 4, 5] where: [edit_distance >= 0.5]" in out
     given[-1] = "edit_distance <= 0.2"
     assert main(["agreement", "--labels", str(labels), *given]) == 0

@@ -205,9 +205,9 @@ def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: Wri
     table = read_shard(run.shards()[0])
     nothing = table.select(["id"]).slice(0, 0).append_column("reason", table["id"].slice(0, 0))
     stages = {"corpus": 60, "selections/strict/corpus": 20}
-    for stage, rows in stages.items():
-        pieces = [("part-0", table.slice(0, rows), nothing)]
-        commit(f"{folder}/{stage}", "part-0", "k", rows, pieces, started=0)
+    for stage, size in stages.items():
+        pieces = [("part-0", table.slice(0, size), nothing)]
+        commit(f"{folder}/{stage}", "part-0", "k", size, pieces, started=0)
     select = SelectSection(named={"strict": {"good": 40.0}, "none": {}})
     config = run.record.config.model_copy(update={"select": select})
     update = {"config": config, "stages": dict.fromkeys(stages, PairsRecord())}

@@ -68,7 +68,7 @@ def test_of_pairs_with_the_same_texts_the_first_is_meant(
     run = ScoredRun(str(write_run(60)))
     (table, *others) = run.tables(["source", "reference", "translation"])
     again = table.set_column(0, "id", pa.array(["z"] * len(table))).cast(table.schema)
-    run.tables = lambda columns: iter([table, again, *others])  # type: ignore[method-assign]
+    run.tables = lambda columns, stage="": iter([table, again, *others])  # type: ignore[method-assign]
     row = table.slice(3, 1).to_pylist()[0]
     line = f"{row['reference']} | {row['translation']} | 70"
     import_judgments(run, tsv(tmp_path, "reference | translation | score", line))

@@ -191,8 +191,9 @@ def test_pairs_of_a_corpus_are_random_and_any_first_part_of_them(write_run: Writ
 def test_pairs_that_just_missed_come_in_turns_the_nearest_first(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run(400, equal=30)))
     where = (Predicate.parse("length_ratio <= 0.3"),)
-    of = {"by": "unigram_f1", "deciles": (7, 8), "max_tokens": None, "size": None, "seed": 1}
-    criteria = Criteria(**of, where=where)
+    criteria = Criteria(
+        by="unigram_f1", deciles=(7, 8), max_tokens=None, size=None, seed=1, where=where
+    )
     rows = [row for table in run.tables(criteria.columns) for row in table.to_pylist()]
     rows = [row for row in rows if row["reference"] != row["translation"]]
     decile = [(r["unigram_f1_decile"] in (7, 8), r["length_ratio"] <= 0.3, r) for r in rows]
