@@ -21,7 +21,8 @@ from paraloom.models.files import CARD, digest
 from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import not_text
 from paraloom.models.scorers import ENCODER, SCORERS
-from paraloom.pipeline.config.options import Config, InputOptions
+from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import InputFile, Kind, PairsRecord, StageRecord
 

@@ -29,7 +29,7 @@ from paraloom.pipeline.commands.corpus.timings import Job, Translation, time_job
 from paraloom.pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
-from paraloom.pipeline.config.options import InputOptions
+from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import NmtSection
