@@ -147,9 +147,10 @@ class TranslationModel(UsedModel):
     compute_types: list[Precision] = []
 
 
-class ScoringModelRecord(
-    StageRecord, stage=("sentence_model", "cross_encoder_model", "wordnet", "spacy")
-):
+_PAIR_MODELS = ("sentence_model", "cross_encoder_model", "wordnet", "spacy")
+
+
+class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
     """A model that scores pairs: of sentence-transformers, of spaCy, or WordNet."""
 
     model: UsedModel = UsedModel()
@@ -195,12 +196,6 @@ class NmtRecord(StageRecord, stage="nmt"):
     """The translation model that the run trained."""
 
     training: NmtTraining = NmtTraining()
-
-
-class ExcludeRecord(StageRecord, stage="exclude"):
-    """Evaluation sentences that are kept out of the corpus."""
-
-    data_sets: dict[str, int] = {}  # their different sentences
 
 
 class IdfRecord(StageRecord, stage="idf"):

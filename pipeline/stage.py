@@ -23,7 +23,8 @@ from paraloom.models.files import CARD, digest
 from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import not_text
 from paraloom.models.scorers import ENCODER, SCORERS
-from paraloom.pipeline.config.options import Config, InputOptions
+from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.manifest import Manifest, check_current, current
 from paraloom.pipeline.records import InputFile, Kind, PairsRecord, RunRecord, StageRecord
 
@@ -201,8 +202,8 @@ class Run:
     @property
     def exclusion(self) -> Exclusion | None:
         """The evaluation sentences that no pair may hold, once they are read."""
-        options, read = self.config.select, self.manifest.stages.get("exclude")
-        if not options.exclude or read is None:
+        options = self.config.select
+        if not options.exclude or (read := self.manifest.stages.get("exclude")) is None:
             return None
         model, bound = excluding_model(self.config), options.exclude_similarity
         model, folder = model and hub.pinned(model), self.folder("exclude")

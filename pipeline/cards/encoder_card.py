@@ -23,7 +23,6 @@ from paraloom.pipeline.records import (
     Correlation,
     EvaluateRecord,
     Evaluation,
-    ExcludeRecord,
     PairsRecord,
     PivotRecord,
     RunRecord,
@@ -39,6 +38,7 @@ from paraloom.pipeline.report.describe import (
 from paraloom.pipeline.report.final_view import final_view, round_view
 from paraloom.pipeline.report.render import Markdown, code, render_markdown
 from paraloom.pipeline.stage import selection_view
+from paraloom.pipeline.stages.resources.exclude import ExcludeRecord
 
 _SPLITS = {"train", "test", "trial", "dev"}
 _UNDEFINED: dict[str, float | None] = {"pearson": None, "spearman": None}

@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import READERS
-from paraloom.beam_jobs.transforms.conditions import parse_condition
+from paraloom.beam_jobs.transforms.conditions import COLUMNS, parse_condition
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.chat.options import Generators
 from paraloom.models.embeddings.options import (
@@ -244,6 +244,10 @@ class Config(Candidates, Options):
                 "score.paragram: paragram_similarity needs word vectors; name a file of them here, "
                 "or phrase pairs to train them on in score.phrases, or take it out of score.scorers"
             )
+        for name in (keep := self.input.keep):
+            taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
+            if keep.count(name) > 1 or name in taken or name.endswith(schema.decile("")):
+                raise ValueError(f"input.keep: {name} is another column of the pairs")
         self._check_selection("select")
         for name in self.select.selections:
             self.selected(name)._check_selection(f"select.named.{name}")
@@ -264,7 +268,8 @@ class Config(Candidates, Options):
             )
         for i, predicate in enumerate(select.where):
             try:
-                keep = self.input.keep if self.input else []
+                keep = [*self.input.keep] if self.input else []
+                keep += [schema.GENERATOR.name] if self.generators else []
                 Predicate.parse(predicate, words=bool(keep)).check(known, keep)
             except ValueError as error:
                 raise ValueError(f"{key}.where[{i}]: {error}") from error

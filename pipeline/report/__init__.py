@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 from markupsafe import Markup
 
-from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.beam_jobs.transforms.predicates import Predicate
@@ -145,7 +145,8 @@ def _pairs(
     shards, seed, scores = shards_of(storage.join(folder, stage)), view.config.seed, bucket.deciles
     sample = Sample.read(shards, view, list(scores), read_judgments(folder))
     criteria = criteria_of(select, view)
-    each = thresholds(criteria)
+    on_scores = {*scores, *map(schema.decile, scores)}
+    each = [one for one in thresholds(criteria) if one[0].column in on_scores]
     curves = [sample.curve(*one) for one in each]
     corpus = shards_of(storage.join(folder, "corpus")) if "corpus" in view.stages else []
     ordered = sorted(scores, key=lambda name: name != select.by)  # the one that selects first

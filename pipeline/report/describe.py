@@ -13,7 +13,6 @@ from paraloom.pipeline.records import (
     Candidate,
     Correlation,
     EvaluateRecord,
-    ExcludeRecord,
     NmtSection,
     PairsRecord,
     RunRecord,
@@ -22,6 +21,7 @@ from paraloom.pipeline.records import (
     TrainingRecord,
 )
 from paraloom.pipeline.stage import stage_path
+from paraloom.pipeline.stages.resources.exclude import ExcludeRecord
 
 NEAR_COPIES = 0.8
 """The median unigram F1 above which the pairs of a corpus are said to differ little."""

@@ -22,6 +22,7 @@ from paraloom.beam_jobs.select import Criteria, judge
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.agreement.precision import wilson
 from paraloom.models.scorers import PairScorer
+from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.judging.describe import interval_in_words, neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.records import RunRecord, SelectSection
@@ -104,7 +105,10 @@ class Sample:
         judgments: Sequence[Judgment],
     ) -> Self:
         """Read the part files of `bucket`, which have a row."""
-        columns = [*TEXTS, *_TOKENS, *scores, *map(schema.decile, scores)]
+        config = record.config
+        kept = config.input.keep if config.input else []
+        kept = [*kept, *([schema.GENERATOR.name] if config.generators else [])]
+        columns = [*TEXTS, *_TOKENS, *scores, *map(schema.decile, scores), *kept]
         pairs = draw(shards, _PAIRS, record.config.seed, columns)
         of: dict[tuple[Any, ...], list[float]] = defaultdict(list)
         for each in judgments:
@@ -138,18 +142,19 @@ class Sample:
         for predicate in moved:
             kept = kept & predicate.holds(_values(self.pairs, predicate))
             judged = judged & predicate.holds(_values(self.judged, predicate))
-        columns = self.difference, self.pairs[meaning].to_numpy() if meaning else None
-        medians = (
-            float(np.median(column[kept])) if column is not None and kept.any() else None
-            for column in columns
-        )
+        means = self.pairs[meaning].to_numpy() if meaning else np.array([])
+
+        def middle(values: Array) -> float | None:
+            return float(np.median(values[kept])) if len(values) and kept.any() else None
+
         return Kept(
-            tuple(predicate.numbers[0] for predicate in moved),
-            round(kept.sum() * self.scale),
-            float(kept.sum() / max(free[0].sum(), 1)),
-            *medians,
-            int(self.good[judged].sum()),
-            int(judged.sum()),
+            bounds=tuple(predicate.numbers[0] for predicate in moved),
+            rows=round(kept.sum() * self.scale),
+            share=float(kept.sum() / max(free[0].sum(), 1)),
+            difference=middle(self.difference),
+            meaning=middle(means),
+            good=int(self.good[judged].sum()),
+            judged=int(judged.sum()),
         )
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
@@ -217,7 +222,8 @@ class Sample:
 
 def criteria_of(select: SelectSection, record: RunRecord) -> Criteria:
     """The criteria that a pair meets or not whatever other pairs there are."""
-    deciles = None if select.deciles is None else tuple(select.deciles)
+    chosen = None if select.by in CHOSEN else select.deciles  # before a stage chose them
+    deciles = None if chosen is None else tuple(chosen)
     where = tuple(Predicate.parse(text, words=True) for text in select.where)
     language = record.language
     limits: Any = {"max_tokens": select.max_tokens, "size": None, "seed": 0}
@@ -247,4 +253,4 @@ def thresholds(criteria: Criteria) -> list[Threshold]:
 
 
 def _values(pairs: pa.Table, predicate: Predicate) -> Array:
-    return pairs[predicate.column].to_numpy()
+    return np.asarray(pairs[predicate.column].to_numpy())

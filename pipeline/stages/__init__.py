@@ -18,7 +18,6 @@ from paraloom.pipeline.stages import (
     corpus,
     embeddings,
     evaluate,
-    exclude,
     generate,
     ingest,
     judged,
@@ -27,7 +26,7 @@ from paraloom.pipeline.stages import (
     score,
     statistics,
 )
-from paraloom.pipeline.stages.resources import RESOURCES
+from paraloom.pipeline.stages.resources import RESOURCES, exclude
 
 STAGES: tuple[Stage, ...] = (
     ingest.STAGE,

@@ -58,7 +58,7 @@ def test_what_ctrl_c_does_goes_to_the_jobs(
 ) -> None:
     given: list[list[str]] = []
 
-    def run(config: object, targets: object, arguments: list[str], *, force: bool) -> None:
+    def run(config: object, targets: object, arguments: list[str], **_: object) -> None:
         given.append(arguments)
 
     monkeypatch.setattr("paraloom.pipeline.run.run_stages", run)

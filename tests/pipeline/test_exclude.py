@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
 
 from paraloom.beam_jobs.io.shards import read_shard, receipts
+from paraloom.beam_jobs.transforms.exclusion import SimilarSentences, embed
 from paraloom.models.errors import UserError
 from paraloom.pipeline.cards.data_card import data_card
 from paraloom.pipeline.cards.encoder_card import _training_data_sets
@@ -19,7 +22,7 @@ from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import EvaluateRecord, Evaluation, PairsRecord
 from paraloom.pipeline.report.describe import excluded_rows
-from paraloom.pipeline.stages.exclude import read_data_sets, sentences_of
+from paraloom.pipeline.stages.resources.exclude import read_data_sets, sentences_of
 from tests.run_helpers import again, one_line, table
 
 
@@ -107,6 +110,14 @@ def test_the_metadata_name_the_tasks_of_mteb(tasks: list[str] | None) -> None:
     assert yaml.safe_load(text).get("training_datasets") == tasks
 
 
+class Letters:
+    """A model whose vectors count some letters: `two` and `three` have the same ones of them."""
+
+    def encode(self, texts: list[str], **_: Any) -> np.ndarray:
+        counts = np.array([[t.lower().count(c) for c in "dgoq"] for t in texts], float)
+        return np.asarray(counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9))
+
+
 def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:
     """Once in a data set, by the first rule that holds; a row with several columns once, too."""
     for name, lines in {
@@ -126,6 +137,14 @@ def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:
     assert (found.rows, found.any.tolist()) == (3, [2, 0, 0])
     shown = {rule: [example[0] for example in found.examples[rule]] for rule in found.examples}
     assert shown == {"equal": ["corpus.tsv, row 1"]}
+    model: Any = Letters()
+    similar = SimilarSentences(model, embed(model, data["text"].combine_chunks()), 0.999)
+    found = contamination(str(tmp_path / "corpus.tsv"), data, similar, examples=5)
+    assert found.by_data_set.tolist() == [[1, 0, 0], [1, 1, 1]] and found.any.tolist() == [2, 0, 1]
+    assert {rule: [each[0] for each in of] for rule, of in found.examples.items()} == {
+        "equal": [f"corpus.tsv, row {row}" for row in (1, 1, 2)],
+        "similarity": ["corpus.tsv, row 3"],
+    }
 
 
 def test_similar_sentences_need_a_model(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -69,12 +70,12 @@ def _head(bitext: Bitext) -> tuple[int, int]:
 def _decompressed(data: bytes) -> tuple[bytes, int]:
     """The text of the first bytes of a file, not more than `_TEXT`, and how many bytes it is of."""
     if not data.startswith(GZIP):
-        source = io.BufferedReader(io.BytesIO(data))  # type: ignore[arg-type]
-        stream, pieces = decompressed(source), []
+        source: Any = io.BufferedReader(io.BytesIO(data))
+        stream, text = decompressed(source), bytearray()
         with suppress(CorruptError):  # it is cut
-            while (room := _TEXT - sum(map(len, pieces))) and (text := stream.read1(room)):
-                pieces.append(text)
-        return b"".join(pieces), source.tell()
+            while more := stream.read1(_TEXT - len(text)):
+                text += more
+        return bytes(text), source.tell()
     pieces, room, rest, ended = [], _TEXT, data, True
     while room and ended and rest.startswith(GZIP):
         member = zlib.decompressobj(31)

@@ -30,7 +30,7 @@ class RecordReader(BitextReader):
     """Reads records; `input.columns` says what they call id, source and reference."""
 
     columns = ("id", "source", "reference")
-    named = ("source", "reference", "id")
+    named: ClassVar[tuple[str, ...]] = ("source", "reference", "id")
     remedy: ClassVar[str] = "input.columns names them"
 
     def head(self, path: str, places: Collection[str]) -> tuple[Sequence[Record], Iterable[str]]:
@@ -56,7 +56,7 @@ class RecordReader(BitextReader):
                 names = ", ".join(known) or "nothing"
                 lack = f"{path}: the first rows have no {place}, but {names}"
                 raise UserError(f"{lack}; {self.remedy}")
-            if name in self.columns and not {str, int if name == "id" else str} & {*kinds}:
+            if name in self.columns and not ({str, int} if name == "id" else {str}) & {*kinds}:
                 kind = None
             if kind is None:
                 found = " and ".join(kind.__name__ for kind in kinds)
@@ -84,8 +84,9 @@ class RecordReader(BitextReader):
                     value = str(value)
                 if kind == pa.float64() and type(value) is int:
                     value = float(value)
-                if value is not None and _TYPES.get(type(value)) != kind:
-                    why.setdefault(row, f"{name} is of the type {type(value).__name__}")
+                large = type(value) is int and value.bit_length() > 63
+                if value is not None and (large or _TYPES.get(type(value)) != kind):
+                    why.setdefault(row, f"{name} is no {kind}")
                     value = None
                 values.append(value)
             columns[name] = pa.array(values, kind)

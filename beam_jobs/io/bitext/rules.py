@@ -64,7 +64,8 @@ def check_columns(
     Args:
         columns: aligned; texts may be null and need not be UTF-8. Columns of other types are valid.
     """
-    checked, faults = dict(columns), {}
+    checked = dict(columns)
+    faults: dict[int, str] = {}
     for name, column in columns.items():
         if not pa.types.is_string(column.type):
             continue
@@ -86,7 +87,7 @@ def check_columns(
             if value is None:
                 why = f"no {name}"
             elif name in _REQUIRED or _decoded(value) is None:
-                why = _problem(name, value + b" ", rules)  # a line feed would end a cut line
+                why = _problem(name, value + b" ", rules) or ""  # cut lines end in a line feed
             else:
                 why = _too_long(name, rules)
             faults.setdefault(row, why)

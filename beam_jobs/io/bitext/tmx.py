@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from io import BufferedReader
 from itertools import islice
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -73,7 +74,8 @@ def _units(stream: BufferedReader, path: str) -> Iterator[dict[str, str]]:
 
     Entities that a file declares are an error; no others but XML's own are known.
     """
-    parser, body, count, tail = ElementTree.XMLPullParser(("start", "end")), None, 0, b""
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    body, count, tail = None, 0, b""
     try:
         while chunk := stream.read1(CHUNK):
             if body is None and b"<!ENTITY" in tail + chunk:

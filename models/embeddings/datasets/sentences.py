@@ -32,17 +32,14 @@ def sentence_files(path: Path | str) -> dict[str, Path]:
     The name is the path from the folder on, without suffixes: `sts/2012/MSRpar`.
     """
     folder = Path(path).resolve()
-    files = sorted(folder.rglob("*")) if folder.is_dir() else [folder]
-    parts = {
-        file: file.relative_to(folder.parent if folder.is_dir() else file.parent).parts
-        for file in files
-    }
+    files = [folder]
+    if folder.is_dir():
+        files = [file for file in sorted(folder.rglob("*")) if file.suffix not in _NO_DATA]
+    parts = {file: file.relative_to(folder.parent).parts for file in files if not file.is_dir()}
     found = {
         re.sub(r"\.(tsv|csv|txt|jsonl|parquet)?(\.gz)?$", "", "/".join(of)): file
         for file, of in parts.items()
-        if not file.is_dir()
-        and file.suffix not in _NO_DATA
-        and not any(part.startswith(".") for part in of[1:])
+        if not any(part.startswith(".") for part in of[1:])
     }
     if not found:
         raise UserError(f"{path}: no file of sentences here")

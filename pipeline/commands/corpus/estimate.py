@@ -38,7 +38,7 @@ from paraloom.pipeline.commands.corpus.timings import (
 from paraloom.pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
-from paraloom.pipeline.config.options import InputOptions
+from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import NmtSection
@@ -225,7 +225,8 @@ def _scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
     if model := scoring_model(run):
         resources["translation_model"] = model
     own = {source.name: source.load() for source in options.sources}
-    fast, slow = [], []
+    fast: list[str] = []
+    slow: list[str] = []
     for name in options.names:
         scorer = own.get(name) or SCORERS.get(name)
         kind = scorer.resource if scorer else None

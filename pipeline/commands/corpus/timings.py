@@ -146,7 +146,7 @@ def time_jobs(
     reading = ingest.Reading(
         shard_rows=options.shard_rows,
         max_characters=options.max_characters + 10,
-        where=tuple(options.conditions),
+        where=tuple(of for of in options.conditions if of.column not in options.keep),
         unique_pairs=options.unique == "pair",
         languages=options.languages,
     )

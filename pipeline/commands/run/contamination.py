@@ -25,7 +25,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.sentence_models import find_model, load_sentence_model
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.stages.exclude import read_data_sets, sentences_of
+from paraloom.pipeline.stages.resources.exclude import read_data_sets, sentences_of
 from paraloom.pipeline.statistics import find_corpus
 
 
@@ -117,13 +117,14 @@ def contamination(
         columns = [pc.fill_null(column.combine_chunks(), "") for column in block.columns]
         each = [sentences.find(normalised(column)) for column in columns]
         if similar:
-            each += [similar.find(column) for column in columns]
+            found_too = map(similar.find, columns)
+            each = [Hits.together(*both) for both in zip(each, found_too, strict=True)]
         hits = Hits.together(*each)
         at = np.unique(hits.rows * len(sizes) + data_sets[hits.sentences], return_index=True)[1]
         np.add.at(found.by_data_set, (data_sets[hits.sentences[at]], hits.rules[at]), 1)
         found.any += np.bincount(hits.first().rules, minlength=len(RULES))
         found.rows += len(block)
-        for column, of_column in zip(columns * 2, each, strict=False):
+        for column, of_column in zip(columns, each, strict=True):
             for row, rule, sentence in zip(*of_column.first(), strict=True):
                 shown = found.examples.setdefault(RULES[rule], [])
                 if len(shown) < examples:

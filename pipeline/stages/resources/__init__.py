@@ -1,4 +1,5 @@
-"""Stages that make what scorers read: `pair_models`, or a module with the resource's name."""
+"""Stages that make what scorers read: `pair_models`, or a module with the resource's name; and
+`exclude`, which reads what the selection keeps out."""
 
 from importlib import import_module
 
@@ -12,4 +13,4 @@ RESOURCES: tuple[Stage, ...] = (
     *(pair_models.STAGES.get(n) or import_module(f"{__name__}.{n}").STAGE for n in _NAMES if n),
     columns.STAGE,
 )
-"""The stages of this folder, in the order of the scorers; the encoder comes from a round before."""
+"""The stages of the scorers, in their order; the encoder comes from a round before."""

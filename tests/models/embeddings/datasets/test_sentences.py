@@ -91,6 +91,7 @@ def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
     expected = ["2012/MSRpar.train", "2012/MSRpar", "b", "data/test-0", "rt.all"]
     assert list(sentence_files(tmp_path / "sts")) == [f"sts/{name}" for name in expected]
     assert sentence_files(tmp_path / "sts/2012/MSRpar.tsv").keys() == {"MSRpar"}
+    assert sentence_files(tmp_path / "sts/README.md").keys() == {"README.md"}
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no file of sentences here"):
         sentence_files(tmp_path / "empty")

@@ -17,8 +17,15 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.sentence_models import find_model, load_sentence_model
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import ExcludeRecord
+from paraloom.pipeline.records import StageRecord
 from paraloom.pipeline.stage import Run, Stage, excluding_model, folder_is_valid
+
+
+class ExcludeRecord(StageRecord, stage="exclude"):
+    """Evaluation sentences that are kept out of the corpus."""
+
+    data_sets: dict[str, int] = {}  # their different sentences
+
 
 _SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.string()})
 
