@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import Field
 
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.transforms.duplicates import normalised
@@ -24,7 +25,7 @@ from paraloom.pipeline.stage import Run, Stage, excluding_model, folder_is_valid
 class ExcludeRecord(StageRecord, stage="exclude"):
     """Evaluation sentences that are kept out of the corpus."""
 
-    data_sets: dict[str, int] = {}  # their different sentences
+    data_sets: dict[str, int] = Field(default_factory=dict)  # their different sentences
 
 
 _SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.string()})
