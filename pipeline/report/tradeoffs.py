@@ -138,18 +138,19 @@ class Sample:
         for predicate in moved:
             kept = kept & predicate.holds(_values(self.pairs, predicate))
             judged = judged & predicate.holds(_values(self.judged, predicate))
-        columns = self.difference, self.pairs[meaning].to_numpy() if meaning else None
-        medians = (
-            float(np.median(column[kept])) if column is not None and kept.any() else None
-            for column in columns
-        )
+        means = self.pairs[meaning].to_numpy() if meaning else np.array([])
+
+        def middle(values: Array) -> float | None:
+            return float(np.median(values[kept])) if len(values) and kept.any() else None
+
         return Kept(
-            tuple(predicate.numbers[0] for predicate in moved),
-            round(kept.sum() * self.scale),
-            float(kept.sum() / max(free[0].sum(), 1)),
-            *medians,
-            int(self.good[judged].sum()),
-            int(judged.sum()),
+            bounds=tuple(predicate.numbers[0] for predicate in moved),
+            rows=round(kept.sum() * self.scale),
+            share=float(kept.sum() / max(free[0].sum(), 1)),
+            difference=middle(self.difference),
+            meaning=middle(means),
+            good=int(self.good[judged].sum()),
+            judged=int(judged.sum()),
         )
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
@@ -244,4 +245,4 @@ def thresholds(criteria: Criteria) -> list[Threshold]:
 
 
 def _values(pairs: pa.Table, predicate: Predicate) -> Array:
-    return pairs[predicate.column].to_numpy()
+    return np.asarray(pairs[predicate.column].to_numpy())

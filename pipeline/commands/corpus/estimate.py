@@ -225,7 +225,8 @@ def _scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
     if model := scoring_model(run):
         resources["translation_model"] = model
     own = {source.name: source.load() for source in options.sources}
-    fast, slow = [], []
+    fast: list[str] = []
+    slow: list[str] = []
     for name in options.names:
         scorer = own.get(name) or SCORERS.get(name)
         kind = scorer.resource if scorer else None

@@ -58,7 +58,7 @@ def sample(made_run: MadeRun, shards: list[Shard], record: RunRecord) -> Sample:
 
 
 def short(row: dict[str, Any]) -> bool:
-    return max(row["reference_tokens"], row["translation_tokens"]) <= 11
+    return bool(max(row["reference_tokens"], row["translation_tokens"]) <= 11)
 
 
 def test_draws_are_few_rows_of_few_part_files(
@@ -89,7 +89,8 @@ def test_a_threshold_keeps_what_a_plain_count_keeps(
     for point in (*curve.points, curve.chosen):
         (bound,) = point.bounds
         kept = [r for r in free if r["trigram_overlap"] <= np.float32(bound)]
-        assert (point.rows, point.share) == (len(kept), pytest.approx(len(kept) / len(free)))
+        assert point.rows == len(kept)
+        assert point.share == pytest.approx(len(kept) / len(free))
         differences = [1 - r["unigram_f1"] for r in kept]
         assert point.difference == (pytest.approx(median(differences)) if kept else None)
         # Judged are every third pair, and every second judgment is of a text that changed.
