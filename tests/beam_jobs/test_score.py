@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs import score
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.part_files import encode
-from paraloom.beam_jobs.io.shards import receipts, units, write_shard
+from paraloom.beam_jobs.io.shards import receipt_path, receipts, units, write_shard
 from paraloom.beam_jobs.runners import launch
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.score import Scoring, score_table
@@ -244,6 +244,8 @@ def test_the_launcher_counts_rows_of_unfinished_units(tmp_path: Path) -> None:
         worker.tell(unit, rows)
         worker.tell(unit, 99)  # within a second
     assert launch._under_way(out) == 2 + 1 + 3
+    storage.write_bytes(receipt_path(out, work[2].name), b"{}")
+    assert launch._under_way(out) == 2 + 1  # the receipt counts the rows of a finished unit
     score.run(work[:1], out, Scoring(SCORERS), ONE)
     assert launch._under_way(out) == 0
     assert not any((tmp_path / "out" / "progress").iterdir())
