@@ -114,7 +114,7 @@ class Letters:
     """A model whose vectors count some letters: `two` and `three` have the same ones of them."""
 
     def encode(self, texts: list[str], **_: Any) -> np.ndarray:
-        counts = np.array([[t.lower().count(c) for c in "dgoq"] for t in texts], float)
+        counts = np.array([[t.lower().count(c) for c in "dgq"] for t in texts], float)
         return np.asarray(counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9))
 
 
