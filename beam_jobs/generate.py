@@ -122,14 +122,19 @@ class _Generate(UnitDoFn):
 
     def make(self, unit: GenerationUnit) -> Receipt:
         pairs = read_shard(unit.shard)
-        asked = [self._requests(index, pairs) for index in range(len(self.job.generators))]
+        asked = [
+            requests(client, prompt, self.job.languages, pairs)
+            for client, (_, prompt) in zip(
+                self.process_wide.clients, self.job.generators, strict=True
+            )
+        ]
         with AnswerFiles(self.output, unit.name) as files:
             answers = self._ask(asked, files)
         parts, number, used = [], self.job.first, {}
-        for (generator, _), requests in zip(self.job.generators, asked, strict=True):
-            took = {request.key: answers[request.key].usage for request in requests}
+        for (generator, _), some in zip(self.job.generators, asked, strict=True):
+            took = {request.key: answers[request.key].usage for request in some}
             used[generator.name] = sum(took.values(), Usage())
-            several = [candidates(answers[each.key], generator, each) for each in requests]
+            several = [candidates(answers[each.key], generator, each) for each in some]
             parts.append(_rows(pairs, generator, number, [found for of in several for found in of]))
             number += generator.n
         rows = self._scored(self._in_language(pa.concat_tables(parts)))
@@ -140,16 +145,6 @@ class _Generate(UnitDoFn):
         accepted = accepted.sort_by(order).drop_columns(_ROW)
         pieces = [(unit.name, accepted, rejected)]
         return self.commit(unit, unit.rows, pieces, Measurements(generators=used))
-
-    def _requests(self, index: int, pairs: pa.Table) -> list[Request]:
-        """A generator's request for each pair."""
-        (generator, prompt), languages = self.job.generators[index], self.job.languages
-        client = self.process_wide.clients[index]
-        more = variables(*languages, n=generator.n, json=generator.response == "json")
-        return [
-            client.request(prompt.render(row, **more), (row["source"], row["reference"]))
-            for row in pairs.to_pylist()
-        ]
 
     def _ask(self, asked: Sequence[list[Request]], files: AnswerFiles) -> dict[str, Answer]:
         """The answers to all requests by their keys: those that are kept, and the others.
@@ -174,8 +169,8 @@ class _Generate(UnitDoFn):
             check_share("generate", self.job.limit, rows[0], reasons, files.folder)
 
         work = []
-        for client, requests in zip(self.process_wide.clients, asked, strict=True):
-            new = {each.key: each for each in requests if each.key not in answers}
+        for client, some in zip(self.process_wide.clients, asked, strict=True):
+            new = {each.key: each for each in some if each.key not in answers}
             work.append((client, new.values()))
         if any(new for _, new in work):
             ask_together(self.process_wide.loop, work, keep)
@@ -223,6 +218,18 @@ class _Generate(UnitDoFn):
         name = pa.array([self.job.nmt] * len(translated), pa.string())
         more = translated.append_column(schema.GENERATOR, name).append_column(_ROW, row)
         return pa.concat_tables([more.select(rows.column_names).cast(rows.schema), rows])
+
+
+def requests(
+    client: ChatClient, prompt: Prompt, languages: tuple[str, str], pairs: pa.Table
+) -> list[Request]:
+    """A generator's request for each pair."""
+    of = client.generator
+    more = variables(*languages, n=of.n, json=of.response == "json")
+    return [
+        client.request(prompt.render(row, **more), (row["source"], row["reference"]))
+        for row in pairs.to_pylist()
+    ]
 
 
 _ROW = "_row"

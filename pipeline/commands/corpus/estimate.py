@@ -23,6 +23,8 @@ from paraloom.beam_jobs.score import Scoring
 from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.beam_jobs.transforms.directions import BACK, PIVOT
 from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
+from paraloom.models.chat.options import ChatGenerator
+from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
@@ -30,6 +32,7 @@ from paraloom.models.text.tokens import moses_tokens
 from paraloom.pipeline.commands.corpus.timings import (
     Job,
     Translation,
+    ask,
     time_jobs,
     time_scorers,
     translate,
@@ -66,6 +69,8 @@ class Estimate:
     left_out: tuple[str, ...]  # scorers that were not timed
     slow: dict[str, float]  # seconds for a row, of scorers timed by themselves
     savings: tuple[Saving, ...]  # by `input.where` and `input.unique`
+    requests: int  # of each generator of kind chat
+    asked: dict[str, Usage]  # by generator: what its answers to a sample took
 
 
 def command(
@@ -87,6 +92,14 @@ def command(
     device: Annotated[
         str, typer.Option(metavar="NAME", help="The machine that --rows-per-second is of.")
     ] = "another machine",
+    requests: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Pairs that each language model of `generators` is asked about: they cost money.",
+        ),
+    ] = 0,
 ) -> None:
     """Translate about 2,000 sentences of the input, time the other jobs on them, extrapolate.
 
@@ -94,7 +107,8 @@ def command(
     """
     run = read_config(config, changes or ())
     connect(beam_options(context), [run.run])
-    found = estimate(run, rows, (rows_per_second, device) if rows_per_second else None)
+    elsewhere = (rows_per_second, device) if rows_per_second else None
+    found = estimate(run, rows, elsewhere, requests)
     lines = _basis(run, found)
     if gpu_hour is not None:
         hours = sum(found.jobs[name].seconds for name in _TRANSLATIONS if name in found.jobs) / 3600
@@ -108,17 +122,23 @@ def command(
 
 
 def estimate(
-    config: Config, rows: int | None = None, elsewhere: tuple[float, str] | None = None
+    config: Config,
+    rows: int | None = None,
+    elsewhere: tuple[float, str] | None = None,
+    requests: int = 0,
 ) -> Estimate:
     """Measure the stages of pairs on a sample.
 
     Args:
         rows: of the input, if not those of its files.
         elsewhere: sentences a second that another machine translates, and its name.
+        requests: pairs that each generator of kind chat is asked about.
     """
     run = Run(config=config, manifest=Manifest(config.run))
     if config.input is None:
         raise UserError("input: is missing: there is nothing to estimate from")
+    if not config.translates:
+        raise UserError("generators: an estimate needs kind: nmt, whose translations are timed")
     if config.nmt.model is None and "nmt" not in run.manifest.stages:
         raise UserError(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
@@ -136,6 +156,10 @@ def estimate(
     sentences = min(_FEW if elsewhere else _SENTENCES, len(pairs))
     rng = np.random.default_rng(config.seed)
     sample = pairs.take(np.sort(rng.choice(len(pairs), sentences, replace=False))).combine_chunks()
+    languages = config.languages.source or "", config.languages.target or ""
+    asked = {
+        of.name: ask(of, sample.slice(0, requests), languages) for of in config.chats if requests
+    }
     scorers, slow, resources = _scorers(run)
     seconds: dict[str, float] = {}
     made: dict[str, Translation] = {}
@@ -158,6 +182,7 @@ def estimate(
     scale = seen.rows * (1 - seen.rejected) / len(seen.pairs)
     jobs = {"ingest": timed.pop("ingest").of(seen.rows)}
     left, translated = scale * accepted, scale * len(pairs)
+    generated = left * sum(of.n for of in config.chats)
     for stage, each in made.items():
         job = each.job.of(translated)
         if elsewhere:
@@ -166,7 +191,7 @@ def estimate(
         jobs[stage] = replace(job, size=job.size * left / translated)
         share = len(each.pairs) / each.job.rows
         left, translated = left * share, translated * share
-    jobs |= {stage: job.of(left) for stage, job in timed.items()}
+    jobs |= {stage: job.of(left + generated) for stage, job in timed.items()}
     hours = sum(jobs[stage].seconds / max(jobs[stage].rows, 1) for stage in made) / 3600
     return Estimate(
         preview=seen,
@@ -178,6 +203,8 @@ def estimate(
             Saving(key, round(scale * n), round(scale * tokens), scale * n * hours)
             for key, (n, tokens) in saved.items()
         ),
+        requests=round(scale * accepted) if config.chats else 0,
+        asked=asked,
     )
 
 
@@ -282,6 +309,26 @@ def _basis(config: Config, found: Estimate) -> list[str]:
     if found.slow:
         rates = (f"{name} {_rate(1 / each)}" for name, each in found.slow.items())
         lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
+    for of in config.chats:
+        took = found.asked.get(of.name)
+        lines.append(f"{of.name}: {_requests(of, took, found.requests)}")
     if found.left_out:
         lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
     return lines
+
+
+def _requests(of: ChatGenerator, took: Usage | None, requests: int) -> str:
+    """A generator's time, tokens and cost, if its server stays as fast as it was."""
+    if not took:
+        return f"{requests:,} requests, whose time is not known; `--requests 20` asks its server."
+    if not took.requests:
+        return "gave no answer that counts."
+    each = took.seconds / took.requests / of.concurrency
+    seconds = requests * max(each, 60 / of.requests_per_minute if of.requests_per_minute else 0)
+    scale = requests / took.requests
+    tokens = (f"{_two_digits(scale * n):,.0f}" for n in (took.tokens_in, took.tokens_out))
+    what = f"{requests:,} requests, {duration(_two_digits(seconds))}, {' + '.join(tokens)} tokens"
+    if of.prices:
+        cost = scale * took.at_prices(of.prices.input, of.prices.output)
+        what += f", cost {_two_digits(cost):,.2f}"
+    return f"{what}, from {took.requests} answers."

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs import bucket, ingest, score, select
+from paraloom.beam_jobs import bucket, generate, ingest, score, select
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import find_bitext
 from paraloom.beam_jobs.io.shards import Shard, Unit, read_shard, units, write_shard
@@ -17,6 +17,10 @@ from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.candidates import best_candidates
 from paraloom.beam_jobs.transforms.directions import Direction
 from paraloom.beam_jobs.transforms.translations import with_translations
+from paraloom.models.chat.answers import Answer
+from paraloom.models.chat.client import ChatClient, EventLoop, ask_together
+from paraloom.models.chat.options import ChatGenerator
+from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.memory import forget_peak, peak_memory
@@ -92,6 +96,14 @@ def translate(
         device=_name(translator.device),
     )
     return Translation(pairs=pairs, job=job, loading=loading)
+
+
+def ask(generator: ChatGenerator, sample: pa.Table, languages: tuple[str, str]) -> Usage:
+    """What a generator's answers to some pairs take, a request each; nothing is kept."""
+    client, answers = ChatClient(generator), list[Answer]()
+    requests = generate.requests(client, generator.template(), languages, sample)
+    ask_together(EventLoop(), [(client, requests)], answers.append)
+    return sum((answer.usage for answer in answers), Usage())
 
 
 def _name(device: str) -> str:

@@ -13,6 +13,7 @@ from paraloom.pipeline.commands.corpus import estimate, timings
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.report.savings import hours_in_words
 from paraloom.pipeline.stage import Run
+from tests.chat_server import chat_server
 from tests.models.scorers.small_transformers import write_sentence_model
 from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig
 
@@ -179,3 +180,33 @@ def test_scorers_with_a_model_and_of_others_are_timed(
     assert (found.jobs["ingest"].rows, translation.device) == (1_000_000, "H9")
     assert translation.seconds == pytest.approx(translation.rows / 250)
     assert "250 rows/s, H9" in out
+
+
+def test_language_models_are_asked_for_their_price(
+    write_config: WriteConfig, tmp_path: Path, told: Told
+) -> None:
+    with chat_server() as (server, url):
+        chat = {"kind": "chat", "base_url": url, "model": "good", "n": 2}
+        paid = {"name": "paid", "prices": {"input": 50.0, "output": 1000.0}}
+        slow = {"name": "slow", "requests_per_minute": 6}
+        generators = [{"kind": "nmt"}, chat | paid, chat | slow]
+        config = write_config(tmp_path, generators=generators)
+        found, out = told(config)
+        assert "paid: 119 requests, whose time is not known; `--requests 20`" in out
+        assert not server.answered
+        found, out = told(config, "--requests", "1")
+        assert len(server.answered) == 2
+    assert found.asked["paid"].tokens_out == 10
+    # 10 tokens in and 2 answers of 5 out, of each of 119 requests
+    assert "0 s, 1,200 + 1,200 tokens, cost 1.20, from 1 answers." in out
+    assert "slow: 119 requests, 20 min" in out
+    assert found.jobs["score"].rows == len(found.translation.pairs) + 4 * 119
+
+
+def test_models_without_a_translation_model_have_no_estimate(
+    write_config: WriteConfig, tmp_path: Path, capsys: Capsys
+) -> None:
+    chat = {"kind": "chat", "name": "a", "base_url": "http://localhost:1/v1", "model": "good"}
+    config = write_config(tmp_path, generators=[chat])
+    assert main(["estimate", "--config", str(config)]) == 2
+    assert "an estimate needs kind: nmt" in capsys.readouterr().err
