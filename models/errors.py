@@ -12,7 +12,7 @@ _EXTRAS = {  # of the package (pyproject.toml), by the libraries that each bring
     "s3": ("boto3", "botocore"),
     "spacy": ("spacy",),
     "triplets": ("faiss",),
-    "translate": ("ctranslate2", "sacrebleu", "sentencepiece"),
+    "translate": ("ctranslate2", "sacrebleu", "sentencepiece", "transformers"),  # `train`, too
     "train": ("safetensors", "sentence_transformers", "sklearn", "tokenizers", "torch"),
 }
 _MISSING = re.compile(r"No module named '(\w+)")
