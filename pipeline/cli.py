@@ -35,7 +35,7 @@ PANELS = {
 }
 """The groups of commands in the help, by their folders below `pipeline/commands/`."""
 
-STAGES, SELECT = "corpus.stages", "corpus.select"
+WITH_JOBS = STAGES, SELECT, PREVIEW = "corpus.stages", "corpus.select", "corpus.preview"
 """The modules of the commands that run jobs; workers import modules while the command does."""
 
 _BEAM = "Options after -- go to Beam, such as: -- --direct_num_workers 2"
@@ -89,6 +89,7 @@ COMMANDS = (
     Command("train-paragram", STAGES, "Train word vectors on phrase pairs", beam=True),
     Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
     Command("estimate", "corpus.estimate", "Estimate time, cost, disk and memory", beam=True),
+    Command("preview", PREVIEW, "Run the stages on a sample of the input", beam=True),
     Command("status", "run.status", "Show how far a run is, wherever it runs", beam=True),
     Command(
         "explain",
@@ -150,7 +151,7 @@ class _LazyGroup(TyperGroup):
         if entry.literal and not {"-h", "--help"} & set(rest):
             rest = ["--", *rest]
         elsewhere = any(option.startswith(("--on", "--dry-run")) for option in rest)
-        if entry.module in (STAGES, SELECT) and not elsewhere and not ctx.resilient_parsing:
+        if entry.module in WITH_JOBS and not elsewhere and not ctx.resilient_parsing:
             fork_server.prepare_for(ctx.obj)
         return found, entry.load(), rest
 
