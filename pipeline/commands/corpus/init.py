@@ -1,0 +1,183 @@
+"""`paraloom init`: a configuration for the files that a user has."""
+
+import re
+import shlex
+from contextlib import suppress
+from itertools import islice
+from json import dumps
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+from paraloom.beam_jobs.io.bitext import READERS, Layout, Paths, find_bitext
+from paraloom.beam_jobs.io.bitext.lines import file_errors, open_text
+from paraloom.beam_jobs.io.bitext.preview import BitextPreview, preview
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file
+from paraloom.models.languages import short_code
+from paraloom.models.printing import show
+from paraloom.models.structured import parse_yaml
+from paraloom.models.text.language_identifier import most_frequent
+from paraloom.pipeline.config.read import SAMPLE, parse_config
+
+_READ = 500  # rows whose languages are identified
+_BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
+_LANGUAGE = re.compile(rb"""<tuv[^>]*lang\s*=\s*["']([\w-]+)""")
+
+_TEMPLATE = """\
+nmt:
+  # A folder, or a name on the Hub such as Helsinki-NLP/opus-mt-{source}-{target}. Without one,
+  # the run trains a model on the input, which takes hours and wants 100,000 pairs or more.
+  model: null
+score:
+  scorers: [translation_score, content_overlap]
+select:  # the same meaning (the better translations) in other words
+  by: translation_score
+  deciles: [3, 4, 5, 6, 7, 8, 9]
+  where: [content_overlap <= 0.8]
+"""
+
+
+def command(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILES…", help="The bitext; of Moses, both files.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The configuration to write.")] = Path(
+        "paraloom.yaml"
+    ),
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Take all but run and input from it; `sample` is ours."
+        ),
+    ] = None,
+) -> None:
+    """Look at the files, and write a short configuration that runs: format, columns, languages.
+    Nothing that is there is replaced.
+    """
+    if out.exists():
+        raise UserError(f"{out}: it is there already; name another file with --out")
+    options, seen = find_input(files)
+    text = "# From `paraloom init`; all keys: `paraloom corpus --help`, docs/configuration.md.\n"
+    text += f"run: runs/{Path(files[0]).name.split('.')[0] or 'mine'}\n" + _yaml(options)
+    languages = {side: options[f"{side}_language"] for side in ("source", "target")}
+    text += _sections(start) if start else _TEMPLATE.format(**languages)
+    parse_config(parse_yaml(text, str(out)), where=str(out))  # an error before it is written
+    with atomic_file(out) as path:
+        path.write_text(text, "utf-8")
+    about = "" if seen.counted else "about "
+    sides = " to ".join(languages.values())
+    show(f"{out}: {options['format']}, {sides}, {about}{seen.rows:,} rows")
+    for name in ("estimate", "preview", "corpus"):
+        show(f"  paraloom {name} --config {shlex.quote(str(out))}")
+
+
+def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
+    """The keys of `input` for some files, and what they begin with; files are absolute then."""
+    paths = [str(Path(file).absolute()) for file in files]
+    kinds = {_format(path): path for path in paths}
+    if len(kinds) > 1:
+        found = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
+        raise UserError(f"the files have several formats: {found}; give those of one")
+    (form,) = kinds
+    if form == "moses":
+        return _moses(paths)
+    options: dict[str, Any] = {"format": form, "paths": paths}
+    if form == "tmx":
+        with open_text(paths[0]) as stream:
+            found = _LANGUAGE.findall(stream.read(1 << 20))
+        codes = dict.fromkeys(short_code(code.decode()) for code in found)
+        if len(codes) < 2:
+            raise UserError(f"{paths[0]}: its first units are not in two languages")
+        source, target = _english_last(list(islice(codes, 2)))
+        options |= {"source_language": source, "target_language": target}
+        return options, _preview(form, paths, Layout(languages=(source, target)))
+    if form in ("parquet", "jsonl"):
+        options["columns"] = _columns(form, paths)
+    seen = _preview(form, paths, Layout(columns=options.get("columns", {})))
+    sides = zip(("source", "target"), ("source", "reference"), strict=True)
+    return options | {f"{key}_language": _language(seen, side) for key, side in sides}, seen
+
+
+def _format(path: str) -> str:
+    """The format that a file's beginning shows."""
+    with file_errors(path), Path(path).open("rb") as raw:
+        if raw.read(4) == b"PAR1":
+            return "parquet"
+    with open_text(path) as stream:
+        line = next((text for text in islice(stream, 100) if text.strip()), b"").strip(b"\r\n")
+    if line.startswith(b"{"):
+        return "jsonl"
+    if line.lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE tmx")):
+        return "tmx"
+    columns = line.count(b"\t") + 1
+    if columns not in _BY_COLUMNS:
+        raise UserError(f"{path}: {columns} columns are in no format of input.format")
+    return _BY_COLUMNS[columns]
+
+
+def _moses(paths: list[str]) -> tuple[dict[str, Any], BitextPreview]:
+    """Two files of lines; the English one, or else the second, has the references."""
+    if len(paths) != 2:
+        raise UserError(
+            f"{paths[0]}: has one sentence a line: give it with the file of the other language"
+        )
+    both = {"source": paths[0], "reference": paths[1]}
+    seen = _preview("moses", both, Layout())
+    languages = [_language(seen, side) for side in both]
+    if _english_last(languages) != languages:
+        both, languages = {"source": paths[1], "reference": paths[0]}, languages[::-1]
+        seen = _preview("moses", both, Layout())
+    names = dict(zip(("source_language", "target_language"), languages, strict=True))
+    return {"format": "moses", "paths": both, **names}, seen
+
+
+def _columns(form: str, paths: list[str]) -> dict[str, str]:
+    """The columns with most text in two languages; the English one has the references."""
+    names = list(READERS[form].head(paths[0], ())[1])  # type: ignore[attr-defined]
+    found: dict[str, tuple[float, str]] = {}  # by language: mean length, and the column
+    for name in names:
+        with suppress(UserError):  # no text
+            seen = _preview(form, paths[:1], Layout(columns={"source": name, "reference": name}))
+            length = pc.mean(pc.utf8_length(seen.pairs["source"])).as_py()
+            language = _language(seen, "source")
+            found[language] = max(found.get(language, (0.0, "")), (length, name))
+    if len(found) < 2:
+        raise UserError(
+            f"{paths[0]}: no two columns with text in two languages: {', '.join(names)}"
+        )
+    two = sorted(found, key=lambda language: -found[language][0])[:2]
+    source, target = _english_last(sorted(two, key=lambda of: names.index(found[of][1])))
+    return {"source": found[source][1], "reference": found[target][1]}
+
+
+def _english_last(languages: list[str]) -> list[str]:
+    return sorted(languages, key=lambda language: language == "en")
+
+
+def _preview(form: str, paths: Paths, layout: Layout) -> BitextPreview:
+    return preview(find_bitext(form, paths, layout), rows=_READ, max_characters=2_000)
+
+
+def _language(seen: BitextPreview, side: str) -> str:
+    texts: pa.ChunkedArray = seen.pairs[side]
+    if not len(texts):
+        raise UserError("none of the rows at the beginning of the files can be used")
+    return most_frequent(texts)
+
+
+def _yaml(options: dict[str, Any]) -> str:
+    """The section `input`; JSON within a line is YAML."""
+    lines = (f"  {key}: {dumps(value, ensure_ascii=False)}\n" for key, value in options.items())
+    return "input:\n" + "".join(lines)
+
+
+def _sections(start: str) -> str:
+    """The sections of a configuration but run and input, as they are written there."""
+    path = SAMPLE / "sample.yaml" if start == "sample" and not Path(start).exists() else Path(start)
+    text = path.read_text("utf-8").replace("${PARALOOM_SAMPLE}", str(SAMPLE))
+    sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
+    return "".join(of for of in sections if not re.match("(run|input):", of))
