@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment
 from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from paraloom.papers.options import SystemConfig
 from paraloom.pipeline.commands.corpus.estimate import Estimated
@@ -51,8 +51,9 @@ class _Written(GenerateJsonSchema):
 
 def results_schema() -> dict[str, Any]:
     """The JSON Schema of what `--json` writes: for each command, the property of its name."""
-    forms = ((name, "serialization", form) for name, form in FORMS.items())
-    found, whole = TypeAdapter.json_schemas(list(forms), schema_generator=_Written)
+    forms: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]]
+    forms = [(name, "serialization", form) for name, form in FORMS.items()]
+    found, whole = TypeAdapter.json_schemas(forms, schema_generator=_Written)
     properties = {name: of for (name, _), of in found.items()}
     draft = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": draft, **_plain({"properties": properties, **whole})}

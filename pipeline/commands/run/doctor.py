@@ -20,11 +20,14 @@ Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 _COLORS = {"ok": "green", "fails": "red", "no": "yellow"}
 
 
+State = Literal["ok", "fails", "no"]
+
+
 class Check(BaseModel):
     """One check; `no` is what this machine or installation does without."""
 
     name: str
-    state: Literal["ok", "fails", "no"]
+    state: State
     found: str  # or what to do
 
 
@@ -55,7 +58,7 @@ def command(json: JsonFile = None) -> None:
             works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
             if extra := missing_extra(text):
                 text, required = extra, False
-        state = "ok" if works else "fails" if required else "no"
+        state: State = "ok" if works else "fails" if required else "no"
         table.add_row(name, Text(state, _COLORS[state]), text)
         result.checks.append(Check(name=name, state=state, found=text))
         result.sound = result.sound and state != "fails"

@@ -86,7 +86,7 @@ class Status(BaseModel):
     """The JSON form of `paraloom status`."""
 
     run: str
-    state: Literal["finished", "under way", "stopped"]
+    state: State  # finished, under way or stopped
     stages: list[StageStatus]
     generators: dict[str, Asked]
     translations: Translations | None  # with --gpu-hour
@@ -114,7 +114,7 @@ def command(
     if hours:
         out.print(_cost(hours), highlight=False)
     states = {stage.state for stage in stages}
-    going = "under way" if "under way" in states else "stopped"
+    going: State = "under way" if "under way" in states else "stopped"
     found = Status(
         run=run,
         state="finished" if states <= {"finished", "outdated"} else going,
@@ -135,7 +135,7 @@ def status(folder: str, now: float | None = None) -> list[StageStatus]:
             found.append(_under_way(folder, name, record, time.time() if now is None else now))
         elif name in record.stages and not (name in stale and name in record.wanted):
             stage = record.stages[name]
-            state = "outdated" if name in stale else "finished"
+            state: State = "outdated" if name in stale else "finished"
             shown = StageStatus(name, state, seconds=stage.seconds, jobs=stage.jobs)
             if isinstance(stage, PairsRecord):
                 shown.shards, shown.rows = (stage.shards,) * 2, (stage.rows_in,) * 2
