@@ -150,7 +150,8 @@ class _LazyGroup(TyperGroup):
         if ctx.obj and not entry.beam:
             raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
-            rest = ["--", *rest]
+            at = rest.index("--json") if "--json" in rest else len(rest)  # its one option
+            rest = [*rest[at : at + 2], "--", *rest[:at], *rest[at + 2 :]]
         elsewhere = any(option.startswith(("--on", "--dry-run")) for option in rest)
         if entry.module in WITH_JOBS and not elsewhere and not ctx.resilient_parsing:
             fork_server.prepare_for(ctx.obj)

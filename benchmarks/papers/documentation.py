@@ -1,7 +1,7 @@
-"""The JSON Schema and the page of the configuration, both made from the declared keys.
+"""The JSON Schema and the page of the configuration, and the JSON Schema of commands' results.
 
-`python -m paraloom.papers.documentation` writes `configs/schema.json` and
-`docs/configuration.md`.
+`python -m paraloom.papers.documentation` writes `configs/schema.json`, `docs/configuration.md` and
+`docs/results.schema.json`, from the declared keys and classes.
 """
 
 import json
@@ -10,11 +10,29 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from paraloom.papers.options import SystemConfig
+from paraloom.pipeline.commands.corpus.estimate import Estimated
+from paraloom.pipeline.commands.run.compare import Comparisons
+from paraloom.pipeline.commands.run.contamination import Counts
+from paraloom.pipeline.commands.run.doctor import Doctor
+from paraloom.pipeline.commands.run.explain import Explanation
+from paraloom.pipeline.commands.run.status import Status
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA, PAGE = ROOT / "configs" / "schema.json", ROOT / "docs" / "configuration.md"
+RESULTS = ROOT / "docs" / "results.schema.json"
+FORMS: dict[str, TypeAdapter[Any]] = {
+    "status": TypeAdapter(Status),
+    "estimate": TypeAdapter(Estimated),
+    "explain": TypeAdapter(Explanation),
+    "compare": TypeAdapter(Comparisons),
+    "contamination": TypeAdapter(Counts),
+    "doctor": TypeAdapter(Doctor),
+}
+"""What `--json` of each command writes."""
 TEMPLATE = Path(__file__).with_name("configuration.md.j2")
 
 
@@ -22,6 +40,23 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of a configuration."""
     found = _plain(SystemConfig.model_json_schema())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+class _Written(GenerateJsonSchema):
+    """Of values as they are written: those with a default are, too."""
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        return True
+
+
+def results_schema() -> dict[str, Any]:
+    """The JSON Schema of what `--json` writes: for each command, the property of its name."""
+    forms: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]]
+    forms = [(name, "serialization", form) for name, form in FORMS.items()]
+    found, whole = TypeAdapter.json_schemas(forms, schema_generator=_Written)
+    properties = {name: of for (name, _), of in found.items()}
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": draft, **_plain({"properties": properties, **whole})}
 
 
 def _plain(node: Any) -> Any:
@@ -75,6 +110,7 @@ def _sections(
 
 
 if __name__ == "__main__":
-    SCHEMA.write_text(json.dumps(schema(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    for path, made in ((SCHEMA, schema()), (RESULTS, results_schema())):
+        path.write_text(json.dumps(made, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")

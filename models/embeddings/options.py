@@ -25,6 +25,7 @@ from paraloom.models.options import (
     Rate,
     Size,
 )
+from paraloom.models.tracking import Service
 
 InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count
@@ -35,7 +36,7 @@ FOR_PAPERS = (
     "is for `paraloom papers`, such as `paraloom papers train --config FILE`; in a program, import "
     "the module paraloom.papers.systems first"
 )
-_RUNTIME = ("checkpoint_every", "loaders", "device")
+_RUNTIME = ("track", "checkpoint_every", "loaders", "device")
 
 
 class PairsOptions(Options):
@@ -150,6 +151,9 @@ class EmbeddingOptions(Options):
     similarity and malstm)."""
 
     # The run
+    track: Service | None = None
+    """Also hand the figures of the training to Weights & Biases or MLflow (task paraphrases), which
+    take project, address and key from their own environment variables; null: neither."""
     checkpoint_every: Count = 5000
     """Steps between checkpoints, from which an interrupted training resumes."""
     development: Fraction | InputFile | InputFiles | None = None

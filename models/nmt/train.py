@@ -29,9 +29,11 @@ from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
 from paraloom.models.nmt.training_data import HeldOut, hold_out, prepare
 from paraloom.models.printing import show
 from paraloom.models.progress import meter
+from paraloom.models.tracking import Board
 
 REPORT = "training.json"
 _AVERAGED = 3  # checkpoints
+_FIGURES = ("loss", "nll_loss", "lr", "gnorm", "wps", "epoch")  # of fairseq's log, for TensorBoard
 _SETTINGS = Path(__file__).with_name("fairseq.yaml")  # those that no option changes
 
 
@@ -72,7 +74,9 @@ def train_nmt(
 
     held_out = hold_out(pairs, options.held_out)
     count = prepare(pairs, held_out, data, options, languages, threads)
-    _run_fairseq(work, options, languages, seed, threads)
+    board = Board(folder)
+    _run_fairseq(work, options, languages, seed, threads, board)
+    board.close()
     half = len(held_out.sources) // 2
     states, bleu = _candidates(work / "checkpoints"), {}
     for name, state in states.items():
@@ -100,7 +104,12 @@ def train_nmt(
 
 
 def _run_fairseq(
-    work: Path, options: NmtTrainingOptions, languages: tuple[str, str], seed: int, threads: int
+    work: Path,
+    options: NmtTrainingOptions,
+    languages: tuple[str, str],
+    seed: int,
+    threads: int,
+    board: Board,
 ) -> None:
     """Preprocess and train in another process."""
     data, binary, checkpoints = work / "data", work / "binary", work / "checkpoints"
@@ -137,14 +146,14 @@ def _run_fairseq(
         }
     commands = [["preprocess", *_flags(preprocess)], ["train", str(binary), *_flags(train)]]
     (work / "commands.json").write_text(json.dumps(commands))
-    _run_commands(work, threads, options.updates)
+    _run_commands(work, threads, options.updates, board)
 
 
 def _flags(options: dict[str, object]) -> list[str]:
     return [f"--{key}" if value is None else f"--{key}={value}" for key, value in options.items()]
 
 
-def _run_commands(work: Path, threads: int, updates: int) -> None:
+def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
     """Run commands.json, write the output to a log, show the progress."""
     log = work / "fairseq.log"
     command = [sys.executable, "-P", str(fairseq_run.__file__), str(work / "commands.json")]
@@ -177,6 +186,8 @@ def _run_commands(work: Path, threads: int, updates: int) -> None:
                 if found:
                     state = json.loads(found[1])
                     progress.set(float(state["num_updates"]), note=f"loss {state['loss']}")
+                    figures = {name: float(state[name]) for name in _FIGURES if name in state}
+                    board.log(int(state["num_updates"]), figures)
         except BaseException:
             process.kill()
             raise

@@ -1,20 +1,30 @@
 """Options and arguments that several commands share, and what they do."""
 
+import io
 import json
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal
 
 import typer
+from pydantic_core import to_json
 
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, check_writable
 
+_stdout: ContextVar[IO[str]] = ContextVar("stdout")
 
-def _writable(file: str | None) -> str | None:
-    if file and Path(file).is_dir():
+
+def _writable(context: typer.Context, file: str | None) -> str | None:
+    if file == "-":
+        _stdout.set(sys.stdout)
+        context.with_resource(redirect_stdout(io.StringIO()))  # nothing but the results is printed
+    elif file and Path(file).is_dir():
         raise UserError(f"--json {file}: is a folder; name a file")
-    if file:
+    elif file:
         check_writable(Path(file))
     return file
 
@@ -70,7 +80,10 @@ Sick = Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the SIC
 JsonFile = Annotated[
     str | None,
     typer.Option(
-        "--json", metavar="FILE", callback=_writable, help="Also write the results to a file."
+        "--json",
+        metavar="FILE",
+        callback=_writable,
+        help="Also write the results to a file; with -, only print them, as JSON.",
     ),
 ]
 
@@ -90,7 +103,11 @@ def beam_options(
 
 
 def write_json(file: str | None, results: Any) -> None:
-    """Write results to the file of `--json`, if there is one."""
-    if file:
+    """Write results to the file of `--json`, if there is one; numbers that JSON lacks are null."""
+    values = json.loads(to_json(results, inf_nan_mode="null", bytes_mode="base64", fallback=str))
+    if file == "-":  # ASCII: for any encoding, and nothing that a terminal obeys
+        text = json.dumps(values, indent=1).replace("\x7f", "\\u007f")
+        print(text, file=_stdout.get(), flush=True)
+    elif file:
         with atomic_file(Path(file)) as path:
-            path.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
+            path.write_text(json.dumps(values, indent=1, ensure_ascii=False), encoding="utf-8")

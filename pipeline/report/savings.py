@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from paraloom.pipeline.records import BackTranslateRecord, PairsRecord, RunRecord
 
 
-class Saving(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Saving:
     """What one key of the configuration saves: rows that were not translated."""
 
     key: str

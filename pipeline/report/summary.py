@@ -86,8 +86,8 @@ def savings_table(found: Sequence[Saving]) -> Table:
     """Rows that are not translated, by the key of the configuration that saves them."""
     numbers = ("rows", "tokens", "worker hours")
     table = number_table("Not translated", "saved by", numbers=numbers)
-    for key, rows, tokens, hours in found:
-        table.add_row(key, f"{rows:,}", f"{tokens:,}", hours_in_words(hours))
+    for of in found:
+        table.add_row(of.key, f"{of.rows:,}", f"{of.tokens:,}", hours_in_words(of.hours))
     return table
 
 

@@ -11,6 +11,7 @@ from paraloom.models.embeddings.options import AUTO
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.languages import short_code
+from paraloom.models.tracking import check_service
 from paraloom.pipeline import notices
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.manifest import versions
@@ -88,6 +89,7 @@ def check(config: Config) -> None:
 
     try:
         check_encoder(config.embeddings)
+        check_service(config.embeddings.track)
     except ValueError as error:
         raise UserError(f"embeddings.{error}") from error
 

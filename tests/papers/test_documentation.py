@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from paraloom.papers.documentation import PAGE, SCHEMA, page, schema
+from paraloom.papers.documentation import PAGE, RESULTS, SCHEMA, page, results_schema, schema
 from paraloom.pipeline.config import Config
 
 CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
@@ -13,6 +13,7 @@ REMEDY = "write it with `python -m paraloom.papers.documentation`"
 
 def test_the_schema_is_fresh() -> None:
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema(), REMEDY
+    assert json.loads(RESULTS.read_text(encoding="utf-8")) == results_schema(), REMEDY
 
 
 def test_the_page_is_fresh() -> None:

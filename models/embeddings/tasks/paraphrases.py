@@ -65,6 +65,7 @@ def train(
             state, tensors = last
             training.restore(Progress(**state), tensors)
     work.truncate_log(training.progress.lines)
+    work.track(folder, options.track)
     training.fit()
 
     metrics = training.metrics()

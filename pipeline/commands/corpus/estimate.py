@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 import typer
+from pydantic import BaseModel
 from rich.filesize import decimal
 from rich.table import Table
 
@@ -38,7 +39,14 @@ from paraloom.pipeline.commands.corpus.timings import (
     translate,
     with_scorers,
 )
-from paraloom.pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
+from paraloom.pipeline.commands.options import (
+    Changes,
+    ConfigFile,
+    GpuHour,
+    JsonFile,
+    beam_options,
+    write_json,
+)
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import InputOptions
@@ -73,6 +81,32 @@ class Estimate:
     asked: dict[str, Usage]  # by generator: what its answers to a sample took
 
 
+class Requests(BaseModel):
+    """What a generator's answers to all pairs take, if its server stays as fast as it was."""
+
+    seconds: float
+    tokens_in: float
+    tokens_out: float
+    cost: float | None  # None without prices
+
+
+class Estimated(BaseModel):
+    """The JSON form of `paraloom estimate`."""
+
+    rows: int
+    counted: bool  # rows, not estimated from the files' sizes and beginnings
+    rejected: float  # share of the rows that cannot be used
+    sampled: int  # sentences that were translated
+    jobs: dict[str, Job]  # by stage
+    scorers: dict[str, float]  # seconds for a row, of scorers timed by themselves
+    left_out: list[str]  # scorers that were not timed
+    savings: list[Saving]
+    requests: int  # of each generator of kind chat
+    generators: dict[str, Requests]  # those that have answered some
+    translation_hours: float  # of one machine
+    translation_cost: float | None  # with --gpu-hour
+
+
 def command(
     context: typer.Context,
     config: ConfigFile,
@@ -100,6 +134,7 @@ def command(
             help="Pairs that each language model of `generators` is asked about: they cost money.",
         ),
     ] = 0,
+    json: JsonFile = None,
 ) -> None:
     """Translate about 2,000 sentences of the input, time the other jobs on them, extrapolate.
 
@@ -110,8 +145,8 @@ def command(
     elsewhere = (rows_per_second, device) if rows_per_second else None
     found = estimate(run, rows, elsewhere, requests)
     lines = _basis(run, found)
+    hours = sum(found.jobs[name].seconds for name in _TRANSLATIONS if name in found.jobs) / 3600
     if gpu_hour is not None:
-        hours = sum(found.jobs[name].seconds for name in _TRANSLATIONS if name in found.jobs) / 3600
         cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
         lines.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
@@ -119,6 +154,26 @@ def command(
     if found.savings:
         out.print(savings_table(found.savings))
     out.print(*lines, sep="\n", highlight=False)
+    seen = found.preview
+    results = Estimated(
+        rows=seen.rows,
+        counted=seen.counted,
+        rejected=seen.rejected,
+        sampled=found.translation.job.rows,
+        jobs=found.jobs,
+        scorers=found.slow,
+        left_out=list(found.left_out),
+        savings=list(found.savings),
+        requests=found.requests,
+        generators={
+            of.name: _requests(of, took, found.requests)
+            for of in run.chats
+            if (took := found.asked.get(of.name)) and took.requests
+        },
+        translation_hours=hours,
+        translation_cost=None if gpu_hour is None else hours * gpu_hour,
+    )
+    write_json(json, results)
 
 
 def estimate(
@@ -311,24 +366,32 @@ def _basis(config: Config, found: Estimate) -> list[str]:
         lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
     for of in config.chats:
         took = found.asked.get(of.name)
-        lines.append(f"{of.name}: {_requests(of, took, found.requests)}")
+        lines.append(f"{of.name}: {_in_words(of, took, found.requests)}")
     if found.left_out:
         lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
     return lines
 
 
-def _requests(of: ChatGenerator, took: Usage | None, requests: int) -> str:
-    """A generator's time, tokens and cost, if its server stays as fast as it was."""
+def _requests(of: ChatGenerator, took: Usage, requests: int) -> Requests:
+    each = took.seconds / took.requests / of.concurrency
+    scale, prices = requests / took.requests, of.prices
+    return Requests(
+        seconds=requests * max(each, 60 / of.requests_per_minute if of.requests_per_minute else 0),
+        tokens_in=scale * took.tokens_in,
+        tokens_out=scale * took.tokens_out,
+        cost=scale * took.at_prices(prices.input, prices.output) if prices else None,
+    )
+
+
+def _in_words(of: ChatGenerator, took: Usage | None, requests: int) -> str:
     if not took:
         return f"{requests:,} requests, whose time is not known; `--requests 20` asks its server."
     if not took.requests:
         return "gave no answer that counts."
-    each = took.seconds / took.requests / of.concurrency
-    seconds = requests * max(each, 60 / of.requests_per_minute if of.requests_per_minute else 0)
-    scale = requests / took.requests
-    tokens = (f"{_two_digits(scale * n):,.0f}" for n in (took.tokens_in, took.tokens_out))
-    what = f"{requests:,} requests, {duration(_two_digits(seconds))}, {' + '.join(tokens)} tokens"
-    if of.prices:
-        cost = scale * took.at_prices(of.prices.input, of.prices.output)
-        what += f", cost {_two_digits(cost):,.2f}"
+    found = _requests(of, took, requests)
+    tokens = (f"{_two_digits(n):,.0f}" for n in (found.tokens_in, found.tokens_out))
+    time = duration(_two_digits(found.seconds))
+    what = f"{requests:,} requests, {time}, {' + '.join(tokens)} tokens"
+    if found.cost is not None:
+        what += f", cost {_two_digits(found.cost):,.2f}"
     return f"{what}, from {took.requests} answers."

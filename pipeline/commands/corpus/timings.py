@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import computed_field
+from pydantic.dataclasses import dataclass as model
 
 from paraloom.beam_jobs import bucket, generate, ingest, score, select
 from paraloom.beam_jobs.io import schema
@@ -41,7 +43,7 @@ _ONE_WORKER = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model(frozen=True, slots=True, kw_only=True)
 class Job:
     """A stage as it was measured, or as it is estimated."""
 
@@ -52,6 +54,7 @@ class Job:
     cores: int = 1
     device: str = "a core"
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def seconds(self) -> float:
         """On this machine, if all its cores are as fast as those measured."""

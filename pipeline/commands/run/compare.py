@@ -1,9 +1,10 @@
 """`paraloom compare`: whether two runs hold the same rows and values, and where they differ."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import typer
+from pydantic import BaseModel, computed_field
+from pydantic.dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
@@ -12,7 +13,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import receipts
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
-from paraloom.pipeline.commands.options import Named, RunFolder, beam_options
+from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, current, outdated
 from paraloom.pipeline.stage import PAIR_STAGES, finished_corpus
@@ -28,14 +29,29 @@ class Comparison:
     differences: Mapping[str, ColumnDiff]
     """The differences of each column; the column `ROW` stands for rows that only one run has."""
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def same(self) -> bool:
         """Whether both runs have the stage, with the same rows and values."""
         return self.rows[0] == self.rows[1] and not self.differences
 
 
+class Comparisons(BaseModel):
+    """The JSON form of `paraloom compare`."""
+
+    runs: tuple[str, str]
+    same: bool
+    stages: list[Comparison]
+    outdated: tuple[list[str], list[str]]
+    """The stages of an earlier configuration of each run, which are left out."""
+
+
 def command(
-    context: typer.Context, first: RunFolder, second: RunFolder, selection: Named = ""
+    context: typer.Context,
+    first: RunFolder,
+    second: RunFolder,
+    selection: Named = "",
+    json: JsonFile = None,
 ) -> None:
     """Rows are matched by id, whatever their order and the part files that hold them.
 
@@ -48,9 +64,12 @@ def command(
     out.print(_row_table(found))
     if any(stage.differences for stage in found):
         out.print(_difference_table(found))
-    for folder in (first, second):
-        if stages := outdated(Manifest(folder).record):
+    stale = outdated(Manifest(first).record), outdated(Manifest(second).record)
+    for folder, stages in zip((first, second), stale, strict=True):
+        if stages:
             out.print(f"{folder}: of an earlier configuration, so left out: {', '.join(stages)}")
+    same = all(stage.same for stage in found)
+    write_json(json, Comparisons(runs=(first, second), same=same, stages=found, outdated=stale))
     if different := [stage.name for stage in found if not stage.same]:
         out.print(f"different; the first difference is in {different[0]}")
         raise typer.Exit(1)

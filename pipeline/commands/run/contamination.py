@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
+from pydantic import BaseModel
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.remote import localise
@@ -29,6 +30,14 @@ from paraloom.pipeline.stages.resources.exclude import read_data_sets, sentences
 from paraloom.pipeline.statistics import find_corpus
 
 
+class Counts(BaseModel):
+    """The JSON form of `paraloom contamination`."""
+
+    rows: int
+    found: int  # rows with a sentence of any data set
+    data_sets: dict[str, dict[str, int]]  # `sentences`, and rows by each of RULES
+
+
 @dataclass
 class Contamination:
     """Rows of a corpus that hold an evaluation sentence, each by the first rule that holds.
@@ -46,14 +55,14 @@ class Contamination:
     rows: int = 0
     examples: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
 
-    def json(self) -> dict[str, Any]:
-        """The counts as JSON values."""
+    def json(self) -> Counts:
+        """The counts, by data set and rule."""
         counts = dict(zip(self.sentences, self.by_data_set.tolist(), strict=True))
         sets = {
             name: {"sentences": size, **dict(zip(RULES, counts[name], strict=True))}
             for name, size in self.sentences.items()
         }
-        return {"rows": self.rows, "found": int(self.any.sum()), "data_sets": sets}
+        return Counts(rows=self.rows, found=int(self.any.sum()), data_sets=sets)
 
 
 def command(

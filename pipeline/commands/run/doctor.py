@@ -3,20 +3,42 @@
 import ctypes.util
 from collections.abc import Callable
 from importlib import metadata
+from typing import Literal
 
 import typer
+from pydantic import BaseModel
 from rich.table import Table
 from rich.text import Text
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import missing_extra
+from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.console import console
 from paraloom.pipeline.manifest import versions
 
 Finding = tuple[bool, str]  # whether it works, and what was found or what to do
+_COLORS = {"ok": "green", "fails": "red", "no": "yellow"}
 
 
-def command() -> None:
+State = Literal["ok", "fails", "no"]
+
+
+class Check(BaseModel):
+    """One check; `no` is what this machine or installation does without."""
+
+    name: str
+    state: State
+    found: str  # or what to do
+
+
+class Doctor(BaseModel):
+    """The JSON form of `paraloom doctor`."""
+
+    sound: bool  # nothing fails that is installed
+    checks: list[Check]
+
+
+def command(json: JsonFile = None) -> None:
     """Prints a table of checks; the exit code is 2 if something fails that is installed."""
     checks: list[tuple[str, bool, Callable[[], Finding]]] = [
         ("libraries", False, _libraries),
@@ -27,7 +49,7 @@ def command() -> None:
         ("GPU, ctranslate2", False, _ctranslate2_gpu),
     ]
     table = Table("check", "", "found", title="paraloom doctor")
-    sound = True
+    result = Doctor(sound=True, checks=[])
     for name, required, check in checks:
         try:
             works, text = check()
@@ -36,11 +58,13 @@ def command() -> None:
             works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
             if extra := missing_extra(text):
                 text, required = extra, False
-        mark = ("ok", "green") if works else ("fails", "red") if required else ("no", "yellow")
-        table.add_row(name, Text(*mark), text)
-        sound = sound and (works or not required)
+        state: State = "ok" if works else "fails" if required else "no"
+        table.add_row(name, Text(state, _COLORS[state]), text)
+        result.checks.append(Check(name=name, state=state, found=text))
+        result.sound = result.sound and state != "fails"
     console().print(table)
-    if not sound:
+    write_json(json, result)
+    if not result.sound:
         raise typer.Exit(2)
 
 

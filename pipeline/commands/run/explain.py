@@ -1,7 +1,8 @@
 """`paraloom explain`: the texts and scores of one pair, and why it is in the corpus or not."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ from paraloom.beam_jobs.io.shards import Shard, read_receipt, read_shard, receip
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
-from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console
 from paraloom.pipeline.manifest import Manifest, as_made, outdated
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
@@ -22,7 +23,8 @@ from paraloom.pipeline.report.final_view import final_view, pair_stages
 from paraloom.pipeline.stage import PAIR_STAGES
 
 
-class Step(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Step:
     """A pair's row as one stage left it; a rejected row has a reason."""
 
     stage: str
@@ -30,10 +32,23 @@ class Step(NamedTuple):
     row: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The JSON form of `paraloom explain`."""
+
+    run: str
+    id: str
+    in_corpus: bool  # one of its candidates
+    selection: str  # in words
+    steps: list[Step]  # of all candidates, in the order of the stages
+    outdated: list[str]  # stages of an earlier configuration
+
+
 def command(
     context: typer.Context,
     run: RunFolder,
     id: Annotated[str, typer.Argument(metavar="ID", help="Id of the pair.")],
+    json: JsonFile = None,
 ) -> None:
     """Follow one pair through the stages of a run: texts, lengths, scores, deciles, selection."""
     connect(beam_options(context), [run])
@@ -53,6 +68,11 @@ def command(
             out.print(line)
     if stages := outdated(manifest.record):
         out.print(f"of an earlier configuration than the last command had: {', '.join(stages)}")
+    selected = any(step.stage == "corpus" and not step.rejected for step in steps)
+    found = Explanation(
+        run=run, id=id, in_corpus=selected, selection=criteria, steps=steps, outdated=stages
+    )
+    write_json(json, found)
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:

@@ -2,11 +2,15 @@
 
 import fcntl
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+from math import isnan
 from pathlib import Path
+from typing import Literal
 
 import typer
+from pydantic import BaseModel, computed_field
+from pydantic.dataclasses import dataclass
 from rich.table import Table
 
 from paraloom.beam_jobs.back_translate import distinct_folder
@@ -15,12 +19,20 @@ from paraloom.beam_jobs.io.shards import Receipt, receipts
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.chat.usage import Usage
-from paraloom.pipeline.commands.options import GpuHour, RunFolder, beam_options
+from paraloom.pipeline.commands.options import (
+    GpuHour,
+    JsonFile,
+    RunFolder,
+    beam_options,
+    write_json,
+)
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import outdated, started
 from paraloom.pipeline.records import PairsRecord, RunRecord
 from paraloom.pipeline.report.summary import rejected_table
 from paraloom.pipeline.stage import PAIR_STAGES, rejected_rows
+
+State = Literal["finished", "under way", "stopped", "waiting", "outdated"]
 
 
 @dataclass(slots=True)
@@ -28,8 +40,8 @@ class StageStatus:
     """How far a stage is; None stands for what is not known (yet)."""
 
     name: str
-    state: str = "waiting"
-    """finished, under way, stopped, waiting, or outdated: of an earlier configuration."""
+    state: State = "waiting"
+    """outdated: of an earlier configuration."""
     shards: tuple[int | None, int | None] = (None, None)  # number done, and number in all
     rows: tuple[int | None, int | None] = (None, None)
     made: int = 0  # rows made in `seconds`
@@ -39,11 +51,13 @@ class StageStatus:
     last_shard: float | None = None  # seconds since a shard was finished, of a stage under way
     jobs: Sequence[RemoteJob] = ()  # on a service
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def rate(self) -> float | None:
         """Rows a second."""
         return self.made / self.seconds if self.made and self.seconds else None
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def remaining(self) -> float | None:
         """Seconds to the end at this rate."""
@@ -53,21 +67,62 @@ class StageStatus:
         return (total - done) / self.rate
 
 
-def command(context: typer.Context, run: RunFolder, gpu_hour: GpuHour = None) -> None:
+class Asked(Usage):
+    """What a generator's answers took so far, in the shards that are finished."""
+
+    cost: float | None = None  # None without prices
+
+
+class Translations(BaseModel):
+    """Hours of all translations; a worker process uses all GPUs of its machine."""
+
+    workers: int
+    hours: float  # so far
+    remaining: float | None  # hours to the end
+    price: float  # of an hour
+
+
+class Status(BaseModel):
+    """The JSON form of `paraloom status`."""
+
+    run: str
+    state: State  # finished, under way or stopped
+    stages: list[StageStatus]
+    generators: dict[str, Asked]
+    translations: Translations | None  # with --gpu-hour
+
+
+def command(
+    context: typer.Context, run: RunFolder, gpu_hour: GpuHour = None, json: JsonFile = None
+) -> None:
     """Print stages, shards, rates, rejected rows and remaining time, from the run folder."""
     connect(beam_options(context), [run])
     out = console()
-    stages = status(run)
+    stages, asked = status(run), _asked(run)
     out.print(_headline(run, stages), _table(stages), sep="\n", highlight=False)
     for stage in stages:
         for job in stage.jobs[-1:]:
             out.print(f"{stage.name}: {job.address}", highlight=False, soft_wrap=True)
-    for line in _asked(run):
-        out.print(line, highlight=False)
+    for name, used in asked.items():
+        cost = "" if used.cost is None else f", cost {used.cost:,.4g}"
+        tokens = f"{used.tokens_in:,} tokens in, {used.tokens_out:,} out"
+        requests = f"{used.requests:,} requests, {used.retries:,} retries"
+        out.print(f"{name}: {requests}, {tokens}{cost}", highlight=False)
     if any(stage.rejected for stage in stages):
         out.print(rejected_table({stage.name: stage.rejected for stage in stages}))
-    if gpu_hour is not None:
-        out.print(_cost(run, stages, gpu_hour), highlight=False)
+    hours = None if gpu_hour is None else _translations(run, stages, gpu_hour)
+    if hours:
+        out.print(_cost(hours), highlight=False)
+    states = {stage.state for stage in stages}
+    going: State = "under way" if "under way" in states else "stopped"
+    found = Status(
+        run=run,
+        state="finished" if states <= {"finished", "outdated"} else going,
+        stages=stages,
+        generators=asked,
+        translations=hours,
+    )
+    write_json(json, found)
 
 
 def status(folder: str, now: float | None = None) -> list[StageStatus]:
@@ -80,7 +135,7 @@ def status(folder: str, now: float | None = None) -> list[StageStatus]:
             found.append(_under_way(folder, name, record, time.time() if now is None else now))
         elif name in record.stages and not (name in stale and name in record.wanted):
             stage = record.stages[name]
-            state = "outdated" if name in stale else "finished"
+            state: State = "outdated" if name in stale else "finished"
             shown = StageStatus(name, state, seconds=stage.seconds, jobs=stage.jobs)
             if isinstance(stage, PairsRecord):
                 shown.shards, shown.rows = (stage.shards,) * 2, (stage.rows_in,) * 2
@@ -231,23 +286,21 @@ def _progress(done: int | None, total: int | None) -> str:
     return f"{done:,}" if total in (None, done) else f"{done:,} of {total:,}"
 
 
-def _asked(folder: str) -> Iterator[str]:
-    """What the generators' answers took so far, in the shards that are finished."""
+def _asked(folder: str) -> dict[str, Asked]:
+    """What the answers of each generator took."""
     configured = {of["name"]: of for of in started(folder).config.generators or ()}
     used = [receipt.numbers.generators for receipt in receipts(storage.join(folder, "generate"))]
+    found = {}
     for name in dict.fromkeys(name for one in used for name in one):
         total = sum((one[name] for one in used if name in one), Usage())
-        tokens = f"{total.tokens_in:,} tokens in, {total.tokens_out:,} out"
         prices = configured.get(name, {}).get("prices")
         cost = total.at_prices(prices["input"], prices["output"]) if prices else None
-        shown = "" if cost is None else f", cost {cost:,.4g}"
-        yield f"{name}: {total.requests:,} requests, {total.retries:,} retries, {tokens}{shown}"
+        found[name] = Asked(**total.model_dump(), cost=cost)
+    return found
 
 
-def _cost(folder: str, stages: Sequence[StageStatus], gpu_hour: float) -> str:
-    """Hours of all translations, so far and to the end; a worker process uses all GPUs of its
-    machine.
-    """
+def _translations(folder: str, stages: Sequence[StageStatus], price: float) -> Translations:
+    """Hours of all translations, so far and to the end."""
     record, workers, spent, more = started(folder), set[str](), 0.0, 0.0
     for stage in stages:
         if stage.name in ("pivot", "back_translate"):
@@ -257,12 +310,18 @@ def _cost(folder: str, stages: Sequence[StageStatus], gpu_hour: float) -> str:
             more += hours * (total - done) / done if done and total else float("nan")
             workers |= busy.keys()
             spent += hours
-    if not workers:
+    known = None if isnan(more) else more
+    return Translations(workers=len(workers), hours=spent, remaining=known, price=price)
+
+
+def _cost(found: Translations) -> str:
+    if not found.workers:
         return "back-translation: no shard finished yet, so nothing to count"
+    spent, price = found.hours, found.price
     line = (
-        f"back-translation: {len(workers)} workers, {spent:,.2f} hours so far "
-        f"({spent * gpu_hour:,.2f} at {gpu_hour:,.2f} an hour)"
+        f"back-translation: {found.workers} workers, {spent:,.2f} hours so far "
+        f"({spent * price:,.2f} at {price:,.2f} an hour)"
     )
-    if more > 0:  # not if it is not known yet
-        line += f", {more:,.2f} more to the end ({(spent + more) * gpu_hour:,.2f} in all)"
+    if more := found.remaining:
+        line += f", {more:,.2f} more to the end ({(spent + more) * price:,.2f} in all)"
     return line

@@ -32,6 +32,8 @@ from paraloom.models.nmt.training_data import (
     write_text,
 )
 from paraloom.models.progress import Meter
+from paraloom.models.tracking import Board
+from tests.models.test_tracking import events
 
 from .conftest import TINY, toy_pairs, write_pairs
 
@@ -57,6 +59,8 @@ def test_the_result_is_a_model_folder_that_translates(toy_model: Path) -> None:
     assert report["pairs"] == counts
     assert report["seed"] == 3 and NmtTrainingOptions.of(report["options"]) == TINY
     assert not list(toy_model.parent.glob(".toy.training*"))
+    loss = events(toy_model.parent / "logs" / "tensorboard" / toy_model.name)["loss"]
+    assert loss[-1][0] == TINY.updates and loss[-1][1] < loss[0][1]
 
 
 def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,8 +70,9 @@ def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: pytest.Monke
         layers=5, decoder_layers=1, dim=60, heads=3, ffn=70, dropout=0.3, label_smoothing=0.2,
         learning_rate=0.5, warmup=11, updates=100, batch_tokens=999, checkpoints=7,
     )  # fmt: skip
-    train._run_fairseq(tmp_path, options, ("de", "fr"), 9, 4)
-    assert given == [(tmp_path, 4, 100)]
+    board = Board(tmp_path / "model")
+    train._run_fairseq(tmp_path, options, ("de", "fr"), 9, 4, board)
+    assert given == [(tmp_path, 4, 100, board)]
     preprocess, of_training = json.loads((tmp_path / "commands.json").read_text())
     languages = {"--source-lang=de", "--target-lang=fr"}
     places = {

@@ -1,0 +1,178 @@
+"""What `--json -` prints: the JSON alone, of the schema that is checked in."""
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraloom.beam_jobs.io.shards import receipts
+from paraloom.papers.documentation import RESULTS, ROOT
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus import estimate, timings
+from paraloom.pipeline.commands.options import write_json
+from paraloom.pipeline.commands.run import doctor
+from tests.json_schema import errors
+from tests.pipeline.commands.test_compare import rewrite
+from tests.pipeline.commands.test_explain import ids
+from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, part_file
+
+SCHEMA = json.loads(RESULTS.read_text(encoding="utf-8"))
+
+Told = Callable[..., Any]
+
+
+@pytest.fixture
+def told(capsys: Capsys) -> Told:
+    """What a command prints, all of it as JSON of its schema."""
+
+    def tell(name: str, *arguments: str, code: int = 0) -> Any:
+        assert main([name, *arguments, "--json", "-"]) == code
+        captured = capsys.readouterr()
+        assert captured.out.isascii()
+        values = json.loads(captured.out)
+        assert errors(values, SCHEMA["properties"][name], SCHEMA) == []
+        return values
+
+    return tell
+
+
+def test_status(finished_run: Path, told: Told) -> None:
+    run = str(finished_run / "run")
+    found = told("status", run, "--gpu-hour", "2")
+    assert (found["run"], found["state"]) == (run, "finished")
+    assert [stage["name"] for stage in found["stages"]] == list(STAGES)
+    ingest, translated, *_ = found["stages"]
+    assert (ingest["rows"], ingest["rejected"]) == ([120, 120], {"empty source": 1})
+    assert translated["shards"] == [6, 6]
+    assert translated["rate"] == pytest.approx(119 / translated["seconds"])
+    spent = sum(receipt.seconds for receipt in receipts(f"{run}/back_translate")) / 3600
+    hours = found["translations"]
+    assert 0 < hours["hours"] <= 1.01 * spent  # the clock is rounded
+    assert (hours["workers"], hours["remaining"], hours["price"]) == (1, 0, 2)
+    assert told("status", run)["translations"] is None
+
+
+def test_compare_with_its_exit_codes(finished_run: Path, a_run: Path, told: Told) -> None:
+    one, other = str(finished_run / "run"), str(a_run / "run")
+    same = told("compare", one, other)
+    assert same["same"] and all(stage["same"] for stage in same["stages"])
+    path = a_run / "run" / "manifest.json"
+    content = json.loads(path.read_text())
+    del content["stages"]["corpus"]
+    path.write_text(json.dumps(content))
+    found = told("compare", one, other, code=1)
+    assert (found["runs"], found["same"]) == ([one, other], False)
+    last = found["stages"][-2]
+    assert (last["name"], last["rows"][1], last["same"]) == ("corpus", None, False)
+
+
+def with_nan(table: pa.Table) -> pa.Table:
+    scores = table["trigram_overlap"].to_pylist()
+    scores[3] = math.nan
+    where = table.schema.get_field_index("trigram_overlap")
+    return table.set_column(where, table.field(where), pa.array(scores, pa.float32()))
+
+
+def test_differences(finished_run: Path, a_run: Path, told: Told) -> None:
+    part = pq.read_table(part_file(a_run / "run/bucket", "part-00000-00002"))
+    id, before = part["id"][3].as_py(), part["trigram_overlap"][3].as_py()
+    rewrite(a_run, "bucket", 2, with_nan)
+    found = told("compare", str(finished_run / "run"), str(a_run / "run"), code=1)
+    (stage,) = (of for of in found["stages"] if not of["same"])
+    assert stage["differences"] == {
+        "trigram_overlap": {"rows": 1, "examples": [[id, before, None]]}
+    }
+
+
+def test_explain(finished_run: Path, told: Told) -> None:
+    run = str(finished_run / "run")
+    chosen, missed = (ids(finished_run, "corpus", rejected)[0] for rejected in (False, True))
+    found = told("explain", run, chosen)
+    assert found["in_corpus"]
+    assert [step["stage"] for step in found["steps"]] == list(STAGES)
+    assert found["steps"][-1]["row"]["id"] == chosen == found["id"]
+    found = told("explain", run, missed)
+    assert not found["in_corpus"]
+    assert found["steps"][-1]["rejected"]
+    assert "outside the selected deciles" in found["steps"][-1]["row"]["reason"]
+
+
+def test_estimate(
+    write_config: WriteConfig, tmp_path: Path, told: Told, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(timings, "COPIES", 2)
+    monkeypatch.setattr(estimate, "_SENTENCES", 20)
+    config = write_config(tmp_path, input={"where": ["source_tokens <= 9"]})
+    found = told("estimate", "--config", str(config), "--gpu-hour", "3")
+    assert list(found["jobs"]) == list(STAGES)
+    assert (found["rows"], found["counted"], found["sampled"]) == (120, True, 20)
+    hours = found["jobs"]["back_translate"]["seconds"] / 3600
+    assert found["translation_hours"] == pytest.approx(hours)
+    assert found["translation_cost"] == pytest.approx(3 * hours)
+    (saving,) = found["savings"]
+    left = found["jobs"]["back_translate"]["rows"]
+    assert (saving["key"], saving["rows"]) == ("input.where", 119 - left)
+
+
+def test_contamination(tmp_path: Path, told: Told) -> None:
+    corpus, data = tmp_path / "corpus.tsv", tmp_path / "set.txt"
+    corpus.write_text("A dog runs .\tA dog is running .\nNothing here .\tNor here .\n")
+    data.write_text("A dog runs .\n")
+    found = told("contamination", str(corpus), "--against", str(data))
+    assert (found["rows"], found["found"]) == (2, 1)
+    assert [of["equal"] for of in found["data_sets"].values()] == [1]
+
+
+def test_doctor_with_its_exit_codes(told: Told, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(doctor, "_ctranslate2", lambda: (True, "fine"))
+    monkeypatch.setattr(doctor, "_fairseq", lambda: (True, "fine"))
+    assert told("doctor")["sound"]
+    monkeypatch.setattr(doctor, "_ctranslate2", lambda: (False, "broken"))
+    found = told("doctor", code=2)
+    broken = {"name": "engine ctranslate2, CPU", "state": "fails", "found": "broken"}
+    assert not found["sound"] and broken in found["checks"]
+
+
+def test_an_error_prints_no_json(tmp_path: Path, capsys: Capsys) -> None:
+    assert main(["status", str(tmp_path), "--json", "-"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_a_file_and_the_usual_text(finished_run: Path, tmp_path: Path, capsys: Capsys) -> None:
+    run, name = str(finished_run / "run"), ids(finished_run, "corpus")[0]
+    assert main(["explain", "--json", str(tmp_path / "x.json"), run, name]) == 0
+    assert "in the corpus" in capsys.readouterr().out
+    values = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
+    assert values["in_corpus"]
+
+
+def test_what_json_has_no_number_or_text_for(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    write_json(str(path), {"a": [math.nan, math.inf, 1.5], "b": b"\xff", "c": "\x7f é"})
+    assert json.loads(path.read_text(encoding="utf-8")) == {
+        "a": [None, None, 1.5],
+        "b": "_w==",
+        "c": "\x7f é",
+    }
+
+
+def test_the_page_names_every_key_and_the_validator_is_strict() -> None:
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    keys = {name for of in SCHEMA["$defs"].values() for name in of["properties"]}
+    assert [name for name in sorted(keys) if f"`{name}`" not in page] == []
+    assert [name for name in SCHEMA["properties"] if f"\n## {name}\n" not in page] == []
+    sound = {"sound": True, "checks": [{"name": "a", "state": "ok", "found": "b"}]}
+    wrong: list[dict[str, Any]] = [{**sound, "more": 1}, {"sound": True}, {**sound, "sound": 1}]
+    wrong.append(copy.deepcopy(sound))
+    wrong[-1]["checks"][0]["state"] = "other"
+    schema = SCHEMA["properties"]["doctor"]
+    assert errors(sound, schema, SCHEMA) == []
+    assert all(errors(values, schema, SCHEMA) for values in wrong)
