@@ -37,7 +37,9 @@ def command(
     ],
     against: Annotated[
         list[str],
-        typer.Option(metavar="DATA", help="File or folder of evaluation sentences; repeatable."),
+        typer.Option(
+            metavar="DATA", help="Evaluation sentences, as in select.exclude; repeatable."
+        ),
     ],
     similarity: Annotated[
         float | None,
