@@ -12,18 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import matmul
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from scipy.sparse import csr_array, vstack
 
 from paraloom.beam_jobs.io.remote import localise
 from paraloom.beam_jobs.io.shards import ROW
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from paraloom.beam_jobs.transforms.first_occurrences import slots
 from paraloom.models.hashing import splitmix64, text_hashes
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
@@ -42,98 +43,82 @@ SHARE = 0.7
 SENTENCES, VECTORS = "sentences.parquet", "vectors.npy"
 """Files of the stage `exclude`: what it found in the data sets, and their vectors."""
 
-_MOST = 1 << 24  # numbers at once, of matching n-grams or of cosines
+_MOST = 1 << 24  # pairs of a text and a sentence at once
 _UNSPACED = 0xE0  # the first byte of a letter of these scripts in UTF-8 is not smaller
 
 
-class Hits(NamedTuple):
-    """Texts that an evaluation sentence is found in: int64 [k], by text, rule and sentence."""
-
-    rows: np.ndarray
-    rules: np.ndarray  # indices of RULES
-    sentences: np.ndarray
-
-    @classmethod
-    def together(cls, *found: Hits) -> Hits:
-        """All of several, in order, none twice."""
-        columns = np.concatenate([np.empty((3, 0), np.int64), *map(np.stack, found)], axis=1)
-        return cls(*np.unique(columns, axis=1))
-
-    def first(self) -> Hits:
-        """The first of each row."""
-        at = np.unique(self.rows, return_index=True)[1]
-        return Hits(*(column[at] for column in self))
-
-
-class _Postings:
-    """Sentences by hash."""
-
-    def __init__(self, hashes: np.ndarray, sentences: np.ndarray) -> None:
-        order = np.lexsort((sentences, hashes))
-        self.hashes, self.sentences = hashes[order], sentences[order]
-        bits = min(max(int(16 * len(order)).bit_length(), 16), 28)
-        self._shift = np.uint64(64 - bits)
-        self._some = np.zeros(1 << bits, bool)  # few of the others pass here, and quickly
-        self._some[self.hashes >> self._shift] = True
-
-    def known(self, hashes: np.ndarray) -> np.ndarray:
-        """The indices of those hashes that some sentence has: ascending."""
-        maybe = np.flatnonzero(self._some[hashes >> self._shift])
-        at = np.searchsorted(self.hashes, hashes[maybe])
-        known = self.hashes[np.minimum(at, len(self.hashes) - 1)] == hashes[maybe]
-        return np.asarray(maybe[known])
-
-    def find(self, rows: np.ndarray, hashes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The row of each hash, ascending, with each sentence that has the hash; a block has all of
-        a row."""
-        at = self.known(hashes)
-        rows, hashes = rows[at], hashes[at]
-        first, end = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
-        block = (np.cumsum(end - first) // _MOST)[np.searchsorted(rows, rows)]
-        cuts = np.flatnonzero(np.diff(block)) + 1
-        for some, wanted in zip(np.split(rows, cuts), np.split(hashes, cuts), strict=True):
-            which, place = slots(self.hashes, wanted)
-            yield some[which], self.sentences[place]
-
-
 class EvaluationSentences:
-    """Sentences of data sets, indexed.
+    """m sentences of data sets, indexed.
 
     Args:
         table: data_set, row (its number in the file) and text of each.
+        similar: a model, its vectors of the sentences, float32 [m, dim] of length 1, and a bound:
+            the cosine of similar sentences is above it.
     """
 
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
+    def __init__(
+        self, table: pa.Table, similar: tuple[SentenceTransformer, np.ndarray, float] | None = None
+    ) -> None:
+        self.table, self._similar = table, similar
         normal = normalised(table["text"].combine_chunks())
-        self._equal = _Postings(text_hashes(normal), np.arange(len(normal)))
-        rows, grams = _distinct(*ngrams(normal))
-        self._counts = np.bincount(rows, minlength=len(normal))
-        self._ngrams = _Postings(grams, rows)
-
-    def find(self, normal: pa.Array) -> Hits:
-        """The evaluation sentences that `normalised` texts equal, contain or are contained in."""
-        equal = self._equal.find(np.arange(len(normal)), text_hashes(normal))
-        found = [_hits(0, rows, sentences) for rows, sentences in equal]
         rows, grams = ngrams(normal)
-        likely = np.isin(rows, rows[self._ngrams.known(grams)])
-        rows, grams = _distinct(rows[likely], grams[likely])
-        counts = np.bincount(rows, minlength=len(normal))
-        for row, sentence in self._ngrams.find(rows, grams):
-            pairs, shared = np.unique(row * len(self._counts) + sentence, return_counts=True)
-            row, sentence = np.divmod(pairs, len(self._counts))
-            shorter = np.minimum(counts[row], self._counts[sentence])
-            holds = shared >= SHARE * shorter - 1e-9
-            found.append(_hits(1, row[holds], sentence[holds]))
-        return Hits.together(*found)
+        self._counts = np.bincount(rows, minlength=len(normal))
+        self._known = [np.unique(of) for of in (text_hashes(normal), np.append(grams, 0))]
+        self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
+
+    def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
+        """By rule, the sentences that each of n texts holds: other numbers than 0 in [n, m].
+
+        `normal` are the texts as `normalised`.
+        """
+        step = max(1, _MOST // len(self.table))
+        starts = range(0, max(1, len(texts)), step)
+        parts = [self._find(texts.slice(at, step), normal.slice(at, step)) for at in starts]
+        return [vstack(of, "csr") for of in zip(*parts, strict=True)]
+
+    def _find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
+        rows, grams = ngrams(normal)
+        equal, shared = map(matmul, self._which(normal, rows, grams), self._with)
+        shared = shared.tocoo()
+        counts = np.bincount(rows, minlength=len(normal))[shared.row], self._counts[shared.col]
+        shared.data = shared.data >= SHARE * np.minimum(*counts) - 1e-9
+        found = [equal, shared]
+        if self._similar:
+            model, vectors, bound = self._similar
+            found.append(csr_array(embed(model, texts) @ vectors.T > bound))
+        for which in (found := [csr_array(of) for of in found]):
+            which.eliminate_zeros()
+        return found
+
+    def _which(self, normal: pa.Array, rows: np.ndarray, grams: np.ndarray) -> list[csr_array]:
+        """The known texts, and the known n-grams, that each of some texts has: 1 in [n, known]."""
+        found = []
+        of_texts = np.arange(len(normal)), text_hashes(normal)
+        for known, (texts, hashes) in zip(self._known, (of_texts, (rows, grams)), strict=True):
+            at = np.searchsorted(known, hashes)
+            there = known.take(at, mode="clip") == hashes
+            ones, places = np.ones(there.sum(), np.int32), (texts[there], at[there])
+            found.append(csr_array((ones, places), shape=(len(normal), len(known))))
+        return found
 
 
-def _hits(rule: int, rows: np.ndarray, sentences: np.ndarray) -> Hits:
-    return Hits(rows, np.full(len(rows), rule), sentences)
+def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
+    """By rule, the rows with a sentence that no earlier rule finds, and the first sentence of each.
+
+    `sides` has what was found in each column of the rows.
+    """
+    seen = np.zeros(1, bool)
+    for rule, found in zip(RULES, zip(*sides, strict=True), strict=False):
+        which = csr_array(sum(found))
+        which.sort_indices()
+        rows = np.flatnonzero(np.diff(which.indptr).astype(bool) & ~seen)
+        seen = seen | np.diff(which.indptr).astype(bool)
+        yield rule, rows, pa.array(which.indices[which.indptr[rows]])
 
 
 def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The row of each n-gram of `normalised` texts, int64 [k], and its hash, uint64 [k].
+    """The row of each n-gram of `normalised` texts, int64 [k], and its hash, uint64 [k]; each is
+    there once for a row.
 
     In scripts without spaces, a letter is a word.
     """
@@ -150,37 +135,9 @@ def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     grams = np.zeros(len(first), np.uint64)
     for place in range(WORDS):
         grams = splitmix64(grams ^ hashes[first + place])
-    return np.repeat(np.arange(len(normal)), lengths)[first], grams
-
-
-def _distinct(rows: np.ndarray, grams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each n-gram of a row once, by row."""
-    at = np.unique(grams ^ splitmix64(rows.astype(np.uint64)), return_index=True)[1]
-    at.sort()
-    return rows[at], grams[at]
-
-
-@dataclass(frozen=True, eq=False)
-class SimilarSentences:
-    """Evaluation sentences by the cosine of their vectors with those of texts.
-
-    Attributes:
-        vectors: of the sentences, float32 [n, dim], of length 1.
-        bound: the cosine of a hit is above it.
-    """
-
-    model: SentenceTransformer
-    vectors: np.ndarray
-    bound: float
-
-    def find(self, texts: pa.Array) -> Hits:
-        """The evaluation sentences that texts are similar to."""
-        vectors, step, found = embed(self.model, texts), max(1, _MOST // len(self.vectors)), []
-        for start in range(0, len(vectors), step):
-            cosines = vectors[start : start + step] @ self.vectors.T
-            rows, sentences = np.nonzero(cosines > self.bound)
-            found.append(_hits(2, rows + start, sentences))
-        return Hits.together(*found)
+    rows = np.repeat(np.arange(len(normal)), lengths)[first]
+    once = np.unique(grams ^ splitmix64(rows.astype(np.uint64)), return_index=True)[1]
+    return rows[once], grams[once]
 
 
 def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
@@ -209,24 +166,15 @@ class Exclusion:
 
     def reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
         """Why rows are rejected: object [n], "" for others. Both have a column for each side."""
-        sentences, similar = _opened(self)
+        sentences = _opened(self)
+        sides = [sentences.find(*side) for side in zip(texts, normal, strict=True)]
         reasons = np.full(len(normal[0]), "", object)
-        self._name(Hits.together(*map(sentences.find, normal)), sentences.table, reasons)
-        if similar:
-            left = np.flatnonzero(reasons == "")
-            found = (similar.find(side.take(pa.array(left))) for side in texts)
-            hits = Hits.together(*found)
-            self._name(hits._replace(rows=left[hits.rows]), sentences.table, reasons)
+        for rule, rows, held in first_found(sides):
+            reasons[rows] = [
+                f"{excluded(of['data_set'], rule)}{ROW}{of['row']}"
+                for of in sentences.table.take(held).to_pylist()
+            ]
         return reasons
-
-    @staticmethod
-    def _name(hits: Hits, table: pa.Table, reasons: np.ndarray) -> None:
-        first = hits.first()
-        named = table.take(pa.array(first.sentences)).to_pylist()
-        reasons[first.rows] = [
-            f"{excluded(of['data_set'], RULES[rule])}{ROW}{of['row']}"
-            for of, rule in zip(named, first.rules, strict=True)
-        ]
 
 
 def excluded(data_set: str, rule: str) -> str:
@@ -235,10 +183,10 @@ def excluded(data_set: str, rule: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _opened(of: Exclusion) -> tuple[EvaluationSentences, SimilarSentences | None]:
+def _opened(of: Exclusion) -> EvaluationSentences:
     folder = Path(localise(of.folder))
-    sentences = EvaluationSentences(pq.read_table(folder / SENTENCES))
+    table = pq.read_table(folder / SENTENCES)
     if of.similarity is None or of.model is None:
-        return sentences, None
+        return EvaluationSentences(table)
     model, vectors = open_sentence_model(Path(localise(of.model))), np.load(folder / VECTORS)
-    return sentences, SimilarSentences(model, vectors, of.similarity)
+    return EvaluationSentences(table, (model, vectors, of.similarity))

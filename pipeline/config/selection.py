@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from paraloom.beam_jobs.select import PerSource
-from paraloom.models.options import Count, Fraction, InputFile, InputPath, Options
+from paraloom.models.options import Count, Fraction, InputPath, Options
 
 UncheckedFile = Annotated[str, InputPath(checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
@@ -68,8 +68,9 @@ class SelectOptions(Options):
     where: list[str] = Field(default=[])
     """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
-    exclude: list[InputFile] = Field(default=[])
-    """Files or folders of evaluation sentences: pairs with a side that equals, contains or is
+    exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
+    """Files, folders or data sets of the Hub (`owner/name`, `owner/name@revision`) of evaluation
+    sentences: pairs with a side that equals, contains or is
     contained in one go out; see choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
     """Pairs with a side whose cosine with one is above this go out, too; null: no cosines."""

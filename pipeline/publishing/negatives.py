@@ -132,8 +132,7 @@ class _Near:
         with pa.OSFile(str(texts), "wb") as file, pa.ipc.new_file(file, _TEXTS) as writer:
             for block in rows.blocks():
                 writer.write_batch(pa.record_batch([block.positives.cast(pa.string())], _TEXTS))
-        self.positives = pa.ipc.open_file(pa.memory_map(str(texts))).read_all()["positive"].chunks
-        self.starts = np.cumsum([0, *map(len, self.positives)])
+        self.positives = pa.ipc.open_file(pa.memory_map(str(texts))).read_all()["positive"]
         self.hashes = rows.hashes()
         self.vectors = write_vectors(
             rows.work.with_suffix(".f16"), self.embed, (block.positives for block in rows.blocks())
@@ -156,20 +155,16 @@ class _Near:
         if self.cross_encoder is not None:
             usable &= self._judged(block, found, usable)
         best = usable.argmax(axis=1)
-        return {
-            NEAR: [
-                self._positive(found[i, k]) if usable[i, k] else None for i, k in enumerate(best)
-            ]
-        }
+        rows = np.take_along_axis(found, best[:, None], 1)[:, 0].tolist()
+        texts = (self.positives[row].as_py() for row in rows)
+        return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
         """Whether the source, or a text of each pair, is that of the pair in question: [n, k]."""
-        source, reference, translation = self.hashes
-        same = source[found] == source[own][:, None]
-        for mine in (reference, translation):
-            for theirs in (reference, translation):
-                same |= theirs[found] == mine[own][:, None]
-        return np.asarray(same)
+        source, *texts = self.hashes
+        same = [source[found] == source[own][:, None]]
+        same += [theirs[found] == mine[own][:, None] for mine in texts for theirs in texts]
+        return np.asarray(np.any(same, axis=0))
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
         """Which of the first usable ones are within the upper bounds by the cross-encoder, too."""
@@ -178,16 +173,12 @@ class _Near:
         asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
         rows, _ = np.nonzero(asked)
         anchors = pa.concat_arrays([block.anchors, block.anchors.take(pa.array(rows))])
-        others = pa.array([self._positive(row) for row in found[asked]], pa.string())
-        texts = PairText(anchors, pa.concat_arrays([block.positives, others]))
+        near = [self.positives[row].as_py() for row in found[asked].tolist()]
+        texts = PairText(anchors, pa.concat_arrays([block.positives, pa.array(near, pa.string())]))
         values = cross_encoder(texts, self.cross_encoder)
         scores = np.full(asked.shape, np.inf, np.float32)
         scores[asked] = values[len(found) :]
         return replace(self.bounds, min_score=-np.inf).hold(scores, values[: len(found)])
-
-    def _positive(self, row: int) -> str:
-        chunk = int(np.searchsorted(self.starts, row, "right")) - 1
-        return str(self.positives[chunk][int(row - self.starts[chunk])])
 
 
 _TEXTS = pa.schema([("positive", pa.string())])

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from paraloom.beam_jobs.io.shards import read_shard, receipts
-from paraloom.beam_jobs.transforms.exclusion import SimilarSentences, embed
+from paraloom.beam_jobs.transforms.exclusion import EvaluationSentences, embed
 from paraloom.models.errors import UserError
 from paraloom.pipeline.cards.data_card import data_card
 from paraloom.pipeline.cards.encoder_card import _training_data_sets
@@ -132,19 +132,21 @@ def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:
     )
     data = read_data_sets([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")])
     assert sentences_of(data) == {"a": 2, "b": 2}
-    found = contamination(str(tmp_path / "corpus.tsv"), data, examples=1)
-    assert found.by_data_set.tolist() == [[1, 0, 0], [1, 1, 0]]
-    assert (found.rows, found.any.tolist()) == (3, [2, 0, 0])
-    shown = {rule: [example[0] for example in found.examples[rule]] for rule in found.examples}
-    assert shown == {"equal": ["corpus.tsv, row 1"]}
+    corpus = str(tmp_path / "corpus.tsv")
+    counts, rows, shown = contamination(corpus, EvaluationSentences(data), examples=1)
+    assert counts.tolist() == [[1, 0, 0], [1, 1, 0], [2, 0, 0]] and rows == 3
+    assert [where for where, *_ in shown["equal"]] == ["corpus.tsv, row 1"]
+    assert not shown["n-grams"]
     model: Any = Letters()
-    similar = SimilarSentences(model, embed(model, data["text"].combine_chunks()), 0.999)
-    found = contamination(str(tmp_path / "corpus.tsv"), data, similar, examples=5)
-    assert found.by_data_set.tolist() == [[1, 0, 0], [1, 1, 1]] and found.any.tolist() == [2, 0, 1]
-    assert {rule: [each[0] for each in of] for rule, of in found.examples.items()} == {
-        "equal": [f"corpus.tsv, row {row}" for row in (1, 1, 2)],
-        "similarity": ["corpus.tsv, row 3"],
-    }
+    similar = model, embed(model, data["text"].combine_chunks()), 0.999
+    counts, rows, shown = contamination(corpus, EvaluationSentences(data, similar), examples=5)
+    assert counts.tolist() == [[1, 0, 0], [1, 1, 1], [2, 0, 1]]
+    equal, ngrams, alike = shown.values()
+    assert [where for where, *_ in equal] == [f"corpus.tsv, row {row}" for row in (1, 1, 2)]
+    assert not ngrams
+    assert [(where, text) for where, text, _ in alike] == [
+        ("corpus.tsv, row 3", "three short words")
+    ]
 
 
 def test_similar_sentences_need_a_model(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

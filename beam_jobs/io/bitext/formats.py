@@ -25,7 +25,7 @@ from paraloom.beam_jobs.io.bitext.reader import (
 )
 from paraloom.beam_jobs.io.bitext.records import JsonLines
 from paraloom.beam_jobs.io.bitext.tmx import Tmx
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 
 
 def genres(ids: pa.StringArray) -> pa.StringArray:
@@ -146,22 +146,11 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
                 pass
         one = Bitext(format=format, paths=unit, name=unit_name(position, first), columns=columns)
         found.append(replace(one, places=places, kept=kept))
-    kept = pa.schema([(name, _type(name, found)) for name in layout.keep])
-    return [replace(bitext, kept=kept) for bitext in found]
-
-
-def _type(name: str, found: list[Bitext]) -> pa.DataType:
-    """The type of a kept column, the same in all files."""
-    types = {bitext.kept.field(name).type: bitext.paths[0] for bitext in found}
-    types.pop(pa.null(), None)
-    if not types:
+    with in_one_line("input.keep: other files have another type"):
+        kept = pa.unify_schemas([of.kept for of in found], promote_options="permissive")
+    for name in (field.name for field in kept if field.type == pa.null()):
         raise UserError(f"input.keep: {name}: no value in the beginning of {found[0].paths[0]}")
-    if {*types} == {pa.int64(), pa.float64()}:
-        return pa.float64()
-    if len(types) > 1:
-        (one, first), (other, second), *_ = types.items()
-        raise UserError(f"input.keep: {name} is {one} in {first}, but {other} in {second}")
-    return next(iter(types))
+    return [replace(bitext, kept=kept) for bitext in found]
 
 
 def find_ranges(bitext: Bitext, lines: int) -> list[Range]:

@@ -161,16 +161,13 @@ class Hub(Parquet):
 def _files(name: str, layout: Layout) -> list[str]:
     def choose(names: Sequence[str]) -> list[str]:
         found = by_split(names)
-        subsets = [subset for subset, split in found if split == layout.split]
-        if not subsets:
-            known = ", ".join(sorted({split for _, split in found})) or "none"
-            raise UserError(f"{name}: no Parquet files of the split {layout.split}, but of {known}")
-        subset = "" if layout.subset is None and "" in subsets else layout.subset
-        if subset is None and len(subsets) == 1:
-            (subset,) = subsets
-        if subset not in subsets:
-            raise UserError(f"{name}: input.subset must name one of {', '.join(subsets)}")
-        return found[subset, layout.split]
+        fit = [of for of in found if layout.subset in (None, of[0]) and of[1] == layout.split]
+        if len(fit) > 1 and ("", layout.split) in fit:
+            fit = [("", layout.split)]
+        if len(fit) != 1:
+            known = ", ".join(f"{subset or 'null'} {split}" for subset, split in found) or "none"
+            raise UserError(f"{name}: input.subset and input.split must name one of {known}")
+        return found[fit[0]]
 
     folder = Path(name)
     if is_hub_name(name):

@@ -1,6 +1,7 @@
 """Formats whose rows are records with names, and the simplest of them, JSON Lines."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from paraloom.beam_jobs.io.bitext.reader import (
     RowBlock,
     row_block,
 )
-from paraloom.beam_jobs.io.bitext.rules import Rules, check_columns
+from paraloom.beam_jobs.io.bitext.rules import Rules, kept_faults, own_id, reason, valid_rows
 from paraloom.models.errors import UserError
 
 HEAD = 1_000
@@ -102,17 +103,21 @@ class RecordReader(BitextReader):
         lines: Sequence[bytes] = (),
     ) -> RowBlock:
         """The block of some rows, given by column; `lines` has their texts, if they have any."""
-        checked, found = check_columns(columns, rules)
-        why, ids = {**found, **(faults or {})}, columns.get("id")
-        bad_ids = check_columns({"id": ids}, rules)[1] if why and ids else {}
-        sides = [columns[side].cast(pa.binary()) for side in self.columns[1:]]
-        rejected = []
-        for row in sorted(why):
-            text = lines[row] if lines else b"\t".join(side[row].as_py() or b"" for side in sides)
-            own = checked["id"][row].as_py() if ids and row not in bad_ids else None
-            rejected.append((own, int(numbers[row]), text, why[row]))
-        valid = np.setdiff1d(np.arange(len(numbers)), [*why], assume_unique=True)
-        taken = {name: column.take(pa.array(valid)) for name, column in checked.items()}
+        own = [name for name in self.columns if name in columns]
+        fields = [*zip(*(columns[name].cast(pa.binary()).to_pylist() for name in own), strict=True)]
+        rules = replace(rules, names=tuple(own), lines=False)
+        texts = [b"\t".join(text or b"" for text in row) for row in fields]
+        found, valid = valid_rows(texts, replace(rules, keep=()))
+        known, why = faults or {}, kept_faults(columns, rules)
+        good = ~np.isin(valid, [*known, *why])
+        rejected, sound = [], {*valid.tolist()}
+        for row in np.setdiff1d(np.arange(len(numbers)), valid[good], assume_unique=True).tolist():
+            text = lines[row] if lines else b"\t".join(text or b"" for text in fields[row][-2:])
+            fault = known.get(row) or (why[row] if row in sound else reason(fields[row], rules))
+            rejected.append((own_id(fields[row], rules), int(numbers[row]), text, fault))
+        valid = valid[good]
+        taken = {name: column.filter(pa.array(good)) for name, column in found.items()}
+        taken |= {name: columns[name].take(pa.array(valid)) for name in rules.keep}
         return row_block(bitext, taken, numbers[valid], rejected)
 
 

@@ -1,6 +1,6 @@
 """The rules for valid rows: checked for a whole block at once, explained for a single row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ class Rules:
     names: tuple[str, ...]  # of the columns
     max_characters: int  # of id, source and reference, including surrounding white space
     keep: tuple[str, ...] = ()  # of the other columns, those whose values are kept
+    lines: bool = True  # a line feed ends only a field that was cut by `lines.blocks`
 
 
 def valid_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], np.ndarray]:
@@ -56,45 +57,21 @@ def valid_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], n
     return columns, rows[np.flatnonzero(good)]
 
 
-def check_columns(
-    columns: Mapping[str, pa.Array], rules: Rules
-) -> tuple[dict[str, pa.Array], dict[int, str]]:
-    """Trim id, source and reference, and find the invalid rows with their reasons.
-
-    Args:
-        columns: aligned; texts may be null and need not be UTF-8. Columns of other types are valid.
-    """
-    checked = dict(columns)
+def kept_faults(columns: Mapping[str, pa.Array], rules: Rules) -> dict[int, str]:
+    """The rows with a kept text that is too long or not UTF-8, and why."""
     faults: dict[int, str] = {}
-    for name, column in columns.items():
-        if not pa.types.is_string(column.type):
-            continue
-        raw = text = column.cast(pa.binary())
-        try:
-            text = raw.cast(pa.string())
-        except pa.ArrowInvalid:
-            texts = (value if value is None else _decoded(value) for value in raw.to_pylist())
-            text = pa.array(list(texts), pa.string())
-        checked[name] = text
-        good = pc.less_equal(pc.utf8_length(text), rules.max_characters).fill_null(False)
-        if name in _REQUIRED:
-            checked[name] = pc.utf8_trim_whitespace(text)
-            filled = pc.greater(pc.binary_length(checked[name]), 0)
-            filled = pc.and_(filled.fill_null(False), _without_controls(text, tabs=False))
-        good = pc.and_(good, filled) if name in _REQUIRED else pc.or_(good, raw.is_null())
-        for row in np.flatnonzero(~good.to_numpy(zero_copy_only=False)).tolist():
-            value = raw[row].as_py()
-            if value is None:
-                why = f"no {name}"
-            elif name in _REQUIRED or _decoded(value) is None:
-                why = _problem(name, value + b" ", rules) or ""  # cut lines end in a line feed
-            else:
-                why = _too_long(name, rules)
-            faults.setdefault(row, why)
-    return checked, faults
+    for name in rules.keep:
+        texts = columns[name].cast(pa.binary()) if pa.types.is_string(columns[name].type) else []
+        for row, value in enumerate(texts.to_pylist() if len(texts) else ()):
+            text = "" if value is None else _decoded(value)
+            if text is None:
+                faults.setdefault(row, f"invalid UTF-8 in {name}")
+            elif len(text) > rules.max_characters:
+                faults.setdefault(row, _too_long(name, rules))
+    return faults
 
 
-def reason(fields: list[bytes], rules: Rules) -> str:
+def reason(fields: Sequence[bytes | None], rules: Rules) -> str:
     """Why a row is invalid: its first fault, from left to right."""
     if fields == [b""]:
         return "empty line"
@@ -106,15 +83,18 @@ def reason(fields: list[bytes], rules: Rules) -> str:
     raise AssertionError(f"nothing is wrong with {fields}")
 
 
-def own_id(fields: list[bytes], rules: Rules) -> str | None:
+def own_id(fields: Sequence[bytes | None], rules: Rules) -> str | None:
     """The id of a row, if that column is valid."""
-    if rules.names[0] != "id" or len(fields) < 2 or _problem("id", fields[0], rules):
+    first = fields[0]
+    if rules.names[0] != "id" or len(fields) < 2 or not first or _problem("id", first, rules):
         return None
-    return fields[0].decode().strip()
+    return first.decode().strip()
 
 
-def _problem(name: str, field: bytes, rules: Rules) -> str | None:
-    if field.endswith(b"\n"):  # cut by `lines.blocks`
+def _problem(name: str, field: bytes | None, rules: Rules) -> str | None:
+    if field is None:
+        return f"no {name}"
+    if rules.lines and field.endswith(b"\n"):
         return _too_long(name, rules)
     text = _decoded(field)
     if text is None:

@@ -1,9 +1,6 @@
 """TMX: translation memories, read as a stream of XML."""
 
-import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from io import BufferedReader
 from itertools import islice
 from typing import Any
@@ -11,14 +8,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from paraloom.beam_jobs.io.bitext import index
-from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_span, open_text
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_text
 from paraloom.beam_jobs.io.bitext.reader import Bitext, Layout, Range, RowBlock
 from paraloom.beam_jobs.io.bitext.records import HEAD, Record, RecordReader
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 
-_UNIT = 200  # bytes that a unit has at least, about
+_UNIT = 20  # bytes that a unit has at least, about, also in a compressed file
 _LANGUAGE = "xml:lang={}"  # the name of a segment in a record
 _CODES = ("bpt", "ept", "it", "ph", "ut")
 """The elements of a segment that hold codes of its original format."""
@@ -47,9 +44,8 @@ class Tmx(RecordReader):
         return units, sorted({name for unit in units for name in unit})
 
     def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
-        """XML is not divided; the rows are estimated."""
-        (whole,) = index.find_ranges(bitext, sys.maxsize)
-        return [replace(whole, lines=max(whole.lines, whole.spans[0].size // _UNIT))]
+        """XML is not divided; the rows are estimated, rather too many."""
+        return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT, ())]
 
     def count_in(self, text: bytes) -> int:
         """The units that begin in a text."""
@@ -60,9 +56,8 @@ class Tmx(RecordReader):
     ) -> Iterator[RowBlock]:
         """Read a file in blocks of `rows` units; the last may be shorter."""
         (path,), rules, at = bitext.paths, self._rules(bitext, max_characters), 0
-        with ExitStack() as stack:
-            opened = open_span(path, part.spans[0]) if part else open_text(path, *bitext.sha256)
-            units = _units(stack.enter_context(opened), path)
+        with open_text(path, *bitext.sha256) as stream:
+            units = _units(stream, path)
             while records := list(islice(units, rows)):
                 numbers = np.arange(at + 1, at + 1 + len(records))
                 at += len(records)

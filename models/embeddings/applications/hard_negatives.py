@@ -94,18 +94,13 @@ class Neighbours:
 
         A row is -1, its cosine -1, where the index finds no more.
         """
-        k = min(_NEIGHBOURS, len(self.vectors))
-        rows, scores = (
-            np.empty((len(queries), k), np.int64),
-            np.empty((len(queries), k), np.float32),
-        )
-        for start in range(0, len(queries), _AT_ONCE):
-            asked = queries[start : start + _AT_ONCE]
-            _, found = self._index.search(asked, k)
-            cosines = np.einsum("nd,nkd->nk", asked, self.vectors[found], dtype=np.float32)
-            cosines[found < 0] = -1
-            order = np.argsort(-cosines, axis=1, kind="stable")
-            part = slice(start, start + len(asked))
-            rows[part] = np.take_along_axis(found, order, 1)
-            scores[part] = np.take_along_axis(cosines, order, 1)
-        return rows, scores
+        parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
+        rows, scores = zip(*map(self._nearest, parts), strict=True)
+        return np.concatenate(rows), np.concatenate(scores)
+
+    def _nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
+        _, found = self._index.search(queries, min(_NEIGHBOURS, len(self.vectors)))
+        cosines = np.einsum("nd,nkd->nk", queries, self.vectors[found], dtype=np.float32)
+        cosines[found < 0] = -1
+        order = np.argsort(-cosines, axis=1, kind="stable")
+        return np.take_along_axis(found, order, 1), np.take_along_axis(cosines, order, 1)

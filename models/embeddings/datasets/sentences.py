@@ -1,7 +1,7 @@
 """Sentences of files in any form: Parquet, JSON Lines, tab-separated text, one sentence a line."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import opened
+from paraloom.models.hub import fetch_dataset, is_hub_name
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 _ROWS = 20_000  # of a block
@@ -27,10 +28,14 @@ _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
 
 
 def sentence_files(path: Path | str) -> dict[str, Path]:
-    """A file, or the files in a folder at any depth, by name.
+    """A file, the files in a folder at any depth, or the Parquet files of a data set of the Hub.
 
-    The name is the path from the folder on, without suffixes: `sts/2012/MSRpar`.
+    They are by name: the path from the folder on, without suffixes, such as `sts/2012/MSRpar`.
     """
+    if is_hub_name(str(path)):
+        where, names = fetch_dataset(str(path), _parquet, [], "select.exclude or --against")
+        repo = str(path).partition("@")[0]
+        return {f"{repo}/{name.removesuffix('.parquet')}": where / name for name in names}
     folder = Path(path).resolve()
     files = [folder]
     if folder.is_dir():
@@ -44,6 +49,10 @@ def sentence_files(path: Path | str) -> dict[str, Path]:
     if not found:
         raise UserError(f"{path}: no file of sentences here")
     return found
+
+
+def _parquet(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.endswith(".parquet")]
 
 
 def sentence_blocks(path: Path) -> Iterator[tuple[int, pa.Table]]:

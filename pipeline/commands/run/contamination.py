@@ -1,14 +1,14 @@
 """`paraloom contamination`: the sentences of evaluation data sets that a corpus holds."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 from pydantic import BaseModel
+from scipy.sparse import csr_array
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.remote import localise
@@ -17,9 +17,8 @@ from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.exclusion import (
     RULES,
     EvaluationSentences,
-    Hits,
-    SimilarSentences,
     embed,
+    first_found,
 )
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
@@ -28,6 +27,8 @@ from paraloom.pipeline.commands.options import JsonFile, beam_options, write_jso
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.stages.resources.exclude import read_data_sets, sentences_of
 from paraloom.pipeline.statistics import find_corpus
+
+_ANY = "any of them"
 
 
 class Counts(BaseModel):
@@ -38,33 +39,6 @@ class Counts(BaseModel):
     data_sets: dict[str, dict[str, int]]  # `sentences`, and rows by each of RULES
 
 
-@dataclass
-class Contamination:
-    """Rows of a corpus that hold an evaluation sentence, each by the first rule that holds.
-
-    Attributes:
-        sentences: the number of each data set's sentences.
-        by_data_set: rows, int64 [data sets, rules].
-        any: rows with a sentence of any data set, int64 [rules].
-        examples: of each rule: where the row is, its text, data set, row there, sentence.
-    """
-
-    sentences: dict[str, int]
-    by_data_set: np.ndarray
-    any: np.ndarray
-    rows: int = 0
-    examples: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
-
-    def json(self) -> Counts:
-        """The counts, by data set and rule."""
-        counts = dict(zip(self.sentences, self.by_data_set.tolist(), strict=True))
-        sets = {
-            name: {"sentences": size, **dict(zip(RULES, counts[name], strict=True))}
-            for name, size in self.sentences.items()
-        }
-        return Counts(rows=self.rows, found=int(self.any.sum()), data_sets=sets)
-
-
 def command(
     context: typer.Context,
     corpus: Annotated[
@@ -72,7 +46,9 @@ def command(
     ],
     against: Annotated[
         list[str],
-        typer.Option(metavar="DATA", help="File or folder of evaluation sentences; repeatable."),
+        typer.Option(
+            metavar="DATA", help="Evaluation sentences, as in select.exclude; repeatable."
+        ),
     ],
     similarity: Annotated[
         float | None,
@@ -97,49 +73,60 @@ def command(
     table, similar = read_data_sets([localise(path) for path in against]), None
     if similarity is not None and model is not None:
         opened = load_sentence_model(find_model(localise(model), "--model", "modules.json"))
-        vectors = embed(opened, table["text"].combine_chunks())
-        similar = SimilarSentences(opened, vectors, similarity)
-    found = contamination(corpus, table, similar, examples)
+        similar = opened, embed(opened, table["text"].combine_chunks()), similarity
+    counts, rows, shown = contamination(corpus, EvaluationSentences(table, similar), examples)
     rules = RULES[: 3 if similar else 2]
-    shown = number_table(None, "data set", numbers=["sentences", *rules])
-    sizes = {**found.sentences, "any of them": len(table)}
-    for (name, size), counts in zip(sizes.items(), [*found.by_data_set, found.any], strict=True):
-        shown.add_row(name, *(f"{number:,}" for number in (size, *counts[: len(rules)])))
+    sizes = {**sentences_of(table), _ANY: len(table)}
+    found = {
+        name: {"sentences": size, **dict(zip(RULES, of, strict=True))}
+        for (name, size), of in zip(sizes.items(), counts.tolist(), strict=True)
+    }
+    printed = number_table(None, "data set", numbers=["sentences", *rules])
+    for name, of in found.items():
+        printed.add_row(name, *(f"{of[key]:,}" for key in ("sentences", *rules)))
     out = console(160)
-    out.print(shown)
-    out.print(f"{found.any.sum():,} of {found.rows:,} rows hold a sentence of these data sets")
+    out.print(printed)
+    any_of_them = found.pop(_ANY)
+    total = sum(any_of_them[rule] for rule in RULES)
+    out.print(f"{total:,} of {rows:,} rows hold a sentence of these data sets")
     for rule in rules:
-        for where, text, data_set, row, sentence in found.examples.get(rule, []):
-            out.print(f"{rule}, {where}: {text}\n    {data_set}, row {row}: {sentence}")
-    write_json(json, found.json())
+        for where, text, of in shown[rule]:
+            held = f"{of['data_set']}, row {of['row']}: {of['text']}"
+            out.print(f"{rule}, {where}: {text}\n    {held}")
+    write_json(json, Counts(rows=rows, found=total, data_sets=found))
 
 
 def contamination(
-    corpus: str, table: pa.Table, similar: SimilarSentences | None = None, examples: int = 0
-) -> Contamination:
-    """Look for the sentences of `read_data_sets` in a corpus, with so many examples of a rule."""
-    sentences, sizes = EvaluationSentences(table), sentences_of(table)
-    data_sets = pc.index_in(table["data_set"], value_set=pa.array(list(sizes))).to_numpy()
-    shape = len(sizes), len(RULES)
-    found = Contamination(sizes, np.zeros(shape, np.int64), np.zeros(len(RULES), np.int64))
+    corpus: str, sentences: EvaluationSentences, examples: int = 0
+) -> tuple[np.ndarray, int, dict[str, list[Any]]]:
+    """Look for sentences in a corpus.
+
+    Returns:
+        the rows by the first rule that finds a sentence of each data set, and of any: int64 [data
+        sets + 1, rules]; all rows; by rule, so many examples: where, text, the sentence.
+    """
+    names = pa.array([*sentences_of(sentences.table)])
+    number = pc.index_in(sentences.table["data_set"], value_set=names).to_numpy()
+    of_set = csr_array((np.ones(len(number), np.int32), (np.arange(len(number)), number)))
+    counts, rows = np.zeros((len(names) + 1, len(RULES)), np.int64), 0
+    shown: dict[str, list[Any]] = {rule: [] for rule in RULES}
     for where, first, block in _blocks(corpus):
         columns = [pc.fill_null(column.combine_chunks(), "") for column in block.columns]
-        each = [sentences.find(normalised(column)) for column in columns]
-        if similar:
-            found_too = map(similar.find, columns)
-            each = [Hits.together(*both) for both in zip(each, found_too, strict=True)]
-        hits = Hits.together(*each)
-        at = np.unique(hits.rows * len(sizes) + data_sets[hits.sentences], return_index=True)[1]
-        np.add.at(found.by_data_set, (data_sets[hits.sentences[at]], hits.rules[at]), 1)
-        found.any += np.bincount(hits.first().rules, minlength=len(RULES))
-        found.rows += len(block)
-        for column, of_column in zip(columns, each, strict=True):
-            for row, rule, sentence in zip(*of_column.first(), strict=True):
-                shown = found.examples.setdefault(RULES[rule], [])
-                if len(shown) < examples:
-                    held = table.slice(sentence, 1).to_pylist()[0].values()
-                    shown.append((f"{where}, row {first + row}", str(column[int(row)]), *held))
-    return found
+        sides = [sentences.find(column, normalised(column)) for column in columns]
+        seen = np.zeros((len(block), len(counts)), bool)
+        for rule, found in enumerate(zip(*sides, strict=True)):
+            held = (sum(found) @ of_set).toarray() > 0
+            held = np.column_stack([held, held.any(axis=1)])
+            counts[:, rule] += (held & ~seen).sum(axis=0)
+            seen |= held
+        rows += len(block)
+        for column, side in zip(columns, sides, strict=True):
+            for name, at, of in first_found([side]):
+                left = max(examples - len(shown[name]), 0)
+                texts, held = column.take(pa.array(at[:left])), sentences.table.take(of[:left])
+                places = [f"{where}, row {first + row}" for row in at[:left]]
+                shown[name] += zip(places, texts.to_pylist(), held.to_pylist(), strict=True)
+    return counts, rows, shown
 
 
 def _blocks(corpus: str) -> Iterator[tuple[str, int, pa.Table]]:

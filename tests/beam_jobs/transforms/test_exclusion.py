@@ -17,7 +17,6 @@ from paraloom.beam_jobs.transforms.exclusion import (
     SENTENCES,
     EvaluationSentences,
     Exclusion,
-    SimilarSentences,
 )
 
 Found = set[tuple[int, int, int]]
@@ -30,8 +29,13 @@ def table(*texts: str) -> pa.Table:
 
 
 def find(sentences: list[str], texts: list[str]) -> Found:
-    hits = EvaluationSentences(table(*sentences)).find(normalised(pa.array(texts, pa.string())))
-    return set(zip(*(column.tolist() for column in hits), strict=True))
+    given = pa.array(texts, pa.string())
+    found = EvaluationSentences(table(*sentences)).find(given, normalised(given))
+    return {
+        (int(row), rule, int(sentence))
+        for rule, which in enumerate(found)
+        for row, sentence in zip(*which.nonzero(), strict=True)
+    }
 
 
 def grams(text: str) -> set[tuple[str, ...]]:
@@ -107,12 +111,10 @@ def test_similar_sentences_have_a_higher_cosine_than_the_bound(
     vectors = exclusion.embed(model, pa.array(["ab", "aaab", "c"]))
     for most in (1, 1 << 24):
         monkeypatch.setattr(exclusion, "_MOST", most)
-        hits = SimilarSentences(model, vectors, 0.95).find(texts)
-        assert set(hits.rules.tolist()) == {2}
+        sentences = EvaluationSentences(table("ab", "aaab", "c"), (model, vectors, 0.95))
+        *_, found = sentences.find(texts, texts)
         cosines = exclusion.embed(model, texts) @ vectors.T
-        assert {*zip(hits.rows.tolist(), hits.sentences.tolist(), strict=True)} == {
-            *zip(*(each.tolist() for each in np.nonzero(cosines > 0.95)), strict=True)
-        }
+        assert ((found.toarray() != 0) == (cosines > 0.95)).all()
 
 
 def test_a_pair_with_an_evaluation_sentence_is_rejected(

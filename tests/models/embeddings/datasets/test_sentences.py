@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ import pytest
 from paraloom.models.embeddings.datasets import sentences
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
+from paraloom.pipeline.config.selection import SelectOptions
 
 DOG, CAT = "A dog runs fast.", "The cat sits there."
 
@@ -95,6 +98,22 @@ def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no file of sentences here"):
         sentence_files(tmp_path / "empty")
+
+
+def test_a_data_set_of_the_hub_has_its_parquet_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(name: str, choose: Callable[[list[str]], list[str]], *_: object) -> Any:
+        assert name == "owner/sts@v1"
+        return tmp_path, choose(["README.md", "data/test-0.parquet", "cs/dev.parquet"])
+
+    monkeypatch.setattr(sentences, "fetch_dataset", fetch)
+    files = {
+        f"owner/sts/{name}": tmp_path / f"{name}.parquet" for name in ("data/test-0", "cs/dev")
+    }
+    assert sentence_files("owner/sts@v1") == files
+    options = SelectOptions(exclude=["owner/sts@v1"], by="content_overlap")
+    assert options.files(lambda mark: mark.hub) == {"exclude[0]": "owner/sts@v1"}
 
 
 @pytest.mark.parametrize(
