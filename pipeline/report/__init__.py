@@ -24,7 +24,7 @@ from paraloom.pipeline.records import (
 )
 from paraloom.pipeline.report.describe import excluded_rows, resolve_auto, score
 from paraloom.pipeline.report.final_view import final_view, rounds
-from paraloom.pipeline.report.generators import compare_generators, generator_tables
+from paraloom.pipeline.report.generators import compare_generators
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
@@ -176,9 +176,7 @@ def _judgments(folder: str, run: RunRecord, bucket: BucketRecord, stage: str) ->
 def _generators(folder: str, record: RunRecord) -> Iterator[Section]:
     """The generators side by side, if there are several."""
     if record.find(GenerateRecord):
-        found = compare_generators(folder, record)
-        tables = generator_tables(found)
-        yield section("generators", "Generators", found=found, tables=tables)
+        yield section("generators", "Generators", found=compare_generators(folder, record))
 
 
 def _auto_selections(record: RunRecord) -> Iterator[Section]:

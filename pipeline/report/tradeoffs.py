@@ -20,10 +20,9 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.beam_jobs.select import Criteria, judge
 from paraloom.beam_jobs.transforms.predicates import Predicate
-from paraloom.models.agreement.precision import wilson
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN
-from paraloom.pipeline.judging.describe import interval_in_words, neighbouring
+from paraloom.pipeline.judging.describe import good_of, neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.records import RunRecord, SelectSection
 from paraloom.pipeline.report.report_data import WORDING, Array, axes
@@ -72,10 +71,7 @@ class Kept(NamedTuple):
     @property
     def agreed(self) -> str:
         """The good of the judged pairs, with the 95% interval by Wilson of their share."""
-        if not self.judged:
-            return ""
-        low, high = wilson(np.array([self.good / self.judged]), np.array([self.judged]))
-        return f"{self.good} of {self.judged} ({interval_in_words((low[0], high[0]))})"
+        return good_of(self.good, self.judged)
 
 
 class Curve(NamedTuple):

@@ -22,7 +22,7 @@ from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.report import document
-from paraloom.pipeline.report.generators import compare_generators, generator_tables
+from paraloom.pipeline.report.generators import compare_generators
 from tests.chat_server import ChatServer, chat_server, reworded
 from tests.run_helpers import ROOT
 
@@ -132,17 +132,32 @@ def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> 
     assert made["b"]["rejected"] == {"truncated at max_tokens": pairs}
     found = compare_generators(str(finished.folder), record)
     corpus = Counter(table(finished, "corpus")["generator"].to_pylist())
-    assert {name: one.selected for name, one in found.generators.items()} == {**corpus, "b": 0}
+    tables = {shown.title: {row[0]: row[1:] for row in shown.rows} for shown in found.tables}
+    general = tables["Generators"]
+    assert {name: cells[2] for name, cells in general.items()} == {
+        **{name: f"{rows}" for name, rows in corpus.items()},
+        "b": "0",
+    }
     rows = table(finished, "bucket").filter(
         pa.compute.equal(table(finished, "bucket")["generator"], "a")
     )
     sides = (rows[side].combine_chunks() for side in ("reference", "translation"))
     f1 = PairScorer(["unigram_f1"]).score(*sides)["unigram_f1"]
-    assert found.generators["a"].distance == pytest.approx(1 - np.median(f1), abs=1e-6)
-    middle = found.generators["a"].quartiles["trigram_overlap"][1]
-    assert middle == pytest.approx(np.median(rows["trigram_overlap"].to_numpy()))
-    cells = [row for shown in generator_tables(found) for row in shown.rows]
-    assert ["b: truncated at max_tokens", f"{pairs}"] in cells
+    assert general["a"][4] == f"{1 - np.median(f1):.3f}"
+    assert float(general["a"][5]) == pytest.approx(1000 * 30 * pairs / 1e6 / corpus["a"], abs=1e-3)
+    assert general["nmt"][5] == ""
+    quartiles = np.quantile(rows["translation_score"].to_numpy(), [0.25, 0.5, 0.75])
+    assert tables["Quartiles of the scores"]["a"][0] == " · ".join(f"{q:.3f}" for q in quartiles)
+    assert tables["Rejected candidates"]["b: truncated at max_tokens"] == [f"{pairs}"]
+    first = {
+        name: {r["id"]: r["translation"] for r in reversed(made_by) if r["generator"] == name}
+        for made_by in [table(finished, "bucket").to_pylist()]
+        for name in ("nmt", "a")
+    }
+    texts = zip(*((first["nmt"][id], first["a"][id]) for id in first["nmt"]), strict=True)
+    far = 1 - np.median(PairScorer(["unigram_f1"]).score(*map(pa.array, texts))["unigram_f1"])
+    assert tables["Distance between generators"] == {"nmt – a": [f"{far:.3f}"]}
+    assert tables["Requests and tokens"]["a"][0] == f"{pairs}"
     assert 'id="generators"' in document(str(finished.folder), record)
     card = (finished.folder / "corpus" / "README.md").read_text()
     assert "Generator `a`: the model `good` (the server names it `tiny-2026`)" in card
