@@ -9,8 +9,9 @@ the run's translation model, if it has one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import apache_beam as beam
@@ -28,7 +29,7 @@ from paraloom.beam_jobs.runners.rejections import Limit, check_share
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.chat.answers import Answer, Found, Request, candidates
-from paraloom.models.chat.client import ChatClient, EventLoop, ask_together
+from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import Prompt, variables
 from paraloom.models.chat.usage import Usage
@@ -98,14 +99,6 @@ def run(
     return launch(work, arguments)
 
 
-class _Process:
-    """What the threads of a worker process share."""
-
-    def __init__(self, job: GenerationJob) -> None:
-        self.loop = EventLoop()
-        self.clients = [ChatClient(generator) for generator, _ in job.generators]
-
-
 @dataclass(eq=False)
 class _Generate(UnitDoFn):
     job: GenerationJob
@@ -115,7 +108,8 @@ class _Generate(UnitDoFn):
 
     def setup(self) -> None:
         super().setup()
-        self.process_wide: Any = self.shared.acquire(lambda: _Process(self.job))
+        generators = [generator for generator, _ in self.job.generators]
+        self.clients: Any = self.shared.acquire(lambda: Clients(generators))
         if factory := self.job.model:
             threads, accelerator = self.threads or cores(), self.job.accelerator
             self.translator: Any = self.model.acquire(lambda: factory.open(threads, accelerator))
@@ -123,19 +117,17 @@ class _Generate(UnitDoFn):
     def make(self, unit: GenerationUnit) -> Receipt:
         pairs = read_shard(unit.shard)
         asked = [
-            requests(client, prompt, self.job.languages, pairs)
-            for client, (_, prompt) in zip(
-                self.process_wide.clients, self.job.generators, strict=True
-            )
+            requests(generator, prompt, self.job.languages, pairs)
+            for generator, prompt in self.job.generators
         ]
         with AnswerFiles(self.output, unit.name) as files:
-            answers = self._ask(asked, files)
+            answers = self._ask(chain(*asked), files)
         parts, number, used = [], self.job.first, {}
         for (generator, _), some in zip(self.job.generators, asked, strict=True):
-            took = {request.key: answers[request.key].usage for request in some}
-            used[generator.name] = sum(took.values(), Usage())
-            several = [candidates(answers[each.key], generator, each) for each in some]
-            parts.append(_rows(pairs, generator, number, [found for of in several for found in of]))
+            took = (answers[key].usage for key in {request.key for request in some})
+            used[generator.name] = sum(took, Usage())
+            found = [of for each in some for of in candidates(answers[each.key], each)]
+            parts.append(_rows(pairs, generator, number, found))
             number += generator.n
         rows = self._scored(self._in_language(pa.concat_tables(parts)))
         accepted, rejected = self._split(pairs, rows)
@@ -146,34 +138,28 @@ class _Generate(UnitDoFn):
         pieces = [(unit.name, accepted, rejected)]
         return self.commit(unit, unit.rows, pieces, Measurements(generators=used))
 
-    def _ask(self, asked: Sequence[list[Request]], files: AnswerFiles) -> dict[str, Answer]:
+    def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
         """The answers to all requests by their keys: those that are kept, and the others.
 
         With too many rejected candidates the job ends here, before all are asked.
         """
-        answers = files.read()
-        of = {request.key: (i, request) for i, some in enumerate(asked) for request in some}
-        reasons: Counter[str] = Counter()
-        rows = [0]
+        answers, reasons, rows = files.read(), Counter[str](), 0
+        new = {key: each for each in requests if (key := each.key) not in answers}
 
         def keep(answer: Answer) -> None:
+            nonlocal rows
             if not answer.error:
                 files.add(answer)
             answers[answer.key] = answer
-            index, request = of[answer.key]
-            generator = self.job.generators[index][0]
-            for found in candidates(answer, generator, request):
+            request = new[answer.key]
+            for found in candidates(answer, request):
                 if found.reason:
-                    reasons[f"{generator.name}: {found.reason}"] += 1
-            rows[0] += generator.n
-            check_share("generate", self.job.limit, rows[0], reasons, files.folder)
+                    reasons[f"{request.generator.name}: {found.reason}"] += 1
+            rows += request.generator.n
+            check_share("generate", self.job.limit, rows, reasons, files.folder)
 
-        work = []
-        for client, some in zip(self.process_wide.clients, asked, strict=True):
-            new = {each.key: each for each in some if each.key not in answers}
-            work.append((client, new.values()))
-        if any(new for _, new in work):
-            ask_together(self.process_wide.loop, work, keep)
+        if new:
+            self.clients.ask(new.values(), keep)
         return answers
 
     def _in_language(self, rows: pa.Table) -> pa.Table:
@@ -221,13 +207,12 @@ class _Generate(UnitDoFn):
 
 
 def requests(
-    client: ChatClient, prompt: Prompt, languages: tuple[str, str], pairs: pa.Table
+    of: ChatGenerator, prompt: Prompt, languages: tuple[str, str], pairs: pa.Table
 ) -> list[Request]:
     """A generator's request for each pair."""
-    of = client.generator
     more = variables(*languages, n=of.n, json=of.response == "json")
     return [
-        client.request(prompt.render(row, **more), (row["source"], row["reference"]))
+        Request(of, prompt.render(row, **more), (row["source"], row["reference"]))
         for row in pairs.to_pylist()
     ]
 
