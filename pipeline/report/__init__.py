@@ -155,7 +155,7 @@ def _pairs(
         "frontier": sample.frontier(criteria, list(scores)),
         "examples": {score: sample.examples(score, seed) for score in ordered},
         "random": draw(corpus, _RANDOM, seed, TEXTS).to_pylist(),
-        "missed": sample.near_misses(each, _MISSED),
+        "missed": sample.missed(criteria, _MISSED, seed),
     }
 
 
