@@ -55,25 +55,15 @@ class GenerationUnit(Unit):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationJob:
-    """What a job asks.
-
-    Attributes:
-        generators: with their prompts.
-        first: `candidate` of the first generator.
-        nmt: the generator of kind nmt, if there is one.
-        model: scores the candidates.
-        languages: of source and reference.
-        accelerator: Beam resource hint, for the model.
-        limit: of the candidates that may be rejected.
-    """
+    """What a job asks, and of whom."""
 
     generators: Sequence[tuple[ChatGenerator, Prompt]]
-    first: int
-    nmt: str | None
-    model: TranslatorFactory | None
-    languages: tuple[str, str]
-    limit: Limit
-    accelerator: str | None = None
+    first: int  # `candidate` of the first generator
+    nmt: str | None  # the generator of kind nmt, if there is one
+    model: TranslatorFactory | None  # scores the candidates
+    languages: tuple[str, str]  # of source and reference
+    limit: Limit  # of the candidates that may be rejected
+    accelerator: str | None = None  # Beam resource hint, for the model
 
 
 def run(
@@ -132,10 +122,10 @@ class _Generate(UnitDoFn):
         rows = self._scored(self._in_language(pa.concat_tables(parts)))
         accepted, rejected = self._split(pairs, rows)
         if unit.translated:
-            accepted = self._with_translations(pairs, accepted, read_shard(unit.translated))
-        order = [(_ROW, "ascending"), (schema.CANDIDATE.name, "ascending")]
-        accepted = accepted.sort_by(order).drop_columns(_ROW)
-        pieces = [(unit.name, accepted, rejected)]
+            accepted = self._with_translations(accepted, read_shard(unit.translated))
+        row = pc.index_in(accepted["id"], value_set=pairs["id"].combine_chunks()).to_numpy()
+        order = np.lexsort((accepted[schema.CANDIDATE.name].to_numpy(), row))
+        pieces = [(unit.name, accepted.take(pa.array(order)), rejected)]
         return self.commit(unit, unit.rows, pieces, Measurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
@@ -192,17 +182,18 @@ class _Generate(UnitDoFn):
         refused = schema.rejected(pa.schema([*pairs.schema, schema.CANDIDATE, schema.GENERATOR]))
         rejected = rows.set_column(rows.column_names.index("reason"), "reason", reason)
         rejected = rejected.filter(reason.is_valid()).select(refused.names).cast(refused)
-        target = _target(pairs, self.job.model is not None)
+        nmt = self.job.model is not None
+        output = schema.translated(candidates=True, generators=True, nmt=nmt)
+        target = pa.schema([*(of for of in pairs.schema if of.name not in output.names), *output])
         return rows.filter(reason.is_null()).select(target.names).cast(target), rejected
 
-    def _with_translations(self, pairs: pa.Table, rows: pa.Table, translated: pa.Table) -> pa.Table:
+    def _with_translations(self, rows: pa.Table, translated: pa.Table) -> pa.Table:
         """Also the candidates of back-translation."""
         if not schema.has_candidates(translated):
             number = pa.array(np.zeros(len(translated), np.int8))
             translated = translated.append_column(schema.CANDIDATE, number)
-        row = pc.index_in(translated["id"], value_set=pairs["id"].combine_chunks())
-        name = pa.array([self.job.nmt] * len(translated), pa.string())
-        more = translated.append_column(schema.GENERATOR, name).append_column(_ROW, row)
+        name = pa.repeat(pa.scalar(self.job.nmt, pa.string()), len(translated))
+        more = translated.append_column(schema.GENERATOR, name)
         return pa.concat_tables([more.select(rows.column_names).cast(rows.schema), rows])
 
 
@@ -217,28 +208,18 @@ def requests(
     ]
 
 
-_ROW = "_row"
-"""The row of a candidate's pair in its shard, while rows are put together."""
-
-
-def _target(pairs: pa.Table, nmt: bool) -> pa.Schema:
-    output = schema.translated(candidates=True, generators=True, nmt=nmt)
-    others = [of for of in pairs.schema if of.name not in output.names]
-    return pa.schema([*others, *output, pa.field(_ROW, pa.int32())])
-
-
 def _rows(
     pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
 ) -> pa.Table:
     """A row for each candidate, with its number, or with the reason why there is none."""
-    row = np.repeat(np.arange(len(pairs), dtype=np.int32), generator.n)
+    row = np.repeat(np.arange(len(pairs)), generator.n)
     number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
     table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))
-    name = pa.array([generator.name] * len(row), pa.string())
-    table = table.append_column(schema.GENERATOR, name).append_column(_ROW, pa.array(row))
-    for column, values in (("translation", 0), ("reason", 1)):
-        table = table.append_column(column, pa.array([of[values] for of in found], pa.string()))
-    return table
+    name = pa.repeat(pa.scalar(generator.name), len(row))
+    texts = pa.array([of.text for of in found], pa.string())
+    reasons = pa.array([of.reason for of in found], pa.string())
+    table = table.append_column(schema.GENERATOR, name).append_column("translation", texts)
+    return table.append_column("reason", reasons)
 
 
 def _reject(rows: pa.Table, which: np.ndarray, reason: str) -> pa.Table:

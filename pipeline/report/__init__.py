@@ -32,7 +32,7 @@ from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw,
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-VERSION = 6
+VERSION = 7
 """Bump when the report looks different for the same run."""
 
 _PRECISIONS = (0.8, 0.9)  # of the cuts that judgments recommend
