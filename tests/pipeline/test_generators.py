@@ -201,8 +201,8 @@ def config(*generators: dict[str, Any], **changes: Any) -> Config:
         ([{**CHAT, "name": "a b"}], "name: must be of the form .* not .a b."),
         ([{"kind": "llm"}], r"generators\[0\]: must be of kind nmt, chat"),
         ([CHAT, CHAT], "generators: two have the same name"),
-        ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "only one can be of kind nmt"),
-        ([{"kind": "nmt"}], "names none of kind chat"),
+        ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "at most one of kind nmt"),
+        ([{"kind": "nmt"}], "needs some of kind chat"),
         ([{**CHAT, "n": 100}, {**CHAT, "name": "b", "n": 28}], "128 candidates of a pair are more"),
     ],
 )
