@@ -201,7 +201,7 @@ class Sample:
     def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
         """Pairs that just missed the criteria, as they are judged, with `why`."""
         found = sample_rows([self.pairs], criteria, most, seed)
-        rows = found.to_pylist()
+        rows: list[dict[str, Any]] = found.to_pylist()
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():
             values = values if values.dtype == object else np.round(values, 3)
             for row in np.flatnonzero(fails):

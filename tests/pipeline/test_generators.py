@@ -1,6 +1,7 @@
 """A run with several generators, from a kill to the corpus; and what its configuration may say."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.judging.judgments import Action, JudgeFile
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.report import document
 from paraloom.pipeline.report.generators import compare_generators
@@ -162,6 +164,23 @@ def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> 
     card = (finished.folder / "corpus" / "README.md").read_text()
     assert "Generator `a`: the model `good` (the server names it `tiny-2026`)" in card
     assert "terms of its outputs:\n   CC0." in card
+
+
+def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
+    texts = ("id", "candidate", "reference", "translation")
+    rows = [row for row in table(finished, "bucket").to_pylist() if row["candidate"] < 2]
+    nmt = [row for row in rows if row["generator"] == "nmt"]
+    rows = nmt[:10] + [row for row in rows if row["generator"] == "a"][:4]
+    scores = [90.0] * 7 + [20.0] * 5 + [80.0] * 2  # 3 and 2 of them are not good
+    JudgeFile(str(finished.folder), "Anna").append(
+        Action(score=score, **{name: row[name] for name in texts})
+        for score, row in zip(scores, rows, strict=True)
+    )
+    found = compare_generators(str(finished.folder), Manifest(str(finished.folder)).record)
+    columns, cells = found.tables[0].columns, {row[0]: row[-1] for row in found.tables[0].rows}
+    shutil.rmtree(finished.folder / "judgments")
+    assert columns[-1] == "good of judged"
+    assert cells == {"nmt": "7 of 10 (0.40–0.89)", "a": "2 of 4 (0.15–0.85)", "b": ""}
 
 
 def test_the_key_is_nowhere(finished: Finished) -> None:
