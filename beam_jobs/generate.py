@@ -9,8 +9,9 @@ the run's translation model, if it has one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import apache_beam as beam
@@ -28,7 +29,7 @@ from paraloom.beam_jobs.runners.rejections import Limit, check_share
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.chat.answers import Answer, Found, Request, candidates
-from paraloom.models.chat.client import ChatClient, EventLoop, ask_together
+from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import Prompt, variables
 from paraloom.models.chat.usage import Usage
@@ -54,25 +55,15 @@ class GenerationUnit(Unit):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationJob:
-    """What a job asks.
-
-    Attributes:
-        generators: with their prompts.
-        first: `candidate` of the first generator.
-        nmt: the generator of kind nmt, if there is one.
-        model: scores the candidates.
-        languages: of source and reference.
-        accelerator: Beam resource hint, for the model.
-        limit: of the candidates that may be rejected.
-    """
+    """What a job asks, and of whom."""
 
     generators: Sequence[tuple[ChatGenerator, Prompt]]
-    first: int
-    nmt: str | None
-    model: TranslatorFactory | None
-    languages: tuple[str, str]
-    limit: Limit
-    accelerator: str | None = None
+    first: int  # `candidate` of the first generator
+    nmt: str | None  # the generator of kind nmt, if there is one
+    model: TranslatorFactory | None  # scores the candidates
+    languages: tuple[str, str]  # of source and reference
+    limit: Limit  # of the candidates that may be rejected
+    accelerator: str | None = None  # Beam resource hint, for the model
 
 
 def run(
@@ -98,14 +89,6 @@ def run(
     return launch(work, arguments)
 
 
-class _Process:
-    """What the threads of a worker process share."""
-
-    def __init__(self, job: GenerationJob) -> None:
-        self.loop = EventLoop()
-        self.clients = [ChatClient(generator) for generator, _ in job.generators]
-
-
 @dataclass(eq=False)
 class _Generate(UnitDoFn):
     job: GenerationJob
@@ -115,7 +98,8 @@ class _Generate(UnitDoFn):
 
     def setup(self) -> None:
         super().setup()
-        self.process_wide: Any = self.shared.acquire(lambda: _Process(self.job))
+        generators = [generator for generator, _ in self.job.generators]
+        self.clients: Any = self.shared.acquire(lambda: Clients(generators))
         if factory := self.job.model:
             threads, accelerator = self.threads or cores(), self.job.accelerator
             self.translator: Any = self.model.acquire(lambda: factory.open(threads, accelerator))
@@ -123,57 +107,49 @@ class _Generate(UnitDoFn):
     def make(self, unit: GenerationUnit) -> Receipt:
         pairs = read_shard(unit.shard)
         asked = [
-            requests(client, prompt, self.job.languages, pairs)
-            for client, (_, prompt) in zip(
-                self.process_wide.clients, self.job.generators, strict=True
-            )
+            requests(generator, prompt, self.job.languages, pairs)
+            for generator, prompt in self.job.generators
         ]
         with AnswerFiles(self.output, unit.name) as files:
-            answers = self._ask(asked, files)
+            answers = self._ask(chain(*asked), files)
         parts, number, used = [], self.job.first, {}
         for (generator, _), some in zip(self.job.generators, asked, strict=True):
-            took = {request.key: answers[request.key].usage for request in some}
-            used[generator.name] = sum(took.values(), Usage())
-            several = [candidates(answers[each.key], generator, each) for each in some]
-            parts.append(_rows(pairs, generator, number, [found for of in several for found in of]))
+            took = (answers[key].usage for key in {request.key for request in some})
+            used[generator.name] = sum(took, Usage())
+            found = [of for each in some for of in candidates(answers[each.key], each)]
+            parts.append(_rows(pairs, generator, number, found))
             number += generator.n
         rows = self._scored(self._in_language(pa.concat_tables(parts)))
         accepted, rejected = self._split(pairs, rows)
         if unit.translated:
-            accepted = self._with_translations(pairs, accepted, read_shard(unit.translated))
-        order = [(_ROW, "ascending"), (schema.CANDIDATE.name, "ascending")]
-        accepted = accepted.sort_by(order).drop_columns(_ROW)
-        pieces = [(unit.name, accepted, rejected)]
+            accepted = self._with_translations(accepted, read_shard(unit.translated))
+        row = pc.index_in(accepted["id"], value_set=pairs["id"].combine_chunks()).to_numpy()
+        order = np.lexsort((accepted[schema.CANDIDATE.name].to_numpy(), row))
+        pieces = [(unit.name, accepted.take(pa.array(order)), rejected)]
         return self.commit(unit, unit.rows, pieces, Measurements(generators=used))
 
-    def _ask(self, asked: Sequence[list[Request]], files: AnswerFiles) -> dict[str, Answer]:
+    def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
         """The answers to all requests by their keys: those that are kept, and the others.
 
         With too many rejected candidates the job ends here, before all are asked.
         """
-        answers = files.read()
-        of = {request.key: (i, request) for i, some in enumerate(asked) for request in some}
-        reasons: Counter[str] = Counter()
-        rows = [0]
+        answers, reasons, rows = files.read(), Counter[str](), 0
+        new = {key: each for each in requests if (key := each.key) not in answers}
 
         def keep(answer: Answer) -> None:
+            nonlocal rows
             if not answer.error:
                 files.add(answer)
             answers[answer.key] = answer
-            index, request = of[answer.key]
-            generator = self.job.generators[index][0]
-            for found in candidates(answer, generator, request):
+            request = new[answer.key]
+            for found in candidates(answer, request):
                 if found.reason:
-                    reasons[f"{generator.name}: {found.reason}"] += 1
-            rows[0] += generator.n
-            check_share("generate", self.job.limit, rows[0], reasons, files.folder)
+                    reasons[f"{request.generator.name}: {found.reason}"] += 1
+            rows += request.generator.n
+            check_share("generate", self.job.limit, rows, reasons, files.folder)
 
-        work = []
-        for client, some in zip(self.process_wide.clients, asked, strict=True):
-            new = {each.key: each for each in some if each.key not in answers}
-            work.append((client, new.values()))
-        if any(new for _, new in work):
-            ask_together(self.process_wide.loop, work, keep)
+        if new:
+            self.clients.ask(new.values(), keep)
         return answers
 
     def _in_language(self, rows: pa.Table) -> pa.Table:
@@ -206,54 +182,44 @@ class _Generate(UnitDoFn):
         refused = schema.rejected(pa.schema([*pairs.schema, schema.CANDIDATE, schema.GENERATOR]))
         rejected = rows.set_column(rows.column_names.index("reason"), "reason", reason)
         rejected = rejected.filter(reason.is_valid()).select(refused.names).cast(refused)
-        target = _target(pairs, self.job.model is not None)
+        nmt = self.job.model is not None
+        output = schema.translated(candidates=True, generators=True, nmt=nmt)
+        target = pa.schema([*(of for of in pairs.schema if of.name not in output.names), *output])
         return rows.filter(reason.is_null()).select(target.names).cast(target), rejected
 
-    def _with_translations(self, pairs: pa.Table, rows: pa.Table, translated: pa.Table) -> pa.Table:
+    def _with_translations(self, rows: pa.Table, translated: pa.Table) -> pa.Table:
         """Also the candidates of back-translation."""
         if not schema.has_candidates(translated):
             number = pa.array(np.zeros(len(translated), np.int8))
             translated = translated.append_column(schema.CANDIDATE, number)
-        row = pc.index_in(translated["id"], value_set=pairs["id"].combine_chunks())
-        name = pa.array([self.job.nmt] * len(translated), pa.string())
-        more = translated.append_column(schema.GENERATOR, name).append_column(_ROW, row)
+        name = pa.repeat(pa.scalar(self.job.nmt, pa.string()), len(translated))
+        more = translated.append_column(schema.GENERATOR, name)
         return pa.concat_tables([more.select(rows.column_names).cast(rows.schema), rows])
 
 
 def requests(
-    client: ChatClient, prompt: Prompt, languages: tuple[str, str], pairs: pa.Table
+    of: ChatGenerator, prompt: Prompt, languages: tuple[str, str], pairs: pa.Table
 ) -> list[Request]:
     """A generator's request for each pair."""
-    of = client.generator
     more = variables(*languages, n=of.n, json=of.response == "json")
     return [
-        client.request(prompt.render(row, **more), (row["source"], row["reference"]))
+        Request(of, prompt.render(row, **more), (row["source"], row["reference"]))
         for row in pairs.to_pylist()
     ]
-
-
-_ROW = "_row"
-"""The row of a candidate's pair in its shard, while rows are put together."""
-
-
-def _target(pairs: pa.Table, nmt: bool) -> pa.Schema:
-    output = schema.translated(candidates=True, generators=True, nmt=nmt)
-    others = [of for of in pairs.schema if of.name not in output.names]
-    return pa.schema([*others, *output, pa.field(_ROW, pa.int32())])
 
 
 def _rows(
     pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
 ) -> pa.Table:
     """A row for each candidate, with its number, or with the reason why there is none."""
-    row = np.repeat(np.arange(len(pairs), dtype=np.int32), generator.n)
+    row = np.repeat(np.arange(len(pairs)), generator.n)
     number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
     table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))
-    name = pa.array([generator.name] * len(row), pa.string())
-    table = table.append_column(schema.GENERATOR, name).append_column(_ROW, pa.array(row))
-    for column, values in (("translation", 0), ("reason", 1)):
-        table = table.append_column(column, pa.array([of[values] for of in found], pa.string()))
-    return table
+    name = pa.repeat(pa.scalar(generator.name), len(row))
+    texts = pa.array([of.text for of in found], pa.string())
+    reasons = pa.array([of.reason for of in found], pa.string())
+    table = table.append_column(schema.GENERATOR, name).append_column("translation", texts)
+    return table.append_column("reason", reasons)
 
 
 def _reject(rows: pa.Table, which: np.ndarray, reason: str) -> pa.Table:

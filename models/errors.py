@@ -30,6 +30,11 @@ class UserError(Exception):
     """
 
 
+def one_line(text: object) -> str:
+    """The beginning of a text, on one line."""
+    return " ".join(str(text).split())[:200]
+
+
 @contextmanager
 def reading(what: object) -> Iterator[None]:
     """Note in any exception what was being read; the command line begins its message with it.
@@ -63,7 +68,7 @@ def in_one_line(what: str) -> Iterator[None]:
         if not failed and type(error).__name__ != "PanicException":
             raise
         reason = getattr(error, "strerror", None)  # of the operating system
-        reason = reason or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        reason = reason or f"{type(error).__name__}: {one_line(error)}"
         raise UserError(f"{what} ({reason})") from error
 
 

@@ -154,6 +154,7 @@ _EXPECTED = {
     "literal_error": "{expected}",
     "union_tag_invalid": "of {discriminator} {expected_tags}",
     "union_tag_not_found": "key: value with the key {discriminator}",
+    "string_pattern_mismatch": "of the form {pattern}",
     "greater_than": "more than {gt}",
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Receipt, read_receipt
 from paraloom.beam_jobs.io.storage import MissingError
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, one_line
 
 ENOUGH_ROWS = 1_000
 """A running job is judged once so many rows are done, a finished one by all of its rows: the first
@@ -66,7 +66,7 @@ class _Rejections:
         reason, rows = self.reasons.most_common(1)[0]
         return (
             f"{job}: {what}, and max_rejected is {limit.share:g}; most often ({rows:,} "
-            f"rows): {' '.join(reason.split())[:200]}, see {self.files[reason]}; "
+            f"rows): {one_line(reason)}, see {self.files[reason]}; "
             f"{question}remove the cause, or raise max_rejected: the same command then "
             "continues"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
@@ -13,11 +14,21 @@ from paraloom.models.text.controls import find_control
 
 
 class Request(NamedTuple):
-    """A prompt, the digest of all that an answer to it depends on, and the sentences in it."""
+    """What a generator is asked, and the sentences in the prompt."""
 
-    key: str
+    generator: ChatGenerator
     prompt: str
     given: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The digest of all that an answer depends on.
+
+        It has the generator's name rather than its address: servers move.
+        """
+        of = self.generator
+        values = json.dumps([of.name, of.parameters(), self.prompt], sort_keys=True)
+        return sha256(values.encode()).hexdigest()[:32]
 
 
 FEWER = "the server gave fewer answers"
@@ -100,9 +111,9 @@ class Found(NamedTuple):
     reason: str | None
 
 
-def candidates(answer: Answer, generator: ChatGenerator, request: Request) -> list[Found]:
+def candidates(answer: Answer, request: Request) -> list[Found]:
     """The `n` candidates in the answer to a request."""
-    found: list[Found] = []
+    generator, found = request.generator, list[Found]()
     for choice in answer.choices:
         if reason := _unusable(choice):
             found.append(Found(None, reason))

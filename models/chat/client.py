@@ -1,4 +1,4 @@
-"""The client of a server behind OpenAI's chat interface.
+"""The clients of servers behind OpenAI's chat interface.
 
 Requests are retried here and not by the library: the pauses are those that the server's headers
 ask for, and all requests of a process heed them.
@@ -7,20 +7,20 @@ ask for, and all requests of a process heed them.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random
 import re
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
-from hashlib import sha256
-from json import dumps
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any
 
 from paraloom.models.chat.answers import Answer, NotInFormError, Request, parse
 from paraloom.models.chat.options import ChatGenerator
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, one_line
 
 ATTEMPTS = 6
 """Attempts at a request, between which nothing else was answered."""
@@ -36,27 +36,40 @@ _AGAIN = (408, 409, 425, 429)  # and 5xx
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s|)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
-Result = TypeVar("Result")
 
+class Clients:
+    """Asks several models, in an event loop of a thread of its own; the threads of a process share
+    it, with the connections and the limits."""
 
-class EventLoop:
-    """An event loop in a thread of its own, which the threads of a process share."""
-
-    def __init__(self) -> None:
+    def __init__(self, generators: Iterable[ChatGenerator]) -> None:
+        self._clients = {of.name: _Client(of) for of in generators}
         self._loop = asyncio.new_event_loop()
         Thread(target=self._loop.run_forever, daemon=True).start()
 
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of a coroutine; it is cancelled if the waiting is interrupted."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+    def ask(self, requests: Iterable[Request], keep: Callable[[Answer], None]) -> None:
+        """Send all requests; `keep` gets every answer when it comes. The first error ends all."""
+        work: dict[str, list[Request]] = defaultdict(list)
+        for request in requests:
+            work[request.generator.name].append(request)
+
+        async def asked() -> None:
+            async with asyncio.TaskGroup() as group:
+                for name, some in work.items():
+                    client, waiting = self._clients[name], iter(some)
+                    for _ in range(client.generator.concurrency):
+                        group.create_task(client.ask_all(waiting, keep))
+
+        future = asyncio.run_coroutine_threadsafe(asked(), self._loop)
         try:
-            return future.result()
+            future.result()
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
         finally:
-            future.cancel()
+            future.cancel()  # if the waiting is interrupted
 
 
-class ChatClient:
-    """Asks one model; all threads of a process share its connections and its limits."""
+class _Client:
+    """Asks one model."""
 
     def __init__(self, generator: ChatGenerator) -> None:
         from openai import AsyncOpenAI
@@ -69,37 +82,16 @@ class ChatClient:
             max_retries=0,
         )
         self._free = asyncio.Semaphore(generator.concurrency)
-        per_minute = generator.requests_per_minute
-        self._distance = 60.0 / per_minute if per_minute else 0.0
+        self._distance = 60.0 / (generator.requests_per_minute or math.inf)
         self._next = 0.0  # when the next request may begin
         self._answered = 0.0  # when the last one was answered
 
-    def request(self, prompt: str, given: tuple[str, ...] = ()) -> Request:
-        """The request with a prompt that has the sentences `given`.
-
-        Its key has the generator's name rather than its address: servers move.
-        """
-        of = self.generator
-        values = dumps([of.name, of.parameters(), prompt], sort_keys=True)
-        return Request(sha256(values.encode()).hexdigest()[:32], prompt, given)
-
-    async def ask_all(self, requests: Iterable[Request], keep: Callable[[Answer], None]) -> None:
-        """Send all requests; `keep` gets every answer when it comes. An error ends all."""
-        waiting = iter(requests)
-
-        async def work() -> None:
-            for request in waiting:
-                async with self._free:
-                    answer = await self._ask(request.key, request.prompt)
-                keep(answer)
-
-        workers = [asyncio.create_task(work()) for _ in range(self.generator.concurrency)]
-        try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+    async def ask_all(self, waiting: Iterator[Request], keep: Callable[[Answer], None]) -> None:
+        """Send requests one after another."""
+        for request in waiting:
+            async with self._free:
+                answer = await self._ask(request.key, request.prompt)
+            keep(answer)
 
     async def _ask(self, key: str, prompt: str) -> Answer:
         """An answer, after as many attempts as it takes."""
@@ -170,12 +162,12 @@ class ChatClient:
             return 0, {}, f"no response within {self.generator.timeout:g} s"
         except Exception as error:  # a connection that is refused or cut, of openai or of httpx
             cause = error.__cause__ or error
-            return 0, {}, self._hidden(f"{type(cause).__name__}: {_line(str(cause))}")
+            return 0, {}, self._hidden(f"{type(cause).__name__}: {one_line(str(cause))}")
 
     def _said(self, error: Any) -> str:
         """What a server says of an error."""
         body = error.body if isinstance(error.body, dict) else {}
-        return self._hidden(_line(str(body.get("message") or error.response.reason_phrase)))
+        return self._hidden(one_line(str(body.get("message") or error.response.reason_phrase)))
 
     def _hidden(self, text: str) -> str:
         """A text without the key, which a server may repeat."""
@@ -197,44 +189,23 @@ def asked_pause(headers: Mapping[str, str]) -> float | None:
     (2.0, 90.0)
     >>> asked_pause({"retry-after": "soon"})
     """
-    for name, unit in (("retry-after-ms", "ms"), ("retry-after", "s")):
-        value = headers.get(name, "").strip()
-        if found := re.fullmatch(r"\d+(\.\d+)?", value):
-            return float(found[0]) * _SECONDS[unit]
-        if value and name == "retry-after":
-            try:
-                return max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-            except ValueError:
-                pass
-    resets = [value for name, value in headers.items() if name.startswith("x-ratelimit-reset")]
-    return max((pause for value in resets if (pause := _span(value)) is not None), default=None)
+    told = {
+        name: pause
+        for name, value in headers.items()
+        if name.startswith(("retry-after", "x-ratelimit-reset"))
+        and (pause := _seconds(value.strip())) is not None
+    }
+    if "retry-after-ms" in told:
+        return told["retry-after-ms"] / 1000
+    return told.get("retry-after", max(told.values(), default=None))
 
 
-def _span(value: str) -> float | None:
-    """Seconds of a time span such as `6m0s`, or to a time since the epoch."""
-    if not re.fullmatch(f"(?:{_PARTS.pattern})+", value.strip()):
-        return None
+def _seconds(value: str) -> float | None:
+    """Seconds of a number, of a span such as `6m0s`, or to a date or a time since the epoch."""
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(value))
+    if not re.fullmatch(f"(?:{_PARTS.pattern})+", value):
+        try:
+            seconds = parsedate_to_datetime(value).timestamp()
+        except ValueError:
+            return None
     return max(seconds - time.time(), 0.0) if seconds > 1e9 else seconds
-
-
-def ask_together(
-    loop: EventLoop,
-    work: Sequence[tuple[ChatClient, Iterable[Request]]],
-    keep: Callable[[Answer], None],
-) -> None:
-    """Ask several models at once; the first error ends all."""
-
-    async def asked() -> None:
-        async with asyncio.TaskGroup() as group:
-            for client, requests in work:
-                group.create_task(client.ask_all(requests, keep))
-
-    try:
-        loop.run(asked())
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())[:200]

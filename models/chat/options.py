@@ -5,15 +5,15 @@ from __future__ import annotations
 import operator
 import re
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from paraloom.models.chat.prompts import Prompt, find_template
 from paraloom.models.options import Count, InputFile, NonNegativeNumber, Options, PositiveNumber
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
 MOST = 127
 """The most candidates of a pair; their number is an int8."""
 
@@ -23,11 +23,8 @@ class NmtGenerator(Options):
 
     kind: Literal["nmt"]
     """The kind of generator."""
-    name: str = "nmt"
+    name: Name = "nmt"
     """Its name in the column `generator`."""
-
-    def _check(self) -> None:
-        _check_name(self.name)
 
 
 class Prices(Options):
@@ -44,7 +41,7 @@ class ChatGenerator(Options):
 
     kind: Literal["chat"]
     """The kind of generator."""
-    name: str
+    name: Name
     """Its name in the column `generator`."""
     base_url: str
     """Address of the server, such as `http://localhost:8000/v1`, without a user or a query."""
@@ -93,21 +90,12 @@ class ChatGenerator(Options):
         return given | ({"n": self.n} if self.n > 1 else {})
 
     def _check(self) -> None:
-        _check_name(self.name)
         if not _VARIABLE.fullmatch(self.api_key_env):  # perhaps the key itself
             raise ValueError("api_key_env: must be the name of an environment variable")
-        try:
-            parts = urlsplit(self.base_url)
-            known = parts.scheme in ("http", "https") and bool(parts.hostname)
-        except ValueError:
-            known = False
-        # The address is not repeated: it may hold a password.
-        if not known:
-            raise ValueError("base_url: must be an address such as http://localhost:8000/v1")
-        if parts.username or parts.password or parts.query or parts.fragment:
+        if not _ADDRESS.fullmatch(self.base_url):  # not repeated: it may hold a password
             raise ValueError(
-                "base_url: must hold no user, password or query; a key belongs in the environment "
-                "variable that api_key_env names"
+                "base_url: must be an address such as http://localhost:8000/v1, without a user, a "
+                "password or a query; a key belongs in the variable that api_key_env names"
             )
         if self.prompt_file is None:
             find_template(self.prompt, None)
@@ -115,8 +103,3 @@ class ChatGenerator(Options):
 
 Generator = Annotated[NmtGenerator | ChatGenerator, Field(discriminator="kind")]
 Generators = Annotated[list[Generator] | None, Field(exclude_if=operator.not_)]
-
-
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"name: must have letters, digits, '.', '-', '_', '+', not {name!r}")

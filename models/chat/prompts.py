@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from paraloom.models.errors import UserError, reading
+from paraloom.models.errors import UserError, one_line, reading
 from paraloom.models.languages import language_name
 
 _FORM = """\
@@ -50,7 +50,7 @@ class Prompt(NamedTuple):
             return str(_compiled(self.text).render(row, **more)).strip()
         except Exception as error:  # an expression of a template raises anything
             known = ", ".join([*row, *more])
-            raise UserError(f"prompt {self.name}: {_line(error)}; there are {known}") from error
+            raise UserError(f"prompt {self.name}: {one_line(error)}; there are {known}") from error
 
 
 def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:
@@ -89,14 +89,10 @@ def _parse(text: str) -> None:
     try:
         _compiled(text)
     except TemplateError as error:
-        raise UserError(f"not a template of Jinja2 ({_line(error)})") from error
+        raise UserError(f"not a template of Jinja2 ({one_line(error)})") from error
 
 
 @cache
 def _compiled(text: str) -> Any:
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     return environment.from_string(text)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

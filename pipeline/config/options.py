@@ -10,7 +10,7 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import READERS
 from paraloom.beam_jobs.transforms.conditions import COLUMNS, parse_condition
 from paraloom.beam_jobs.transforms.predicates import Predicate
-from paraloom.models.chat.options import Generators
+from paraloom.models.chat.options import MOST, ChatGenerator, Generators
 from paraloom.models.embeddings.options import (
     AnyEmbeddingOptions,
     EmbeddingOptions,
@@ -30,7 +30,6 @@ from paraloom.models.scorers.plugins import (
     installed,
     source_of,
 )
-from paraloom.pipeline.config.candidates import Candidates
 from paraloom.pipeline.config.input import InputGlob, InputOptions
 from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, UncheckedFile
@@ -170,7 +169,7 @@ class StatisticsOptions(Options):
     """Name or folder of a spaCy pipeline, for the entropy of parses; null: not computed."""
 
 
-class Config(Candidates, Options):
+class Config(Options):
     """A run."""
 
     run: str
@@ -216,6 +215,33 @@ class Config(Candidates, Options):
         """The short code of the language of references and translations."""
         return short_code(self.input.target_language) if self.input else ENGLISH
 
+    @property
+    def chats(self) -> list[ChatGenerator]:
+        """The generators that are language models."""
+        return [of for of in self.generators or () if isinstance(of, ChatGenerator)]
+
+    @property
+    def nmt_name(self) -> str | None:
+        """The name of the generator `nmt`, if back-translation is one of several."""
+        return next((of.name for of in self.generators or () if of.kind == "nmt"), None)
+
+    @property
+    def translates(self) -> bool:
+        """Whether back-translation makes candidates."""
+        return self.generators is None or self.nmt_name is not None
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there is a translation model, which scores the candidates."""
+        return self.translates or self.nmt.model is not None
+
+    @property
+    def variant(self) -> dict[str, bool]:
+        """Which of the optional columns the candidates have, as `schema.translated` takes it."""
+        several = self.generators is not None
+        candidates = several or self.nmt.candidates > 1
+        return {"candidates": candidates, "generators": several, "nmt": self.has_model}
+
     def selected(self, name: str) -> Self:
         """The configuration with a named selection in place of the run's own."""
         own = self.select.selections[name]
@@ -237,7 +263,7 @@ class Config(Candidates, Options):
             except ValueError as error:
                 raise ValueError(f"input.where[{i}]: {error}") from error
         self._check_forward_model(self.input)
-        self.check_generators()
+        self._check_generators()
         score = self.score
         if "paragram_similarity" in score.scorers and not (score.paragram or score.phrases):
             raise ValueError(
@@ -251,6 +277,31 @@ class Config(Candidates, Options):
         self._check_selection("select")
         for name in self.select.selections:
             self.selected(name)._check_selection(f"select.named.{name}")
+
+    def _check_generators(self) -> None:
+        if self.generators is None:
+            if self.select.per_generator:
+                raise ValueError("select.per_generator: needs several generators")
+            return
+        names = [of.name for of in self.generators]
+        if len({*names}) < len(names):
+            raise ValueError("generators: two have the same name")
+        if not self.chats or len(names) - len(self.chats) > 1:
+            raise ValueError("generators: needs some of kind chat, and at most one of kind nmt")
+        total = sum(of.n for of in self.chats) + self.translates * self.nmt.candidates
+        if total > MOST:
+            raise ValueError(f"generators: {total} candidates of a pair are more than {MOST}")
+        share = self.select.per_generator
+        if share and share * len(names) < 1:
+            raise ValueError(
+                f"select.per_generator: {share:g} of {len(names)} generators is not the whole "
+                f"corpus; it needs at least {1 / len(names):.3g}"
+            )
+        if not self.has_model and "translation_score" in self.score.scorers:
+            raise ValueError(
+                "score.scorers: translation_score needs a translation model; take it out, name "
+                "one in nmt.model, or add `kind: nmt` to generators"
+            )
 
     def _check_selection(self, key: str) -> None:
         select, known = self.select, self.score.names

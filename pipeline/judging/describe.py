@@ -22,9 +22,26 @@ def precision_line(name: str, good: int, judged: int) -> str:
     >>> precision_line("", 10, 10)
     'Precision of the corpus: 10 of 10, 95% interval 0.72 to 1.00'
     """
-    low, high = wilson(np.array(good / judged), np.array(judged))
+    low, high = interval_of(good, judged)
     share = f"{good:,} of {judged:,}, 95% interval {low:.2f} to {high:.2f}"
     return f"Precision of the corpus{f' {name}' if name else ''}: {share}"
+
+
+def interval_of(good: float, judged: int) -> Interval:
+    """The 95% interval by Wilson of the share of good ones among judged pairs."""
+    low, high = wilson(np.array(good / judged), np.array(judged))
+    return float(low), float(high)
+
+
+def good_of(good: int, judged: int) -> str:
+    """The good of the judged pairs, and the interval of their share; "" if none is judged.
+
+    >>> good_of(10, 10)
+    '10 of 10 (0.72–1.00)'
+    """
+    if not judged:
+        return ""
+    return f"{good:,} of {judged:,} ({interval_in_words(interval_of(good, judged))})"
 
 
 def cut_in_words(cut: CutResult) -> str:

@@ -28,7 +28,8 @@ from paraloom.pipeline.manifest import check_current, current, started
 from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
 
-_TEXTS = ("source", "reference", "translation")
+_SIDES = ("reference", "translation")
+_TEXTS = ("source", *_SIDES)
 _HASH = "hash"
 _TURN, _DISTANCE = "turn", "distance"
 _NEXT = 10  # pairs of a decile, of which one is taken
@@ -97,41 +98,47 @@ def sample_pairs(
         if run.record.config.generators is None:
             raise UserError(f"--generators: {run.folder} has one generator only")
         deciles.append(schema.GENERATOR.name)
-    return _sample(run, run.tables([*_TEXTS, *deciles]), deciles, pairs)
+    tables, seed = run.tables([*_TEXTS, *deciles]), run.record.config.seed
+    return as_pairs(_sample(tables, deciles, pairs, seed))
 
 
 def sample_corpus(
     run: ScoredRun, pairs: int, stage: str, missed: Criteria | None = None
 ) -> list[Pair]:
-    """Random pairs of the corpus of a stage.
-
-    With criteria: the pairs that `missed` one of their conditions only, in turns of each, the
-    nearest to its bound first.
-    """
-
-    def tables() -> Iterator[pa.Table]:
-        columns = [*_TEXTS, *(missed.columns if missed else ())]
-        for table in run.tables(columns, "" if missed else stage):
-            turns, distances = np.zeros((2, len(table)))
-            if missed:
-                turns, distances = near_misses(table, missed)
-            table = table.append_column(_TURN, pa.array(turns))
-            yield table.append_column(_DISTANCE, pa.array(distances))
-
-    return _sample(run, tables(), [_TURN], pairs)
+    """Random pairs of the corpus of a stage; with criteria, the pairs that just `missed` them."""
+    columns = [*_TEXTS, *(missed.columns if missed else ())]
+    tables = run.tables(columns, "" if missed else stage)
+    return as_pairs(sample_rows(tables, missed, pairs, run.record.config.seed))
 
 
-def _sample(
-    run: ScoredRun, tables: Iterable[pa.Table], cells: Sequence[str], count: int
-) -> list[Pair]:
-    """The pairs of rows in cells 0 to 9, evenly, each cell's by distance and hash."""
+def sample_rows(
+    tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
+) -> pa.Table:
+    """Random rows; with criteria, those that fail one of their conditions only, in turns of each,
+    the nearest to its bound first."""
+
+    def turns() -> Iterator[pa.Table]:
+        for table in tables:
+            which, away = near_misses(table, missed) if missed else np.zeros((2, len(table)))
+            table = table.append_column(_TURN, pa.array(which))
+            yield table.append_column(_DISTANCE, pa.array(away))
+
+    return _sample(turns(), [_TURN], count, seed)
+
+
+def _sample(tables: Iterable[pa.Table], cells: Sequence[str], count: int, seed: int) -> pa.Table:
+    """The rows with different sides in cells 0 to 9, evenly, each cell's by distance and hash; a
+    table without columns if there is none."""
     kept: pa.Table | None = None
     for table in tables:
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
-        hashes = text_hashes(schema.row_ids(table), run.record.config.seed)
+        hashes = text_hashes(schema.row_ids(table), seed)
         table = table.append_column(_HASH, pa.array(hashes))
         kept = _lowest(table if kept is None else pa.concat_tables([kept, table]), cells, count)
-    return _in_order(as_pairs(kept), _by_decile(kept, cells), count) if kept else []
+    if kept is None:
+        return pa.table({})
+    texts = list(zip(*(kept[side].to_pylist() for side in _SIDES), strict=True))
+    return kept.take(pa.array(_in_order(texts, _by_decile(kept, cells), count), pa.int64()))
 
 
 def as_pairs(table: pa.Table) -> list[Pair]:
@@ -160,8 +167,8 @@ def _by_decile(table: pa.Table, deciles: Sequence[str]) -> Iterator[tuple[str, i
 
 
 def _in_order(
-    pairs: Sequence[Pair], by_decile: Iterable[tuple[str, int, Rows]], count: int
-) -> list[Pair]:
+    texts: Sequence[tuple[str, str]], by_decile: Iterable[tuple[str, int, Rows]], count: int
+) -> list[int]:
     """Always a pair of the decile with fewest pairs so far; no two with the same texts.
 
     Of the next pairs of that decile, the one is taken that keeps the other scores' deciles even.
@@ -174,8 +181,8 @@ def _in_order(
         for row in rows:
             cells_of.setdefault(row, []).append(cell)
     shown = [0] * len(waiting)  # pairs of each cell, times the cells of its column
-    chosen: list[Pair] = []
-    texts: set[tuple[str, str]] = set()
+    chosen: list[int] = []
+    taken: set[tuple[str, str]] = set()
     while len(chosen) < count and any(waiting):
         _, _, fewest = min(
             (shown[cell], rows[0], rows) for cell, rows in enumerate(waiting) if rows
@@ -183,10 +190,9 @@ def _in_order(
         row = min(fewest[:_NEXT], key=lambda row: (sum(shown[cell] for cell in cells_of[row]), row))
         for cell in cells_of[row]:
             waiting[cell].remove(row)
-        pair = pairs[row]
-        if (pair.reference, pair.translation) not in texts:
-            texts.add((pair.reference, pair.translation))
-            chosen.append(pair)
+        if texts[row] not in taken:
+            taken.add(texts[row])
+            chosen.append(row)
             for cell in cells_of[row]:
                 shown[cell] += parts[cells[cell][0]]
     return chosen

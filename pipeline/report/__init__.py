@@ -24,7 +24,7 @@ from paraloom.pipeline.records import (
 )
 from paraloom.pipeline.report.describe import excluded_rows, resolve_auto, score
 from paraloom.pipeline.report.final_view import final_view, rounds
-from paraloom.pipeline.report.generators import compare_generators, generator_tables
+from paraloom.pipeline.report.generators import compare_generators
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
@@ -32,7 +32,7 @@ from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw,
 from paraloom.pipeline.stage import best_round, shards_of, stage_path
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-VERSION = 6
+VERSION = 7
 """Bump when the report looks different for the same run."""
 
 _PRECISIONS = (0.8, 0.9)  # of the cuts that judgments recommend
@@ -155,7 +155,7 @@ def _pairs(
         "frontier": sample.frontier(criteria, list(scores)),
         "examples": {score: sample.examples(score, seed) for score in ordered},
         "random": draw(corpus, _RANDOM, seed, TEXTS).to_pylist(),
-        "missed": sample.near_misses(each, _MISSED),
+        "missed": sample.missed(criteria, _MISSED, seed),
     }
 
 
@@ -176,9 +176,7 @@ def _judgments(folder: str, run: RunRecord, bucket: BucketRecord, stage: str) ->
 def _generators(folder: str, record: RunRecord) -> Iterator[Section]:
     """The generators side by side, if there are several."""
     if record.find(GenerateRecord):
-        found = compare_generators(folder, record)
-        tables = generator_tables(found)
-        yield section("generators", "Generators", found=found, tables=tables)
+        yield section("generators", "Generators", found=compare_generators(folder, record))
 
 
 def _auto_selections(record: RunRecord) -> Iterator[Section]:

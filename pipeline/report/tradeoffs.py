@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
-from paraloom.beam_jobs.select import Criteria, judge
+from paraloom.beam_jobs.select import Criteria, conditions, judge
 from paraloom.beam_jobs.transforms.predicates import Predicate
-from paraloom.models.agreement.precision import wilson
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN
-from paraloom.pipeline.judging.describe import interval_in_words, neighbouring
+from paraloom.pipeline.judging.describe import good_of, neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
+from paraloom.pipeline.judging.sampling import sample_rows
 from paraloom.pipeline.records import RunRecord, SelectSection
 from paraloom.pipeline.report.report_data import WORDING, Array, axes
 
@@ -72,10 +72,7 @@ class Kept(NamedTuple):
     @property
     def agreed(self) -> str:
         """The good of the judged pairs, with the 95% interval by Wilson of their share."""
-        if not self.judged:
-            return ""
-        low, high = wilson(np.array([self.good / self.judged]), np.array([self.judged]))
-        return f"{self.good} of {self.judged} ({interval_in_words((low[0], high[0]))})"
+        return good_of(self.good, self.judged)
 
 
 class Curve(NamedTuple):
@@ -201,23 +198,15 @@ class Sample:
             for name, decile in _SHOWN_DECILES.items()
         }
 
-    def near_misses(self, found: Sequence[Threshold], most: int) -> list[dict[str, Any]]:
-        """The pairs that fail one threshold and come nearest to it, at most one of each reference,
-        with `why`; distances are in standard deviations of the column."""
-        missed = []
-        for predicate, rest in found:
-            values = _values(self.pairs, predicate)
-            rows = np.flatnonzero(~predicate.holds(values) & self.meet(rest)[0])
-            distance = np.abs(values - predicate.numbers[0]) / (values.std() or 1)
-            nearest = rows[np.argsort(distance[rows], kind="stable")][: 10 * most]
-            missed += [
-                (distance[row], row, f"not {predicate}: {values[row]:.3g}") for row in nearest
-            ]
-        pairs: dict[str, dict[str, Any]] = {}
-        for _, row, why in sorted(missed):
-            pair = self.pairs.slice(row, 1).to_pylist()[0] | {"why": why}
-            pairs.setdefault(pair["reference"], pair)
-        return list(pairs.values())[:most]
+    def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
+        """Pairs that just missed the criteria, as they are judged, with `why`."""
+        found = sample_rows([self.pairs], criteria, most, seed)
+        rows: list[dict[str, Any]] = found.to_pylist()
+        for reason, fails, values, _ in conditions(found, criteria) if rows else ():
+            values = values if values.dtype == object else np.round(values, 3)
+            for row in np.flatnonzero(fails):
+                rows[row]["why"] = f"{reason}: {values[row]}"
+        return rows
 
 
 def criteria_of(select: SelectSection, record: RunRecord) -> Criteria:

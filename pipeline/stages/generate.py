@@ -1,6 +1,5 @@
 """generate: the candidates of language models, beside those of back-translation."""
 
-from collections import Counter
 from typing import Any
 
 from pydantic import Field
@@ -90,18 +89,14 @@ def make(run: Run, key: str) -> GenerateRecord:
 
 
 def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> GeneratedBy:
-    reasons: Counter[str] = Counter()
-    for reason, rows in rejected.items():
-        name, _, why = reason.partition(": ")
-        if name == of.name:
-            reasons[why] += rows
+    own, prompt = f"{of.name}: ", of.template()
     return GeneratedBy(
         **usage.model_dump(),
         model=of.model,
-        prompt=of.template().name,
-        prompt_text=of.template().text,
+        prompt=prompt.name,
+        prompt_text=prompt.text,
         license=of.license,
-        rejected=dict(reasons),
+        rejected={r.removeprefix(own): n for r, n in rejected.items() if r.startswith(own)},
         cost=usage.at_prices(of.prices.input, of.prices.output) if of.prices else None,
     )
 

@@ -1,6 +1,7 @@
 """A run with several generators, from a kill to the corpus; and what its configuration may say."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,9 +21,10 @@ from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.judging.judgments import Action, JudgeFile
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.report import document
-from paraloom.pipeline.report.generators import compare_generators, generator_tables
+from paraloom.pipeline.report.generators import compare_generators
 from tests.chat_server import ChatServer, chat_server, reworded
 from tests.run_helpers import ROOT
 
@@ -132,21 +134,53 @@ def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> 
     assert made["b"]["rejected"] == {"truncated at max_tokens": pairs}
     found = compare_generators(str(finished.folder), record)
     corpus = Counter(table(finished, "corpus")["generator"].to_pylist())
-    assert {name: one.selected for name, one in found.generators.items()} == {**corpus, "b": 0}
+    tables = {shown.title: {row[0]: row[1:] for row in shown.rows} for shown in found.tables}
+    general = tables["Generators"]
+    assert {name: cells[2] for name, cells in general.items()} == {
+        **{name: f"{rows}" for name, rows in corpus.items()},
+        "b": "0",
+    }
     rows = table(finished, "bucket").filter(
         pa.compute.equal(table(finished, "bucket")["generator"], "a")
     )
     sides = (rows[side].combine_chunks() for side in ("reference", "translation"))
     f1 = PairScorer(["unigram_f1"]).score(*sides)["unigram_f1"]
-    assert found.generators["a"].distance == pytest.approx(1 - np.median(f1), abs=1e-6)
-    middle = found.generators["a"].quartiles["trigram_overlap"][1]
-    assert middle == pytest.approx(np.median(rows["trigram_overlap"].to_numpy()))
-    cells = [row for shown in generator_tables(found) for row in shown.rows]
-    assert ["b: truncated at max_tokens", f"{pairs}"] in cells
+    assert general["a"][4] == f"{1 - np.median(f1):.3f}"
+    assert float(general["a"][5]) == pytest.approx(1000 * 30 * pairs / 1e6 / corpus["a"], abs=1e-3)
+    assert general["nmt"][5] == ""
+    quartiles = np.quantile(rows["translation_score"].to_numpy(), [0.25, 0.5, 0.75])
+    assert tables["Quartiles of the scores"]["a"][0] == " · ".join(f"{q:.3f}" for q in quartiles)
+    assert tables["Rejected candidates"]["b: truncated at max_tokens"] == [f"{pairs}"]
+    first = {
+        name: {r["id"]: r["translation"] for r in reversed(made_by) if r["generator"] == name}
+        for made_by in [table(finished, "bucket").to_pylist()]
+        for name in ("nmt", "a")
+    }
+    texts = zip(*((first["nmt"][id], first["a"][id]) for id in first["nmt"]), strict=True)
+    far = 1 - np.median(PairScorer(["unigram_f1"]).score(*map(pa.array, texts))["unigram_f1"])
+    assert tables["Distance between generators"] == {"nmt – a": [f"{far:.3f}"]}
+    assert tables["Requests and tokens"]["a"][0] == f"{pairs}"
     assert 'id="generators"' in document(str(finished.folder), record)
     card = (finished.folder / "corpus" / "README.md").read_text()
     assert "Generator `a`: the model `good` (the server names it `tiny-2026`)" in card
     assert "terms of its outputs:\n   CC0." in card
+
+
+def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
+    texts = ("id", "candidate", "reference", "translation")
+    rows = [row for row in table(finished, "bucket").to_pylist() if row["candidate"] < 2]
+    nmt = [row for row in rows if row["generator"] == "nmt"]
+    rows = nmt[:10] + [row for row in rows if row["generator"] == "a"][:4]
+    scores = [90.0] * 7 + [20.0] * 5 + [80.0] * 2  # 3 and 2 of them are not good
+    JudgeFile(str(finished.folder), "Anna").append(
+        Action(score=score, **{name: row[name] for name in texts})
+        for score, row in zip(scores, rows, strict=True)
+    )
+    found = compare_generators(str(finished.folder), Manifest(str(finished.folder)).record)
+    columns, cells = found.tables[0].columns, {row[0]: row[-1] for row in found.tables[0].rows}
+    shutil.rmtree(finished.folder / "judgments")
+    assert columns[-1] == "good of judged"
+    assert cells == {"nmt": "7 of 10 (0.40–0.89)", "a": "2 of 4 (0.15–0.85)", "b": ""}
 
 
 def test_the_key_is_nowhere(finished: Finished) -> None:
@@ -172,22 +206,22 @@ def config(*generators: dict[str, Any], **changes: Any) -> Config:
     [
         (
             [{**CHAT, "base_url": "http://me:word@host/v1"}],
-            r"generators\[0\].base_url: must hold no user",
+            r"generators\[0\].base_url: must be an address",
         ),
         (
             [{**CHAT, "base_url": "http://host/v1?key=word"}],
-            "base_url: must hold no user, password or",
+            "base_url: must be an address .* without a user",
         ),
         ([{**CHAT, "base_url": "host/v1"}], "base_url: must be an address"),
         ([{**CHAT, "api_key": "word"}], "api_key: unknown key; did you mean api_key_env"),
         ([{**CHAT, "api_key_env": "sk-word"}], "api_key_env: must be the name of an environment"),
         ([{**CHAT, "prompt": "rewrite"}], "prompt: 'rewrite' is neither a prompt of Paraloom"),
         ([{**CHAT, "prompt": "{{ reference"}], "prompt: not a template of Jinja2"),
-        ([{**CHAT, "name": "a b"}], "name: must have letters"),
+        ([{**CHAT, "name": "a b"}], "name: must be of the form .* not .a b."),
         ([{"kind": "llm"}], r"generators\[0\]: must be of kind nmt, chat"),
         ([CHAT, CHAT], "generators: two have the same name"),
-        ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "only one can be of kind nmt"),
-        ([{"kind": "nmt"}], "names none of kind chat"),
+        ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "at most one of kind nmt"),
+        ([{"kind": "nmt"}], "needs some of kind chat"),
         ([{**CHAT, "n": 100}, {**CHAT, "name": "b", "n": 28}], "128 candidates of a pair are more"),
     ],
 )

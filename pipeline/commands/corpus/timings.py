@@ -20,7 +20,7 @@ from paraloom.beam_jobs.transforms.candidates import best_candidates
 from paraloom.beam_jobs.transforms.directions import Direction
 from paraloom.beam_jobs.transforms.translations import with_translations
 from paraloom.models.chat.answers import Answer
-from paraloom.models.chat.client import ChatClient, EventLoop, ask_together
+from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
@@ -103,9 +103,9 @@ def translate(
 
 def ask(generator: ChatGenerator, sample: pa.Table, languages: tuple[str, str]) -> Usage:
     """What a generator's answers to some pairs take, a request each; nothing is kept."""
-    client, answers = ChatClient(generator), list[Answer]()
-    requests = generate.requests(client, generator.template(), languages, sample)
-    ask_together(EventLoop(), [(client, requests)], answers.append)
+    answers = list[Answer]()
+    requests = generate.requests(generator, generator.template(), languages, sample)
+    Clients([generator]).ask(requests, answers.append)
     return sum((answer.usage for answer in answers), Usage())
 
 

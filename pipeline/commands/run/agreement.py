@@ -23,7 +23,7 @@ from paraloom.pipeline.judging.describe import (
     by_agreement,
     counts_line,
     cut_lines,
-    decile_shares,
+    good_of,
     interval_in_words,
     number_in_words,
     select_lines,
@@ -163,12 +163,8 @@ def _show(found: AgreementRecord) -> None:
 def _deciles(found: AgreementRecord) -> Table:
     scores = by_agreement(found.scores)
     table = number_table("Share of good pairs by decile", numbers=["decile", *scores])
-    cells = {
-        (name, of): f"{score.good[of]} of {score.judged[of]} ({interval_in_words((low, high))})"
-        for name, score in scores.items()
-        for of, _, low, high in decile_shares(score)
-    }
     for decile in range(10):
-        table.add_row(str(decile), *(cells.get((name, decile), "") for name in scores))
+        cells = (good_of(of.good[decile], of.judged[decile]) for of in scores.values())
+        table.add_row(str(decile), *cells)
     table.caption = "95% intervals by Wilson"
     return table

@@ -12,7 +12,8 @@ from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.records import BucketRecord
-from paraloom.pipeline.report.describe import resolve_auto
+from paraloom.pipeline.report import section
+from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.report.final_view import final_view
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.tradeoffs import Sample, criteria_of
@@ -36,8 +37,10 @@ def command(context: typer.Context, run: RunFolder) -> None:
             f"{run}: needs selected pairs, and a score of difference beside one of meaning, such "
             "as content_overlap and sentence_similarity in score.scorers"
         )
-    title = PurePath(run).name or run
-    page = render_html("frontier_page.html.j2", title=title, select=select, frontier=found)
+    title = f"{PurePath(run).name or run}: meaning and difference"
+    heading = f"Selected: {selection_in_words(select, str)}"
+    sections = [section("frontier", heading, frontier=found)]
+    page = render_html("report.html.j2", key="", title=title, view=view, sections=sections)
     path = storage.join(run, "report", "frontier.html")
     storage.write_bytes(path, page.encode())
     bounds = [f"{each.column} {each.operator}" for each in found.moved]

@@ -7,7 +7,7 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, as_made
-from paraloom.pipeline.report.generators import compare_generators, generator_tables
+from paraloom.pipeline.report.generators import compare_generators
 
 
 def command(context: typer.Context, run: RunFolder) -> None:
@@ -20,7 +20,7 @@ def command(context: typer.Context, run: RunFolder) -> None:
     if not manifest.stages:
         raise UserError(f"{run}: no run here that has finished a stage")
     out = console(160)
-    for shown in generator_tables(compare_generators(run, as_made(manifest.record, "corpus"))):
+    for shown in compare_generators(run, as_made(manifest.record, "corpus")).tables:
         table = number_table(shown.title, shown.columns[0], numbers=shown.columns[1:])
         for row in shown.rows:
             table.add_row(*row)

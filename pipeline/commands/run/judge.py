@@ -71,9 +71,7 @@ def command(
     corpus; judges see neither scores nor generators. Every judgment is in RUN/judgments before the
     next pair appears.
     """
-    import numpy as np
-
-    from paraloom.models.agreement.precision import wilson
+    from paraloom.pipeline.judging.describe import interval_of
     from paraloom.pipeline.judging.judgments import checked_name, judging
     from paraloom.pipeline.judging.sampling import ScoredRun, sample_pairs
 
@@ -95,7 +93,7 @@ def command(
                 sample = _of_corpus(found, pairs, selection, selected)
             server = judging_server(found, sample, scale, judge, port)
             _print_judges(found)
-            low, high = wilson(np.array(0.8), np.array(len(sample)))
+            low, high = interval_of(0.8 * len(sample), len(sample))
             show(f"{len(sample):,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
             show(f"{len(sample):,} pairs to judge at {server.url}")
             show("Ctrl-C stops; every judgment is saved at once")

@@ -9,7 +9,7 @@ pytest.importorskip("openai")
 
 from paraloom.models.chat import client as chat_client
 from paraloom.models.chat.answers import Answer, Found, Request, candidates
-from paraloom.models.chat.client import ChatClient, EventLoop, ask_together, asked_pause
+from paraloom.models.chat.client import Clients, asked_pause
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import ChatServer, chat_server, reworded
@@ -30,13 +30,13 @@ def ask(
         generator = ChatGenerator(
             kind="chat", name="test", base_url=address or url, model=model, **options
         )
-        loop, client, found = EventLoop(), ChatClient(generator), {}
-        requests = {client.request(prompt).key: client.request(prompt) for prompt in prompts}
+        found: dict[str, Answer] = {}
+        requests = {of.key: of for of in (Request(generator, prompt) for prompt in prompts)}
 
         def keep(answer: Answer) -> None:
             found[requests[answer.key].prompt] = answer
 
-        ask_together(loop, [(client, requests.values())], keep)
+        Clients([generator]).ask(requests.values(), keep)
     return server, found
 
 
@@ -44,8 +44,7 @@ def texts(model: str, **options: Any) -> list[Found]:
     """What the answer to one prompt gives: texts and reasons."""
     _, found = ask(model, PROMPTS[:1], **options)
     generator = ChatGenerator(kind="chat", name="x", base_url="http://h", model="m", **options)
-    request = Request("", PROMPTS[0])
-    return candidates(found[PROMPTS[0]], generator, request)
+    return candidates(found[PROMPTS[0]], Request(generator, PROMPTS[0]))
 
 
 def test_every_prompt_gets_the_answer_to_it() -> None:
@@ -159,7 +158,7 @@ def test_parameters_are_sent_and_count_in_the_key() -> None:
 
     def key(**more: Any) -> str:
         base: dict[str, Any] = {"kind": "chat", "name": "x", "base_url": "http://h", "model": "m"}
-        return ChatClient(ChatGenerator(**{**base, **more})).request("prompt").key
+        return Request(ChatGenerator(**{**base, **more}), "prompt").key
 
     changed: list[dict[str, Any]] = [
         {},
@@ -185,13 +184,12 @@ def test_pauses_that_headers_ask_for() -> None:
 
 
 def test_an_error_ends_all_requests() -> None:
-    generator: dict[str, Any] = {"kind": "chat", "name": "x", "model": "good"}
     with chat_server() as (server, url):
-        client = ChatClient(ChatGenerator(**generator, base_url=url, concurrency=2))
+        of = ChatGenerator(kind="chat", name="x", model="good", base_url=url, concurrency=2)
 
         def keep(answer: Answer) -> None:
             raise UserError("enough")
 
         with pytest.raises(UserError, match="enough"):
-            ask_together(EventLoop(), [(client, map(client.request, PROMPTS))], keep)
+            Clients([of]).ask([Request(of, prompt) for prompt in PROMPTS], keep)
     assert len(server.requests) <= 4

@@ -198,7 +198,7 @@ def test_language_models_are_asked_for_their_price(
         assert len(server.answered) == 2
     assert found.asked["paid"].tokens_out == 10
     # 10 tokens in and 2 answers of 5 out, of each of 119 requests
-    assert "0 s, 1,200 + 1,200 tokens, cost 1.20, from 1 answers." in out
+    assert ", 1,200 + 1,200 tokens, cost 1.20, from 1 answers." in out
     assert "slow: 119 requests, 20 min" in out
     assert found.jobs["score"].rows == len(found.translation.pairs) + 4 * 119
 

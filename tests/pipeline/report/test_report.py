@@ -232,7 +232,8 @@ def test_pairs_on_either_side_of_the_selection(made_run: MadeRun, record: dict[s
     text = document(made_run.folder, record)
     assert ">20 random pairs of the corpus<" in text
     assert ">10 pairs that just missed it<" in text
-    assert len(re.findall(r'class="about">not (trigram_overlap|unigram_f1_decile) ', text)) == 10
+    why = "not trigram_overlap|outside the selected deciles of unigram_f1: |more tokens than "
+    assert len(re.findall(f'class="about">({why})', text)) == 10
     chosen = text.partition(">20 random pairs of the corpus<")[2].partition("</details>")[0]
     selected = pa.concat_tables(map(read_shard, shards_of(f"{made_run.folder}/corpus")))
     ids = re.findall(r'class="about">(c-\d+)<', chosen)

@@ -110,28 +110,19 @@ def test_a_range_has_two_thresholds_and_tokens_have_none(record: RunRecord) -> N
     assert thresholds(criteria_of(two, record)) == []
 
 
-def test_near_misses_fail_one_threshold_the_nearest_first(
-    sample: Sample, record: RunRecord, rows: list[dict[str, Any]]
-) -> None:
+def test_pairs_that_just_missed_say_why(sample: Sample, record: RunRecord) -> None:
     select = SelectSection(where=["trigram_overlap <= 0.4", "unigram_f1 >= 0.6"], max_tokens=11)
-    found = sample.near_misses(thresholds(criteria_of(select, record)), 10)
-    assert len({pair["reference"] for pair in found}) == 10
-    distances = []
+    found = sample.missed(criteria_of(select, record), 9, 1)
     for pair in found:
-        low, high = pair["unigram_f1"] >= np.float32(0.6), pair["trigram_overlap"] <= 0.4
-        assert low != high and short(pair)
-        name, bound = ("trigram_overlap", 0.4) if low else ("unigram_f1", 0.6)
-        value, spread = pair[name], np.std(sample.pairs[name].to_numpy())
-        assert pair["why"] == f"not {name} {'<=' if low else '>='} {bound}: {value:.3g}"
-        distances.append(abs(value - bound) / spread)
-    assert distances == sorted(distances)
-    nearest = min(
-        abs(r["unigram_f1"] - 0.6)
-        for r in rows
-        if short(r) and r["trigram_overlap"] <= 0.4 and r["unigram_f1"] < np.float32(0.6)
-    )
-    by_f1 = [abs(p["unigram_f1"] - 0.6) for p in found if "not unigram_f1" in p["why"]]
-    assert by_f1[0] == pytest.approx(nearest)
+        tokens = max(pair["reference_tokens"], pair["translation_tokens"])
+        overlap, f1 = (np.float32(pair[name]) for name in ("trigram_overlap", "unigram_f1"))
+        why = {
+            f"more tokens than max_tokens: {tokens}": tokens > 11,
+            f"not trigram_overlap <= 0.4: {overlap.round(3)}": overlap > np.float32(0.4),
+            f"not unigram_f1 >= 0.6: {f1.round(3)}": f1 < np.float32(0.6),
+        }
+        assert [reason for reason, fails in why.items() if fails] == [pair["why"]]
+    assert len({pair["why"].partition(":")[0] for pair in found}) == 3 == len(found) / 3
 
 
 def test_the_frontier_keeps_as_many_pairs_as_the_selection(
