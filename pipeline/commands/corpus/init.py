@@ -88,8 +88,8 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     options: dict[str, Any] = {"format": form, "paths": paths}
     if form == "tmx":
         with open_text(paths[0]) as stream:
-            found = _LANGUAGE.findall(stream.read(1 << 20))
-        codes = dict.fromkeys(short_code(code.decode()) for code in found)
+            units = _LANGUAGE.findall(stream.read(1 << 20))
+        codes = dict.fromkeys(short_code(code.decode()) for code in units)
         if len(codes) < 2:
             raise UserError(f"{paths[0]}: its first units are not in two languages")
         source, target = _english_last(list(islice(codes, 2)))
@@ -125,14 +125,13 @@ def _moses(paths: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         raise UserError(
             f"{paths[0]}: has one sentence a line: give it with the file of the other language"
         )
-    both = {"source": paths[0], "reference": paths[1]}
+    both: Paths = {"source": paths[0], "reference": paths[1]}
     seen = _preview("moses", both, Layout())
-    languages = [_language(seen, side) for side in both]
-    if _english_last(languages) != languages:
-        both, languages = {"source": paths[1], "reference": paths[0]}, languages[::-1]
-        seen = _preview("moses", both, Layout())
-    names = dict(zip(("source_language", "target_language"), languages, strict=True))
-    return {"format": "moses", "paths": both, **names}, seen
+    source, target = (_language(seen, side) for side in ("source", "reference"))
+    if source == "en" != target:
+        return _moses(paths[::-1])
+    options = {"format": "moses", "paths": both, "source_language": source}
+    return {**options, "target_language": target}, seen
 
 
 def _columns(form: str, paths: list[str]) -> dict[str, str]:

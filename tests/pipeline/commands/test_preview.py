@@ -127,7 +127,8 @@ def test_plain_text_and_kept_columns(write_config: WriteConfig, tmp_path: Path) 
     config = read_config(write_config(tmp_path, input=jsonl | more))
     _, small = prepare(config, 2)
     assert small.input is not None
-    assert pq.read_table(small.input.paths[0]).column_names == [
+    (sample,) = small.input.paths
+    assert pq.read_table(sample).column_names == [
         "id",
         "source",
         "reference",
