@@ -61,8 +61,9 @@ def kept_faults(columns: Mapping[str, pa.Array], rules: Rules) -> dict[int, str]
     """The rows with a kept text that is too long or not UTF-8, and why."""
     faults: dict[int, str] = {}
     for name in rules.keep:
-        texts = columns[name].cast(pa.binary()) if pa.types.is_string(columns[name].type) else []
-        for row, value in enumerate(texts.to_pylist() if len(texts) else ()):
+        if not pa.types.is_string(columns[name].type):
+            continue
+        for row, value in enumerate(columns[name].cast(pa.binary()).to_pylist()):
             text = "" if value is None else _decoded(value)
             if text is None:
                 faults.setdefault(row, f"invalid UTF-8 in {name}")
