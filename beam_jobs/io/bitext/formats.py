@@ -149,7 +149,9 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
     with in_one_line("input.keep: other files have another type"):
         kept = pa.unify_schemas([of.kept for of in found], promote_options="permissive")
     for name in (field.name for field in kept if field.type == pa.null()):
-        raise UserError(f"input.keep: {name}: no value in the beginning of {found[0].paths[0]}")
+        raise UserError(
+            f"input.keep: {name}: no text or number in the first rows of {found[0].paths[0]}"
+        )
     return [replace(bitext, kept=kept) for bitext in found]
 
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.io.bitext.lines import CHUNK, changed, file_errors
 from paraloom.beam_jobs.io.bitext.reader import Bitext, Layout, Paths, Range, RowBlock
 from paraloom.beam_jobs.io.bitext.records import Record, RecordReader, columns_of
 from paraloom.beam_jobs.io.digests import file_digest
-from paraloom.beam_jobs.io.storage import open_file, why
-from paraloom.models.errors import UserError
+from paraloom.beam_jobs.io.storage import open_file
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.hub import fetch_dataset, is_hub_name
 
 
@@ -35,10 +34,8 @@ class Parquet(RecordReader):
         with _opened(path) as file:
             if not file.metadata.num_rows:
                 raise UserError(f"{path}: no rows, the file is empty")
-            table = file.schema_arrow.empty_table()
-            names = [file.schema.column(at).path for at in range(len(file.schema))]
-        found = {place: leaf for place in places if (leaf := _leaf(table, place)) is not None}
-        return [{place: _example(leaf.type) for place, leaf in found.items()}], names
+            schema = _flat(file.schema_arrow.empty_table()).schema
+        return [{name: _example(schema.field(name).type) for name in schema.names}], schema.names
 
     def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
         """Divide a file at row groups, as far as these are smaller."""
@@ -70,10 +67,9 @@ class Parquet(RecordReader):
             for table in _tables(file, path, bitext.places, (at, end), rows):
                 columns = {}
                 for name, place, kind in columns_of(bitext):
-                    leaf = _leaf(table, place)
-                    if leaf is None:  # a kept column that other files have
-                        leaf = pa.chunked_array([pa.nulls(len(table))])
-                    columns[name] = leaf.cast(kind).combine_chunks()
+                    there = place in table.column_names  # a kept column may be in other files only
+                    leaf = table[place].combine_chunks() if there else pa.nulls(len(table))
+                    columns[name] = leaf.cast(kind)
                 numbers = np.arange(at + 1, at + 1 + len(table))
                 at += len(table)
                 yield self.checked(bitext, columns, rules, numbers)
@@ -105,32 +101,25 @@ def _tables(
     """The rows of a part, `rows` at a time."""
     (at, end), starts = part, _starts(file)
     groups = range(_group(starts, at), _group(starts, end - 1) + 1)
-    begin, done, table = at, starts[groups[0]], None
     batches = file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
+    waiting, done, begin = None, starts[groups[0]], at
     while at < end:
         size = min(rows, end - at)
-        while table is None or len(table) < size:
-            try:
+        while waiting is None or len(waiting) < size:
+            with in_one_line(f"{path}: damaged after row {done:,}"):
                 batch = pa.table(next(batches))
-            except (OSError, pa.ArrowException) as error:
-                reason = why(error)[:200]
-                raise UserError(f"{path}: damaged after row {done:,} ({reason})") from error
-            more = batch.slice(max(begin - done, 0))
-            table = pa.concat_tables([table, more]) if table else more
+            more = _flat(batch.slice(max(begin - done, 0)))
+            waiting = pa.concat_tables([waiting, more]) if waiting else more
             done += len(batch)
-        yield table.slice(0, size).combine_chunks()
-        table, at = table.slice(size), at + size
+        yield waiting.slice(0, size)
+        waiting, at = waiting.slice(size), at + size
 
 
-def _leaf(table: pa.Table, place: str) -> pa.ChunkedArray | None:
-    """A column, or a field of one that is a structure; None if there is none."""
-    first, *rest = [place] if place in table.column_names else place.split(".")
-    column = table[first] if first in table.column_names else None
-    for name in rest:
-        if column is not None:
-            inner = pa.types.is_struct(column.type) and column.type.get_field_index(name) >= 0
-            column = pc.struct_field(column, name) if inner else None
-    return column
+def _flat(table: pa.Table) -> pa.Table:
+    """The table with the fields of structures as columns, `translation.cs`."""
+    while any(map(pa.types.is_struct, table.schema.types)):
+        table = table.flatten()
+    return table
 
 
 def _example(kind: pa.DataType) -> Any:
