@@ -115,8 +115,10 @@ def _with_what_is_there(config: Config) -> tuple[dict[str, dict[str, Any]], str]
     select: dict[str, Any] = {"size": None}
     where = (Predicate.parse(text, words=True).column for text in config.select.where)
     gone = {*CHOSEN, *out, *map(schema.decile, out)}
-    if lost := [name for name in (config.select.by, *where) if name in gone]:
+    lost = [name for name in (config.select.by, *where) if name in gone]
+    if lost and nmt["model"] is not None:
         say(f"preview: ends before the selection, which reads {', '.join(dict.fromkeys(lost))}")
+    if lost:
         select |= {"by": score["scorers"][0], "deciles": None, "where": [], "max_tokens": None}
         target = "bucket"
     if nmt["model"] is None:
