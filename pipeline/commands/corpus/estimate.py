@@ -150,7 +150,7 @@ def command(
         cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
         lines.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
-    out.print(_table(found.jobs))
+    out.print(job_table(found.jobs))
     if found.savings:
         out.print(savings_table(found.savings))
     out.print(*lines, sep="\n", highlight=False)
@@ -317,7 +317,8 @@ def _scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
     return fast, slow, resources
 
 
-def _table(jobs: dict[str, Job]) -> Table:
+def job_table(jobs: dict[str, Job]) -> Table:
+    """The stages as they are estimated."""
     numbers = ("rows", "measured", "time", "disk", "memory of a worker")
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=numbers)

@@ -21,7 +21,9 @@ from paraloom.models.languages import short_code
 from paraloom.models.printing import show
 from paraloom.models.structured import parse_yaml
 from paraloom.models.text.language_identifier import most_frequent
+from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
 from paraloom.pipeline.config.read import SAMPLE, parse_config
+from paraloom.pipeline.console import console
 
 _READ = 500  # rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
@@ -31,7 +33,7 @@ _TEMPLATE = """\
 nmt:
   # A folder, or a name on the Hub such as Helsinki-NLP/opus-mt-{source}-{target}. Without one,
   # the run trains a model on the input, which takes hours and wants 100,000 pairs or more.
-  model: null
+  model: {model}
 score:
   scorers: [translation_score, content_overlap]
 select:  # the same meaning (the better translations) in other words
@@ -54,20 +56,30 @@ def command(
             "--from", metavar="FILE", help="Take all but run and input from it; `sample` is ours."
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The translation model: a folder, or a name on the Hub."),
+    ] = None,
 ) -> None:
-    """Look at the files, and write a short configuration that runs: format, columns, languages.
-    Nothing that is there is replaced.
+    """Look at the files, and write a short configuration that runs: format, columns, languages;
+    with a translation model, estimate what the run takes. Nothing that is there is replaced.
     """
+    if start and model:
+        raise UserError("init: --model goes without --from, whose file names the model")
     if out.exists():
         raise UserError(f"{out}: it is there already; name another file with --out")
     options, seen = find_input(files)
     text = "# From `paraloom init`; all keys: `paraloom corpus --help`, docs/configuration.md.\n"
     text += f"run: runs/{Path(files[0]).name.split('.')[0] or 'mine'}\n" + _yaml(options)
     languages = {side: options[f"{side}_language"] for side in ("source", "target")}
-    text += _sections(start) if start else _TEMPLATE.format(**languages)
-    parse_config(parse_yaml(text, str(out)), where=str(out))  # an error before it is written
+    text += _sections(start) if start else _TEMPLATE.format(**languages, model=dumps(model))
+    config = parse_config(
+        parse_yaml(text, str(out)), where=str(out)
+    )  # an error before it is written
     with atomic_file(out) as path:
         path.write_text(text, "utf-8")
+    if config.nmt.model and config.translates:
+        console().print(job_table(estimate(config).jobs))
     about = "" if seen.counted else "about "
     sides = " to ".join(languages.values())
     show(f"{out}: {options['format']}, {sides}, {about}{seen.rows:,} rows")

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus import timings
 from paraloom.pipeline.config import read_config
 from tests.run_helpers import Capsys, Patch, manifest
 
@@ -80,6 +81,19 @@ def test_what_it_writes_runs(
     )
     found = zip(pairs["source"].to_pylist(), pairs["reference"].to_pylist(), strict=True)
     assert {*found} == {*BOTH}
+
+
+def test_with_a_model_it_estimates(
+    nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(timings, "COPIES", 2)
+    assert main(["init", *tsv(tmp_path), "--model", str(nmt_model)]) == 0
+    assert read_config("paraloom.yaml").nmt.model == str(nmt_model)
+    said = capsys.readouterr().out
+    assert "Estimates for the whole input" in said and "back_translate" in said
+    assert main(["init", "some.txt", "--out", "b", "--model", "m", "--from", "sample"]) == 2
+    assert "--model goes without --from" in capsys.readouterr().err
 
 
 def test_sections_of_another_configuration(
