@@ -70,9 +70,9 @@ def say(line: object, stream: IO[str] | None = None) -> None:
     print(on_one_line(str(line)), file=stream or sys.stderr, flush=True)
 
 
-def show(text: object = "") -> None:
-    """Print a result on standard output."""
-    print(visible(str(text)), flush=True)
+def show(text: object = "", stream: IO[str] | None = None) -> None:
+    """Print a result on standard output, or on a stream in its place."""
+    print(visible(str(text)), file=stream, flush=True)
 
 
 def not_text(text: str) -> str | None:

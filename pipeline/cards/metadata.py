@@ -11,7 +11,7 @@ import pyarrow as pa
 from huggingface_hub import DatasetCardData, EvalResult, ModelCardData
 
 from paraloom.models.languages import language_name, short_code
-from paraloom.models.licenses import license_metadata
+from paraloom.pipeline.cards.licenses import license_metadata
 from paraloom.pipeline.records import ConfigRecord, Correlation, Evaluation, InputSection
 from paraloom.pipeline.report.render import Markdown
 

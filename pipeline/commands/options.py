@@ -14,6 +14,7 @@ from pydantic_core import to_json
 
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, check_writable
+from paraloom.models.printing import show
 
 _stdout: ContextVar[IO[str]] = ContextVar("stdout")
 
@@ -107,7 +108,7 @@ def write_json(file: str | None, results: Any) -> None:
     values = json.loads(to_json(results, inf_nan_mode="null", bytes_mode="base64", fallback=str))
     if file == "-":  # ASCII: for any encoding, and nothing that a terminal obeys
         text = json.dumps(values, indent=1).replace("\x7f", "\\u007f")
-        print(text, file=_stdout.get(), flush=True)
+        show(text, _stdout.get())
     elif file:
         with atomic_file(Path(file)) as path:
             path.write_text(json.dumps(values, indent=1, ensure_ascii=False), encoding="utf-8")

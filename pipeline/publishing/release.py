@@ -13,8 +13,8 @@ from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
-from paraloom.models.licenses import HUB_LICENSES, license_name
 from paraloom.pipeline.cards.data_card import data_card
+from paraloom.pipeline.cards.licenses import HUB_LICENSES, license_name
 from paraloom.pipeline.cards.metadata import Release
 from paraloom.pipeline.cards.shown import public
 from paraloom.pipeline.judging.agreement import corpus_precisions
