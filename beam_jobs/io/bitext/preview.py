@@ -13,6 +13,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext.formats import READERS, read_bitext
 from paraloom.beam_jobs.io.bitext.lines import GZIP, CorruptError, decompressed, file_errors
 from paraloom.beam_jobs.io.bitext.reader import Bitext
+from paraloom.models.errors import UserError
 
 _FILES = 20  # files that are sampled
 _HEAD = 1 << 22  # bytes of each
@@ -31,7 +32,11 @@ class BitextPreview:
 
 
 def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> BitextPreview:
-    """Read about `rows` rows from files spread evenly over the input, and count or estimate all."""
+    """Read about `rows` rows from files spread evenly over the input, and count or estimate all.
+
+    Raises:
+        UserError: none of the rows that were read can be used.
+    """
     step = max(len(bitexts) / _FILES, 1)
     chosen = [bitexts[int(i * step)] for i in range(min(len(bitexts), _FILES))]
     read, pairs = 0, []
@@ -41,10 +46,12 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
         )
         read += block.rows
         pairs.append(block.pairs)
+    table = pa.Table.from_batches(pairs)
+    if not len(table):
+        raise UserError("input: none of the rows at the beginning of the files can be used")
     heads = [_head(bitext) for bitext in chosen]
     lines, seen = (sum(numbers) for numbers in zip(*heads, strict=True))
     size = sum(storage.size(bitext.paths[0]) for bitext in bitexts)
-    table = pa.Table.from_batches(pairs)
     return BitextPreview(
         pairs=table,
         rows=lines if seen == size else round(size * lines / seen),

@@ -201,8 +201,6 @@ def estimate(
         )
     bitexts = find_bitext(config.input.format, config.input.paths, config.input.layout)
     seen = preview(bitexts, rows=_READ, max_characters=config.input.max_characters)
-    if not len(seen.pairs):
-        raise UserError("input: none of the rows at the beginning of the files can be used")
     if rows:
         seen = replace(seen, rows=rows)
     accepted, pairs, saved = choose(seen.pairs, config.input)

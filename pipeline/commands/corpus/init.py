@@ -8,7 +8,6 @@ from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
@@ -174,10 +173,7 @@ def _preview(form: str, paths: Paths, layout: Layout) -> BitextPreview:
 
 
 def _language(seen: BitextPreview, side: str) -> str:
-    texts: pa.ChunkedArray = seen.pairs[side]
-    if not len(texts):
-        raise UserError("none of the rows at the beginning of the files can be used")
-    return most_frequent(texts)
+    return most_frequent(seen.pairs[side])
 
 
 def _yaml(options: dict[str, Any]) -> str:

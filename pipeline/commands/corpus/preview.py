@@ -72,8 +72,6 @@ def _write_sample(config: Config, rows: int, folder: str) -> dict[str, Any]:
     options = config.input
     bitexts = find_bitext(options.format, options.paths, options.layout)
     seen = preview(bitexts, rows=_READ, max_characters=options.max_characters)
-    if not len(seen.pairs):
-        raise UserError("input: none of the rows at the beginning of the files can be used")
     drawn = np.random.default_rng(config.seed).permutation(len(seen.pairs))[:rows]
     sample = seen.pairs.take(pa.array(np.sort(drawn))).combine_chunks()
     say(

@@ -235,3 +235,10 @@ def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     assert block.rejected["reason"].to_pylist() == ["line longer than 25,000 bytes"]
     assert block.pairs.num_rows == 1
     assert peak < 16 << 20
+
+
+def test_a_preview_without_a_usable_row_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("a\t\nb\t\n")
+    with pytest.raises(UserError, match="input: none of the rows at the beginning of the files"):
+        preview(find_bitext("tsv", [str(path)]), rows=10, max_characters=100)
