@@ -7,47 +7,27 @@ Every table lists the claims of the paper, and whether they hold here.
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import os
 import sys
-import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks.experiments import (
-    cells,
     context,
     gates,
     labelled,
     paranmt,
-    paranmt_cells,
     phrases,
     revisiting,
     supervised,
 )
-from benchmarks.experiments.cells import Cell, Inputs, Scores, load_scores, prepare
-from benchmarks.experiments.context import ContextCell
-from benchmarks.experiments.labelled import LabelledCell
-from benchmarks.experiments.phrases import PhraseCell, PhraseTaskCell
+from benchmarks.experiments.cells import Inputs, prepare
 from benchmarks.experiments.report import counts, show, write
 from benchmarks.experiments.tables import Table
+from benchmarks.experiments.training import train
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file
-from paraloom.models.progress import meter
 
-KINDS: dict[type, Any] = {
-    Cell: cells,
-    LabelledCell: labelled,
-    PhraseCell: phrases,
-    PhraseTaskCell: phrases,
-    ContextCell: context,
-    **{kind: kind for kind in (*paranmt_cells.KINDS, revisiting.CorrelationCell)},
-}
-"""The module of each kind of cell: `cell_path` names its file, `run` computes it."""
 PRINTED = ("paranmt6", "wg9")
 """Tables that have no cells: of sentences, and of labels (which needs --spacy)."""
 LEFT_OUT = {
@@ -100,8 +80,8 @@ def main(arguments: Sequence[str]) -> int:
         if unknown:
             raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(names)}")
         wanted = options.tables or names
-        for name, remedy in LEFT_OUT.items():
-            if name not in wanted or (name == "wg9" and not options.spacy):
+        for name, remedy in () if options.tables else LEFT_OUT.items():
+            if name not in (*known, "wg9" if options.spacy else ""):
                 print(f"experiments: without {name}, which needs {remedy}", file=sys.stderr)
         chosen = {name: known[name] for name in wanted if name in known}
         supervised.prepare(chosen, inputs)
@@ -120,49 +100,6 @@ def main(arguments: Sequence[str]) -> int:
         print(f"experiments: {error}", file=sys.stderr)
         return 2
     return 0
-
-
-def train(
-    chosen: Mapping[str, Table], seeds: int, inputs: Inputs, workers: int
-) -> dict[Any, list[Scores]]:
-    """The scores of all cells, one per seed; missing cells are computed in parallel."""
-    wanted = list(dict.fromkeys(cell for table in chosen.values() for cell in table.rows.values()))
-    paths = {
-        (cell, seed): KINDS[type(cell)].cell_path(cell, seed, inputs)
-        for cell in wanted
-        for seed in range(1, seeds + 1)
-    }
-    missing = [key for key, path in paths.items() if not path.exists()]
-    start = multiprocessing.get_context("spawn")
-    os.environ["OMP_NUM_THREADS"] = "1"  # inherited by the workers: each trains on one core
-    with (
-        meter("experiments", len(missing), "cells") as progress,
-        ProcessPoolExecutor(workers, start) as processes,
-    ):
-        futures = [
-            processes.submit(_compute, cell, seed, inputs, paths[cell, seed])
-            for cell, seed in missing
-        ]
-        try:
-            for done, future in enumerate(as_completed(futures), 1):
-                future.result()
-                progress.set(done)
-        except BaseException:
-            processes.shutdown(cancel_futures=True)
-            raise
-    return {
-        cell: [load_scores(paths[cell, seed]) for seed in range(1, seeds + 1)] for cell in wanted
-    }
-
-
-def _compute(cell: Any, seed: int, inputs: Inputs, path: Path) -> None:
-    """Write the scores of a cell, and how long they took."""
-    start = time.monotonic()
-    KINDS[type(cell)].run(cell, seed, inputs, path)
-    kept = json.loads(path.read_text())
-    kept["scores"]["seconds"] = round(time.monotonic() - start, 1)
-    with atomic_file(path) as temporary:
-        temporary.write_text(json.dumps(kept))
 
 
 if __name__ == "__main__":

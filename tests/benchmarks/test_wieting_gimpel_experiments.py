@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments import revisiting, supervised
-from benchmarks.experiments.cells import RESAMPLES, Cell, Inputs, cell_path, run
+from benchmarks.experiments.cells import RESAMPLES, Cell, Inputs
 from benchmarks.experiments.report import judgements, write
 from benchmarks.experiments.revisiting import CorrelationCell
 from benchmarks.experiments.tables import Table
+from benchmarks.experiments.training import train
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL
 from paraloom.models.embeddings.encoders import check_encoder
 from paraloom.models.text.vectors import write_vectors
@@ -90,8 +91,9 @@ def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
     cells = {
         row: Cell(options=cell.options.replace(dim=4, epochs=1)) for row, cell in whole.rows.items()
     }
-    found = {cell: [run(cell, 1, inputs, cell_path(cell, 1, inputs))] for cell in cells.values()}
     small: Table = replace(whole, rows=cells)
+    found = train({"wg4": small}, 1, inputs, workers=1)
+    assert all(scores["seconds"] > 0 for (scores,) in found.values())
     write(tmp_path / "wg4.md", small, found)
     written = (tmp_path / "wg4.md").read_text()
     assert "| Pearson × 100 | LSTM Avg | AVG | GRAN |" in written

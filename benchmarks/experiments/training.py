@@ -1,0 +1,75 @@
+"""Cells are computed in processes, and kept.
+
+Not in `__main__`: a spawned process does not import a package's `__main__` again.
+"""
+
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from benchmarks.experiments import cells, context, labelled, paranmt_cells, phrases, revisiting
+from benchmarks.experiments.cells import Cell, Inputs, Scores, load_scores
+from benchmarks.experiments.context import ContextCell
+from benchmarks.experiments.labelled import LabelledCell
+from benchmarks.experiments.phrases import PhraseCell, PhraseTaskCell
+from benchmarks.experiments.tables import Table
+from paraloom.models.files import atomic_file
+from paraloom.models.progress import meter
+
+KINDS: dict[type, Any] = {
+    Cell: cells,
+    LabelledCell: labelled,
+    PhraseCell: phrases,
+    PhraseTaskCell: phrases,
+    ContextCell: context,
+    **{kind: kind for kind in (*paranmt_cells.KINDS, revisiting.CorrelationCell)},
+}
+"""The module of each kind of cell: `cell_path` names its file, `run` computes it."""
+
+
+def train(
+    chosen: Mapping[str, Table], seeds: int, inputs: Inputs, workers: int
+) -> dict[Any, list[Scores]]:
+    """The scores of all cells, one per seed; missing cells are computed in parallel."""
+    wanted = list(dict.fromkeys(cell for table in chosen.values() for cell in table.rows.values()))
+    paths = {
+        (cell, seed): KINDS[type(cell)].cell_path(cell, seed, inputs)
+        for cell in wanted
+        for seed in range(1, seeds + 1)
+    }
+    missing = [key for key, path in paths.items() if not path.exists()]
+    start = multiprocessing.get_context("spawn")
+    os.environ["OMP_NUM_THREADS"] = "1"  # inherited by the workers: each trains on one core
+    with (
+        meter("experiments", len(missing), "cells") as progress,
+        ProcessPoolExecutor(workers, start) as processes,
+    ):
+        futures = [
+            processes.submit(_compute, cell, seed, inputs, paths[cell, seed])
+            for cell, seed in missing
+        ]
+        try:
+            for done, future in enumerate(as_completed(futures), 1):
+                future.result()
+                progress.set(done)
+        except BaseException:
+            processes.shutdown(cancel_futures=True)
+            raise
+    return {
+        cell: [load_scores(paths[cell, seed]) for seed in range(1, seeds + 1)] for cell in wanted
+    }
+
+
+def _compute(cell: Any, seed: int, inputs: Inputs, path: Path) -> None:
+    """Write the scores of a cell, and how long they took."""
+    start = time.monotonic()
+    KINDS[type(cell)].run(cell, seed, inputs, path)
+    kept = json.loads(path.read_text())
+    kept["scores"]["seconds"] = round(time.monotonic() - start, 1)
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(kept))
