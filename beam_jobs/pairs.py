@@ -52,7 +52,7 @@ from paraloom.models.scorers import PairScorer
 _TYPES = {pa.string(): str, pa.float32(): np.float32, pa.int16(): np.int16, pa.int8(): np.int8}
 
 Fields = list[tuple[str, Any]]
-Judge = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
+Divider = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
 
 
 class PairsAndRejects(NamedTuple):
@@ -90,14 +90,14 @@ class BackTranslate(beam.PTransform):
         super().__init__()
         self.options = options or NmtOptions()
         factory = TranslatorFactory(model, self.options, languages)
-        self.judge = _TranslateBatch(factory, threads, accelerator, seed)
+        self.divider = _TranslateBatch(factory, threads, accelerator, seed)
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Translate batches."""
         given = _fields(pairs, dict.fromkeys(schema.INGEST.names, str))
         target = schema.translated(candidates=self.options.candidates > 1)
         added = list(target)[len(schema.INGEST) :]
-        return _outcome(pairs, self.judge, given, added, self.judge.accelerator)
+        return _outcome(pairs, self.divider, given, added, self.divider.accelerator)
 
 
 class ScorePairs(beam.PTransform):
@@ -188,24 +188,24 @@ def _fields(pairs: beam.PCollection, needed: Mapping[str, Any]) -> Fields:
 
 def _outcome(
     pairs: beam.PCollection,
-    judge: Judge,
+    divider: Divider,
     given: Fields,
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Judge the rows, then split them: all outputs of a columnar DoFn have the same columns."""
+    """Divide the rows, then filter them: all outputs of a columnar DoFn have the same columns."""
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
-    judging = beam.ParDo(_Columnar(whole, partial(_judged, judge)))
+    dividing = beam.ParDo(_Columnar(whole, partial(_divided, divider)))
     if accelerator:
-        judging = judging.with_resource_hints(accelerator=accelerator)
-    judged = pairs | "Judge" >> judging
+        dividing = dividing.with_resource_hints(accelerator=accelerator)
+    divided = pairs | "Divide" >> dividing
     accepted = _Columnar([*given, *more], lambda rows: rows.filter(rows["reason"].is_null()))
     rejected = _Columnar(
         [*given, ("reason", str)], lambda rows: rows.filter(rows["reason"].is_valid())
     )
     return PairsAndRejects(
-        judged | "Accepted" >> beam.ParDo(accepted), judged | "Rejected" >> beam.ParDo(rejected)
+        divided | "Accepted" >> beam.ParDo(accepted), divided | "Rejected" >> beam.ParDo(rejected)
     )
 
 
@@ -245,9 +245,9 @@ class _Batches(beam.DoFn):
         yield batch
 
 
-def _judged(judge: Judge, table: pa.Table) -> pa.Table:
+def _divided(divider: Divider, table: pa.Table) -> pa.Table:
     """All rows: those accepted have the new columns, those rejected a reason."""
-    parts = judge(table)
+    parts = divider(table)
     for name, part in zip(("accepted", "rejected"), parts, strict=True):
         Metrics.counter(NAMESPACE, name).inc(len(part))
     return pa.concat_tables(parts, promote_options="default")

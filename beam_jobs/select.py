@@ -72,7 +72,7 @@ class Criteria:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that `judge` reads."""
+        """The columns that `decide` reads."""
         texts = ("reference", "translation")
         columns = [*schema.ROW, *texts, *(f"{side}_tokens" for side in texts)]
         if self.deciles is not None:
@@ -120,7 +120,7 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
     return np.where(failed == 1, which, -1).astype(np.int64), distance
 
 
-def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
+def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     """Apply the conditions that do not depend on the rows of other sources.
 
     Returns:
@@ -176,7 +176,7 @@ _NOT_DRAWN = "not drawn"
 
 
 class Select(beam.PTransform):
-    """Units in, receipts out: judge, find duplicate pairs, sample, write.
+    """Units in, receipts out: decide, find duplicate pairs, sample, write.
 
     Args:
         rows: approximate number of rows, for the search for duplicates.
@@ -191,13 +191,13 @@ class Select(beam.PTransform):
         criteria = self.criteria
 
         def hashes(unit: Unit) -> Iterator[Hashes]:
-            reasons, hashed = judge(read_shard(unit.shard, criteria.columns), criteria)
+            reasons, hashed = decide(read_shard(unit.shard, criteria.columns), criteria)
             yield hashed, np.flatnonzero(reasons == "")
 
         def accepted(element: tuple[Unit, np.ndarray]) -> Columns:
             unit, duplicates = element
             table = read_shard(unit.shard, criteria.columns)
-            reasons, _ = judge(table, criteria)
+            reasons, _ = decide(table, criteria)
             reasons[duplicates] = _REPEATS
             return {name: _column(table, of) for name, of in _drawn_from(table, reasons, criteria)}
 
@@ -225,7 +225,7 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
     hashes, units, rows, kinds = [np.empty((0, 2), np.uint64)], [], [], []
     for unit, shard in enumerate(shards):
         table = read_shard(shard, criteria.columns)
-        reasons, hashed = judge(table, criteria)
+        reasons, hashed = decide(table, criteria)
         kinds.append(_kinds(table, criteria)[reasons == ""])
         counts.update(as_counted(pa.array(reasons[reasons != ""], pa.string())).to_pylist())
         hashes.append(hashed)
@@ -294,7 +294,7 @@ class _WriteCorpus(UnitDoFn):
 
     def make(self, unit: Unit, duplicates: np.ndarray, bound: Targets | None = None) -> Receipt:
         table = read_shard(unit.shard)
-        reasons, _ = judge(table, self.criteria)
+        reasons, _ = decide(table, self.criteria)
         reasons[duplicates] = _REPEATS
         if bound is not None:
             for name, rows in _drawn_from(table, reasons, self.criteria):

@@ -30,7 +30,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import AutoSelectRecord
-from paraloom.pipeline.report.describe import candidate_name
+from paraloom.pipeline.report.describe import trial_name
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -79,7 +79,7 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
         loaders=0, device="cpu"
     )
     rows = {
-        f"chosen: {candidate_name(found.chosen)}": Cell(options=encoder, pairs="chosen"),
+        f"chosen: {trial_name(found.chosen)}": Cell(options=encoder, pairs="chosen"),
         "as many pairs at random": Cell(options=encoder, pairs="random"),
         "all pairs": Cell(options=encoder, pairs="all"),
     }

@@ -11,7 +11,7 @@ largest is selected: beyond the limit, more pairs of the same quality can only h
 with the best range of another scorer and with as many random pairs.
 
 Sampling and probes are Beam jobs, so they run wherever the runner does. The result is deterministic
-for a seed; an interrupted search resumes and trains only missing candidates.
+for a seed; an interrupted search resumes and trains only missing trials.
 """
 
 import math
@@ -24,7 +24,7 @@ import numpy as np
 
 from paraloom.beam_jobs.analysis import probes, sampling
 from paraloom.beam_jobs.analysis.probes import Subset
-from paraloom.beam_jobs.analysis.sampling import Sample
+from paraloom.beam_jobs.analysis.sampling import DecileSample
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Shard, content_key, units, write_shard
 from paraloom.beam_jobs.select import Criteria
@@ -34,7 +34,7 @@ from paraloom.models.errors import UserError, reading
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.selection import AutoOptions
-from paraloom.pipeline.records import AutoSelectRecord, Candidate, Lead
+from paraloom.pipeline.records import AutoSelectRecord, DecileTrial, Lead
 from paraloom.pipeline.stage import Run
 
 VERSION = 1
@@ -75,7 +75,7 @@ class Search:
         return min(self.options.pairs, self.criteria.size or self.options.pairs)
 
     @cached_property
-    def sample(self) -> Sample:
+    def sample(self) -> DecileSample:
         """The pairs that probes train on."""
         work = units(self.run.shards("bucket"), content_key("draw", sampling.VERSION))
         where = self.folder, self.criteria, self.scorers, self.run.arguments
@@ -100,7 +100,7 @@ class Search:
         """The scores of subsets, one per seed; receipts go to the folder of this name."""
         encoder = self.run.config.embeddings
         vectors = encoder.vector_file
-        trial = probes.Trial(
+        training = probes.ProbeTraining(
             options=small_encoder(self.options, encoder),
             labelled=self.labelled,
             vectors=digest(vectors) if vectors else None,
@@ -112,7 +112,7 @@ class Search:
             self.sample,
             self.sample_file,
             storage.join(self.folder, name),
-            trial,
+            training,
             self.run.arguments,
         )
 
@@ -121,17 +121,17 @@ class Search:
         used = self.large_deciles()
         size = self.common_size(used)
         scores, random = self.score_deciles(used, size)
-        candidates = self.score_ranges(scores)
-        deviation = pooled_deviation(candidate.scores for candidate in candidates)
+        trials = self.score_ranges(scores)
+        deviation = pooled_deviation(trial.scores for trial in trials)
         error = deviation * math.sqrt(2 / len(self.seeds))  # of a difference of two means
-        chosen = largest_of_the_best(candidates, error)
+        chosen = largest_of_the_best(trials, error)
         if self.options.best is not None:
             # The one with the highest mean of a single decile (ParaNMT, Table 4).
             scorer = max(scores, key=lambda name: max(map(fmean, scores[name].values())))
-            (chosen,) = (candidate for candidate in candidates if candidate.scorer == scorer)
-        others = [candidate for candidate in candidates if candidate.scorer != chosen.scorer]
-        others = others or [candidate for candidate in candidates if candidate != chosen]
-        second = max(others, key=lambda candidate: candidate.mean, default=None)
+            (chosen,) = (trial for trial in trials if trial.scorer == scorer)
+        others = [trial for trial in trials if trial.scorer != chosen.scorer]
+        others = others or [trial for trial in trials if trial != chosen]
+        second = max(others, key=lambda trial: trial.mean, default=None)
         (values,) = self.run_probes("random", [Subset(most=chosen.pairs)])
         same_size = chosen.model_copy(update={"scorer": "", "deciles": (), "scores": tuple(values)})
         return AutoSelectRecord(
@@ -139,7 +139,7 @@ class Search:
             random=random,
             sample=size,
             left_out={s: [k for k in range(10) if k not in used[s]] for s in self.scorers},
-            runs={s: [c for c in candidates if c.scorer == s] for s in self.scorers},
+            runs={s: [trial for trial in trials if trial.scorer == s] for s in self.scorers},
             chosen=chosen,
             second=second,
             same_size=same_size,
@@ -176,7 +176,7 @@ class Search:
             scores[scorer][k] = values
         return scores, random
 
-    def score_ranges(self, scores: Scores) -> list[Candidate]:
+    def score_ranges(self, scores: Scores) -> list[DecileTrial]:
         """The ranges that grow from the best decile of each scorer, with their scores.
 
         With `best`, take that many of the best deciles of each scorer instead.
@@ -188,7 +188,7 @@ class Search:
             subsets += [Subset(scorer=scorer, deciles=k, most=self.most) for k in found]
         rows = {s: of.mean(axis=0) / self.sample.shares(s) for s, of in self.counts.items()}
         return [
-            Candidate(
+            DecileTrial(
                 scorer=subset.scorer or "",
                 deciles=subset.deciles,
                 rows=round(sum(rows[subset.scorer or ""][k] for k in subset.deciles)),
@@ -256,11 +256,11 @@ def pooled_deviation(groups: Iterable[Sequence[float]]) -> float:
     return math.sqrt(squares / degrees) if degrees else 0.0
 
 
-def largest_of_the_best(candidates: Sequence[Candidate], error: float) -> Candidate:
-    """The candidate with most rows among those at most `error` below the best mean."""
-    best = max(candidate.mean for candidate in candidates)
-    near = [candidate for candidate in candidates if candidate.mean >= best - error]
-    return max(near, key=lambda candidate: (candidate.rows, candidate.mean, candidate.scorer))
+def largest_of_the_best(trials: Sequence[DecileTrial], error: float) -> DecileTrial:
+    """The trial with most rows among those at most `error` below the best mean."""
+    best = max(trial.mean for trial in trials)
+    near = [trial for trial in trials if trial.mean >= best - error]
+    return max(near, key=lambda trial: (trial.rows, trial.mean, trial.scorer))
 
 
 def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingOptions:

@@ -17,12 +17,12 @@ from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.plugins import source_of
 from paraloom.models.scorers.registry import SCORERS
-from paraloom.pipeline.commands.corpus.stages import TARGETS
 from paraloom.pipeline.config.read import parse_config, read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord, StageRecord, folder_of, stage_in
 from paraloom.pipeline.run import run_stages
 from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.stages import TARGETS
 
 if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder

@@ -7,7 +7,6 @@ fields that were set: a manifest of another version passes through unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from statistics import fmean
 from typing import Any, ClassVar, TypeVar
 
@@ -20,8 +19,8 @@ from paraloom.models.nmt.options import Precision
 from paraloom.models.scorers.plugins import column_of
 
 _FOLDERS = {"select": "corpus", "auto_select": "choice"}
-"""The folders of stages that are not called as the stage is. Keys have these names, and so have
-manifests of version 0.2."""
+"""Folders with other names than their stage; keys and manifests of version 0.2 have these names."""
+_STAGES = {folder: stage for stage, folder in _FOLDERS.items()}
 
 
 def folder_of(stage: str) -> str:
@@ -30,21 +29,18 @@ def folder_of(stage: str) -> str:
     >>> folder_of("score"), folder_of("rounds/2/select")
     ('score', 'rounds/2/corpus')
     """
-    return _with_last(stage, _FOLDERS)
+    parent, slash, name = stage.rpartition("/")
+    return f"{parent}{slash}{_FOLDERS.get(name, name)}"
 
 
 def stage_in(folder: str) -> str:
-    """The inverse of `folder_of`.
+    """The stage with this folder; or of this name already.
 
     >>> stage_in("rounds/2/corpus"), stage_in("select")
     ('rounds/2/select', 'select')
     """
-    return _with_last(folder, {folder: stage for stage, folder in _FOLDERS.items()})
-
-
-def _with_last(path: str, names: Mapping[str, str]) -> str:
-    parent, slash, name = path.rpartition("/")
-    return f"{parent}{slash}{names.get(name, name)}"
+    parent, slash, name = folder.rpartition("/")
+    return f"{parent}{slash}{_STAGES.get(name, name)}"
 
 
 class Lenient(BaseModel):
@@ -248,7 +244,7 @@ class TrainingRecord(StageRecord, stage=("paragram", "classifier", "embeddings")
     files: dict[str, InputFile] = {}  # of an encoder, by the key of the configuration
 
 
-class Candidate(Lenient):
+class DecileTrial(Lenient):
     """Deciles of a score (neighbours, unless `select.auto.best` is set), and encoders' results."""
 
     scorer: str
@@ -280,13 +276,13 @@ class AutoSelectRecord(StageRecord, stage="auto_select"):
     random: list[float]  # the same for pairs of all deciles
     sample: int
     left_out: dict[str, list[int]] = {}  # scorer → deciles with too few pairs for a probe
-    runs: dict[str, list[Candidate]]  # scorer → its candidates, from one decile to all of them
-    chosen: Candidate  # the candidate that was selected
-    second: Candidate | None = None  # the best of another scorer (of the same, if it is the only)
-    same_size: Candidate  # pairs of all deciles, as many as the probes of `chosen` had
+    runs: dict[str, list[DecileTrial]]  # scorer → its trials, from one decile to all of them
+    chosen: DecileTrial  # the trial that was selected
+    second: DecileTrial | None = None  # the best of another scorer (of the same, if it is the only)
+    same_size: DecileTrial  # pairs of all deciles, as many as the probes of `chosen` had
     over_second: Lead | None = None  # the lead of `chosen` over `second` and over `same_size`
     over_random: Lead
-    spread: float = 0.0  # standard deviation over the seeds, within candidates
+    spread: float = 0.0  # standard deviation over the seeds, within trials
 
 
 class LoopRecord(StageRecord, stage="loop"):
@@ -296,36 +292,6 @@ class LoopRecord(StageRecord, stage="loop"):
     data_sets: int  # size of the labelled data
     pairs: int
     best: int  # number of the best round, from 1
-
-
-class Spread(Lenient):
-    """Mean, standard deviation and number of values."""
-
-    mean: float
-    deviation: float
-    count: int
-
-
-class CorpusStatistics(Lenient):
-    """Statistics of one corpus; None for those that it does not have."""
-
-    name: str
-    pairs: int
-    statistics: dict[str, Spread | None]
-
-
-class Statistics(Lenient):
-    """Several corpora, and where the IDF and the parses come from."""
-
-    corpora: list[CorpusStatistics]
-    idf: str
-    spacy: str | None = None
-
-
-class StatisticsRecord(StageRecord, stage="statistics"):
-    """All pairs beside those of the corpus."""
-
-    results: Statistics
 
 
 class Correlation(Lenient):

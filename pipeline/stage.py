@@ -26,14 +26,7 @@ from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.manifest import Manifest, check_current, current
-from paraloom.pipeline.records import (
-    InputFile,
-    Kind,
-    PairsRecord,
-    RunRecord,
-    StageRecord,
-    folder_of,
-)
+from paraloom.pipeline.records import Kind, PairsRecord, RunRecord, StageRecord, folder_of
 
 PAIR_STAGES = ("ingest", "pivot", "back_translate", "generate", "score", "bucket", "select")
 """The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
@@ -153,15 +146,6 @@ class Run:
                 raise UserError(f"{path}: its name {problem}; rename it")
         sha256 = dict(zip(paths, storage.several(file_digest, paths), strict=True))
         return [replace(b, sha256=tuple(sha256[path] for path in b.paths)) for b in found]
-
-    @property
-    def input_files(self) -> list[InputFile]:
-        """The files of the bitext with their digests."""
-        return [
-            InputFile(path=path, bytes=storage.size(path), sha256=sha256)
-            for bitext in self.bitexts
-            for path, sha256 in zip(bitext.paths, bitext.sha256, strict=True)
-        ]
 
     @property
     def language(self) -> str:

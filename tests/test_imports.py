@@ -80,6 +80,13 @@ def test_folders_are_small() -> None:
     assert {folder: modules for folder, modules in folders.items() if modules > 14} == {}
 
 
+def test_no_two_classes_have_one_name() -> None:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in FILES]
+    classes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    names = Counter(node.name for node in classes)
+    assert len(names) > 300 and [name for name in names if names[name] > 1] == []
+
+
 def test_imports_form_no_circle() -> None:
     """Not even by imports within functions."""
     modules = {module_of(path): path for path in FILES}

@@ -14,7 +14,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from paraloom.beam_jobs.analysis.sampling import Sample
+from paraloom.beam_jobs.analysis.sampling import DecileSample
 from paraloom.beam_jobs.io.shards import (
     Measurements,
     Receipt,
@@ -41,7 +41,7 @@ class Subset:
     deciles: tuple[int, ...] = ()
     most: int | None = None  # the largest number of pairs, chosen at random
 
-    def rows(self, sample: Sample, seed: int) -> np.ndarray:
+    def rows(self, sample: DecileSample, seed: int) -> np.ndarray:
         """The rows of the subset in the sample's table."""
         return sample.rows(seed, self.scorer, self.deciles, most=self.most)
 
@@ -65,7 +65,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class ProbeTraining:
     """What all probes have in common: the training, and the pairs that judge it."""
 
     options: EmbeddingOptions
@@ -87,10 +87,10 @@ class Trial:
 def run(
     subsets: Sequence[Subset],
     seeds: Sequence[int],
-    sample: Sample,
+    sample: DecileSample,
     shard: Shard,
     output: str,
-    trial: Trial,
+    training: ProbeTraining,
     arguments: Sequence[str],
 ) -> list[list[float]]:
     """The scores of each subset, one per seed: Pearson × 100, the mean over labelled data sets.
@@ -99,7 +99,7 @@ def run(
         sample: the pairs.
         shard: the sample's table as a file that workers can read.
     """
-    base = trial.key
+    base = training.key
     keys: list[list[str]] = [[] for _ in subsets]
     probes: dict[str, Probe] = {}  # two subsets may have the same pairs
     for subset, of_subset in zip(subsets, keys, strict=True):
@@ -110,7 +110,7 @@ def run(
             probe = Probe(name=name, key=key, rows=len(rows), subset=subset, seed=seed)
             probes.setdefault(key, probe)
             of_subset.append(key)
-    dofn = _RunProbe(output, shard, sample.thresholds, trial)
+    dofn = _RunProbe(output, shard, sample.thresholds, training)
     train = "Train" >> beam.ParDo(dofn)
     job = UnitJob(name="probes", units=list(probes.values()), transform=train, output=output)
     result = launch(job, arguments)
@@ -122,7 +122,7 @@ def run(
 class _RunProbe(UnitDoFn):
     shard: Shard
     thresholds: Mapping[str, np.ndarray]
-    trial: Trial
+    training: ProbeTraining
 
     def setup(self) -> None:
         import torch
@@ -133,14 +133,14 @@ class _RunProbe(UnitDoFn):
     def make(self, probe: Probe) -> Receipt:
         from paraloom.models.embeddings.tasks.paraphrases import run_probe as train
 
-        sample = Sample(table=_table(self.shard), thresholds=self.thresholds)
+        sample = DecileSample(table=_table(self.shard), thresholds=self.thresholds)
         rows = probe.subset.rows(sample, probe.seed)
         score = train(
             *sample.texts(rows),
-            self.trial.options,
-            self.trial.labelled,
+            self.training.options,
+            self.training.labelled,
             seed=probe.seed,
-            language=self.trial.language,
+            language=self.training.language,
         )
         receipt = Receipt(
             name=probe.name,

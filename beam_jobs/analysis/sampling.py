@@ -19,7 +19,7 @@ import xxhash
 from paraloom.beam_jobs.analysis.collect import collect, concatenate
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Unit, read_shard
-from paraloom.beam_jobs.select import Criteria, judge
+from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.beam_jobs.transforms.duplicates import row_hash
 from paraloom.models.hashing import splitmix64, threshold
 
@@ -30,7 +30,7 @@ _MARGIN = 1.5  # rows sampled of a decile, over rows requested: their number is 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class DecileSample:
     """The rows sampled with each seed."""
 
     table: pa.Table
@@ -106,7 +106,7 @@ def _sample(
     target = _schema(thresholds)
     names = target.names[1:]
     table = read_shard(unit.shard, list(dict.fromkeys([*criteria.columns, *names])))
-    reasons, hashes = judge(table, criteria)
+    reasons, hashes = decide(table, criteria)
     accepted = table.filter(pa.array(reasons == "")).select(names)
     found = hashes[:, 0]
     highest = np.zeros(len(found), np.uint64)
@@ -129,7 +129,7 @@ def run(
     *,
     most: int,
     seeds: Sequence[int],
-) -> Sample:
+) -> DecileSample:
     """Sample at least `most` rows of every decile, or all it has, for each of `seeds`.
 
     Where too few rows of a decile meet the criteria, another pass over the corpus samples a larger
@@ -151,7 +151,7 @@ def run(
             | "In order" >> beam.Map(lambda table: table.sort_by(order))
         )
         table = collect("sample", units, sampling, output, arguments)
-        sample = Sample(table=table, thresholds=dict(thresholds))
+        sample = DecileSample(table=table, thresholds=dict(thresholds))
         for scorer, bounds in thresholds.items():
             found = sample.counts(seeds, scorer).min(axis=0).tolist()
             raised = [_raised(int(bound), n, most) for bound, n in zip(bounds, found, strict=True)]

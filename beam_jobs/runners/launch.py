@@ -223,7 +223,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
             )
     receipts = tuple(written[unit.name] for unit in units)
     remove_orphans(output, receipts)
-    watch.judge(receipts)
+    watch.check_all(receipts)
     return Result(receipts=receipts, metrics=metrics)
 
 

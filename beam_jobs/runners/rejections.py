@@ -106,8 +106,8 @@ class RejectionWatch:
             storage.remove(storage.join(self._folder, _MESSAGE))
             self._stopped = False
 
-    def judge(self, receipts: Iterable[Receipt]) -> None:
-        """Judge the finished job by all of its units."""
+    def check_all(self, receipts: Iterable[Receipt]) -> None:
+        """Check the finished job by all of its units."""
         found = _Rejections()
         if self._limit:
             for receipt in receipts:

@@ -121,7 +121,7 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class Windowed:
     """Rows `below` each window, int64 [n]; and keys and whole hashes of those within each."""
 
     below: np.ndarray
@@ -159,8 +159,8 @@ def _merged(sketches: Sequence[Sketch]) -> Sketch:
     return result
 
 
-def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dict[str, Candidates]:
-    """The candidates of one shard."""
+def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dict[str, Windowed]:
+    """The rows of one shard below and within the windows."""
     found = {}
     for name, keys, hashes in _keys(columns, seed):
         order = np.argsort(keys)
@@ -169,15 +169,15 @@ def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dic
         first = np.searchsorted(keys, window.first, side="left")
         last = np.searchsorted(keys, window.last, side="right")
         rows = [slice(*ends) for ends in zip(first, last, strict=True)]
-        found[name] = Candidates(first, [(keys[r], hashes[order[r]]) for r in rows])
+        found[name] = Windowed(first, [(keys[r], hashes[order[r]]) for r in rows])
     return found
 
 
-def merge_candidates(many: Iterable[dict[str, Candidates]]) -> dict[str, Candidates]:
-    """The candidates of several shards."""
-    groups: dict[str, list[Candidates]] = {}
-    for candidates in many:
-        for name, found in candidates.items():
+def merge_windowed(many: Iterable[dict[str, Windowed]]) -> dict[str, Windowed]:
+    """The windows of all shards, merged."""
+    groups: dict[str, list[Windowed]] = {}
+    for windowed in many:
+        for name, found in windowed.items():
             groups.setdefault(name, []).append(found)
     merged = {}
     for name, group in groups.items():
@@ -188,15 +188,15 @@ def merge_candidates(many: Iterable[dict[str, Candidates]]) -> dict[str, Candida
                 for windows in zip(*(found.within for found in group), strict=True)
             )
         ]
-        merged[name] = Candidates(np.sum([found.below for found in group], axis=0), within)
+        merged[name] = Windowed(np.sum([found.below for found in group], axis=0), within)
     return merged
 
 
-def choose(candidates: dict[str, Candidates], windows: dict[str, Windows]) -> Targets:
-    """The keys at the ranks, from the candidates of all shards."""
+def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Targets:
+    """The keys at the ranks, from the windows of all shards."""
     return {
         name: [found.target(rank, i) for i, rank in enumerate(windows[name].ranks.tolist())]
-        for name, found in candidates.items()
+        for name, found in windowed.items()
     }
 
 
@@ -253,7 +253,7 @@ class OrderStatistics(beam.PTransform):
         return (
             units
             | "Collect" >> beam.Map(lambda unit, of: collect(read(unit), of, seed), windows)
-            | "Merge candidates" >> MergeGlobally(Merge(merge_candidates, _rows_held))
+            | "Merge windows" >> MergeGlobally(Merge(merge_windowed, _rows_held))
             | "Choose" >> beam.Map(choose, windows)
         )
 
@@ -262,8 +262,8 @@ def _keys_held(sketches: dict[str, Sketch]) -> int:
     return sum(len(keys) for sketch in sketches.values() for keys in sketch.levels)
 
 
-def _rows_held(candidates: dict[str, Candidates]) -> int:
-    return sum(len(keys) for found in candidates.values() for keys, _ in found.within)
+def _rows_held(windowed: dict[str, Windowed]) -> int:
+    return sum(len(keys) for found in windowed.values() for keys, _ in found.within)
 
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:

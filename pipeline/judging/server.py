@@ -58,7 +58,7 @@ class Target(PairName):
     judge: JudgeName
 
 
-class Answer(Target):
+class SentJudgment(Target):
     """A judgment as the page sends it."""
 
     score: Score
@@ -82,11 +82,11 @@ class Session:
         with self._lock:
             return self._state(self._file(judge))
 
-    def judge(self, answer: Answer) -> dict[str, Any]:
+    def judge(self, sent: SentJudgment) -> dict[str, Any]:
         """Save a judgment; returns the new state."""
-        if self.scale == "yes-no" and answer.score not in (0, 100):
+        if self.scale == "yes-no" and sent.score not in (0, 100):
             raise Conflict("on this scale a score is 0 or 100")
-        return self._act(answer, score=answer.score, fluency=answer.fluency)
+        return self._act(sent, score=sent.score, fluency=sent.fluency)
 
     def skip(self, target: Target) -> dict[str, Any]:
         """Leave a pair out; returns the new state."""
@@ -248,7 +248,7 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
                 abort(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
             return jsonify(act(body))
 
-    post("judge", Answer, session.judge)
+    post("judge", SentJudgment, session.judge)
     post("skip", Target, session.skip)
     post("undo", Target, session.undo)
     return app

@@ -10,8 +10,8 @@ from paraloom.pipeline.judging.describe import deciles_in_words
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import (
     AutoSelectRecord,
-    Candidate,
     Correlation,
+    DecileTrial,
     EvaluateRecord,
     NmtSection,
     PairsRecord,
@@ -177,19 +177,19 @@ def chosen_epoch(record: RunRecord) -> str | None:
 
 def selection_lines(result: AutoSelectRecord) -> list[str]:
     """What was chosen, and its lead over the second best and over random pairs."""
-    chosen = f"{candidate_name(result.chosen)}: {mean_deviation(result.chosen.scores)}"
+    chosen = f"{trial_name(result.chosen)}: {mean_deviation(result.chosen.scores)}"
     lines = [f"Chosen: {chosen} with {result.chosen.pairs:,} pairs"]
     if result.second:
-        second = f"{candidate_name(result.second)} ({mean_deviation(result.second.scores)})"
+        second = f"{trial_name(result.second)} ({mean_deviation(result.second.scores)})"
         lines.append(f"{_lead(result, result.second)} against the second best, {second}")
     same_size = f"as many pairs drawn at random ({mean_deviation(result.same_size.scores)})"
     lines.append(f"{_lead(result, result.same_size)} against {same_size}")
     return lines
 
 
-def candidate_name(candidate: Candidate) -> str:
+def trial_name(trial: DecileTrial) -> str:
     """Score and deciles in words: `trigram overlap, deciles 0–4`."""
-    return f"{readable(candidate.scorer)}, {deciles_in_words(candidate.deciles)}"
+    return f"{readable(trial.scorer)}, {deciles_in_words(trial.deciles)}"
 
 
 def best_and_worst(by_decile: Mapping[int, Sequence[float]]) -> tuple[int, int]:
@@ -218,7 +218,7 @@ def mean_deviation(scores: Sequence[float] | None) -> str:
     return f"{fmean(scores):.1f} ± {stdev(scores):.1f}"
 
 
-def _lead(result: AutoSelectRecord, other: Candidate) -> str:
+def _lead(result: AutoSelectRecord, other: DecileTrial) -> str:
     difference = result.chosen.mean - other.mean
     shown = f"{round(difference, 1) + 0.0:+.1f}"  # never -0.0
     if len(result.chosen.scores) < 2:

@@ -36,14 +36,14 @@ class Shown(NamedTuple):
     rows: list[list[str]]
 
 
-class Comparison(NamedTuple):
+class GeneratorTables(NamedTuple):
     """The generators of a run in tables, some of which are of `sampled` scored candidates."""
 
     tables: list[Shown]
     sampled: int
 
 
-def compare_generators(folder: str, record: RunRecord) -> Comparison:
+def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
     """Compare the generators of a run; counts are of all rows, the rest is of a sample."""
     made = record.find(GenerateRecord)
     stage = stage_path("bucket", best_round(record.stages))
@@ -89,7 +89,7 @@ def compare_generators(folder: str, record: RunRecord) -> Comparison:
         Shown("Rejected candidates", ["reason", "candidates"], reasons),
         Shown("Requests and tokens", ["generator", *taken], list(_taken(used))),
     ]
-    return Comparison([shown for shown in tables if shown.rows], len(table))
+    return GeneratorTables([shown for shown in tables if shown.rows], len(table))
 
 
 def _count(shards: Sequence[Shard]) -> Counter[str]:

@@ -12,7 +12,6 @@ from paraloom.pipeline.records import (
     EvaluateRecord,
     PairsRecord,
     StageRecord,
-    StatisticsRecord,
 )
 from paraloom.pipeline.report import report_path
 from paraloom.pipeline.report.describe import (
@@ -46,7 +45,7 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         out.print(*selection_lines(result), sep="\n")
     if record.bleu is not None:
         out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
-    if described := record.find(StatisticsRecord):
+    if described := record.find(statistics.StatisticsRecord):
         out.print(statistics.table(described.results))
     if evaluated := record.find(EvaluateRecord):
         out.print(_evaluation(evaluated))

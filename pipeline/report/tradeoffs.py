@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
-from paraloom.beam_jobs.select import Criteria, conditions, judge
+from paraloom.beam_jobs.select import Criteria, conditions, decide
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN
@@ -130,7 +130,7 @@ class Sample:
 
     def meet(self, criteria: Criteria) -> tuple[Array, Array]:
         """Which pairs, and which judged ones, meet the criteria and are no copies: bool."""
-        pairs, judged = (judge(of, criteria)[0] == "" for of in (self.pairs, self.judged))
+        pairs, judged = (decide(of, criteria)[0] == "" for of in (self.pairs, self.judged))
         return pairs, judged
 
     def keep(self, free: tuple[Array, Array], *moved: Predicate, meaning: str = "") -> Kept:

@@ -45,3 +45,16 @@ STAGES: tuple[Stage, ...] = (
     embeddings.STAGE,
     evaluate.STAGE,
 )
+
+TARGETS: dict[str | None, tuple[str, ...]] = {
+    "corpus": tuple(stage.name for stage in STAGES[STAGES.index(select.STAGE) :]),
+    "ingest": ("ingest",),
+    "back-translate": ("back_translate",),
+    "score": ("score",),
+    "bucket": ("bucket",),
+    "select": ("select",),
+    "train-nmt": ("nmt",),
+    "train-paragram": ("paragram",),
+    "train-embeddings": ("embeddings", "evaluate"),
+}
+"""The stages that each command brings up to date, with all that they depend on."""

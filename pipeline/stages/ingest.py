@@ -3,12 +3,13 @@
 from typing import Any
 
 from paraloom.beam_jobs import ingest
+from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext import READERS
 from paraloom.beam_jobs.transforms.conditions import TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import PairsRecord
+from paraloom.pipeline.records import InputFile, PairsRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 
@@ -35,7 +36,11 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> PairsRecord:
     """Read the bitext."""
     options = run.input
-    run.manifest.record.inputs = run.input_files
+    run.manifest.record.inputs = [
+        InputFile(path=path, bytes=storage.size(path), sha256=sha256)
+        for bitext in run.bitexts
+        for path, sha256 in zip(bitext.paths, bitext.sha256, strict=True)
+    ]
     reading = ingest.Reading(
         shard_rows=options.shard_rows,
         max_characters=options.max_characters,

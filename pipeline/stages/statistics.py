@@ -9,7 +9,7 @@ from paraloom.models.files import digest
 from paraloom.pipeline import statistics
 from paraloom.pipeline.config.options import Config, StatisticsOptions
 from paraloom.pipeline.notices import notify, of_parser
-from paraloom.pipeline.records import PairsRecord, StatisticsRecord
+from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.stage import Run, Stage
 
 
@@ -20,7 +20,7 @@ def fingerprint(run: Run) -> Any:
     return run.with_language(parser)
 
 
-def make(run: Run, key: str) -> StatisticsRecord:
+def make(run: Run, key: str) -> statistics.StatisticsRecord:
     """Compute the statistics; all pairs have the scores of the best round too."""
     all_pairs = run.at(run.record(PairsRecord, "select").round or 0)
     corpora = {
@@ -35,7 +35,7 @@ def make(run: Run, key: str) -> StatisticsRecord:
         languages=dict.fromkeys(corpora, run.language),
         folder=run.folder("statistics"),
     )
-    return StatisticsRecord(results=results, digest=content_key(results.json_values()))
+    return statistics.StatisticsRecord(results=results, digest=content_key(results.json_values()))
 
 
 def check(config: Config) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.io.shards import DamagedError, Shard, units
-from paraloom.beam_jobs.select import Criteria, judge, near_misses, tsv_path
+from paraloom.beam_jobs.select import Criteria, decide, near_misses, tsv_path
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.predicates import Predicate
 
@@ -112,7 +112,7 @@ def test_a_row_is_rejected_for_the_first_condition_that_fails() -> None:
     )
     options = {"by": "unigram_f1", "deciles": (1, 2, 3, 5), "max_tokens": 11}
     where = tuple(map(Predicate.parse, WHERE))
-    reasons, hashes = judge(table, Criteria(**{**ALL, **options, "where": where}))
+    reasons, hashes = decide(table, Criteria(**{**ALL, **options, "where": where}))
 
     def plainly(row: dict[str, Any]) -> str:
         if row["unigram_f1_decile"] not in (1, 2, 3, 5):
@@ -145,7 +145,7 @@ def test_a_check_that_fails_says_what_it_found() -> None:
 
     def reasons(*where: str) -> list[str]:
         criteria = {**ALL, "by": "same_numbers", "where": tuple(map(Predicate.parse, where))}
-        return list(judge(table, Criteria(**criteria))[0])
+        return list(decide(table, Criteria(**criteria))[0])
 
     few = "not reference_tokens >= 4"
     assert reasons("same_numbers == 1", "reference_tokens >= 4") == ["", "numbers differ", few]
@@ -231,7 +231,7 @@ def test_nothing_stands(tmp_path: Path, bucketed: Callable[..., list[Shard]]) ->
 
 def test_judging_no_rows(bucketed: Callable[..., list[Shard]]) -> None:
     table = pq.read_table(bucketed([pair(0)])[0].path).slice(0, 0)
-    reasons, hashes = judge(table, Criteria(**ALL))
+    reasons, hashes = decide(table, Criteria(**ALL))
     assert (len(reasons), hashes.shape) == (0, (0, 2))
 
 

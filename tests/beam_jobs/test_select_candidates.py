@@ -11,7 +11,7 @@ from paraloom.beam_jobs import bucket, select
 from paraloom.beam_jobs.analysis.diff import diff_shards
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, units, write_shard
-from paraloom.beam_jobs.select import Criteria, PerSource, judge
+from paraloom.beam_jobs.select import Criteria, PerSource, decide
 
 ONE = ["--direct_num_workers", "1"]
 SCORE = ("translation_score",)
@@ -78,7 +78,7 @@ LINES = ["l'homme", "homme", "Homme.", "l'homme court vite", "homme", "un chat",
 
 
 def by_source(kind: PerSource, max_overlap: float, language: str) -> list[str]:
-    """Why `judge` rejects the candidates of two sources; the texts of some are the reference's."""
+    """Why `decide` rejects the candidates of two sources; the texts of some are the reference's."""
     table = pa.table(
         {
             "id": ["a"] * 4 + ["b"] * 4,
@@ -90,9 +90,9 @@ def by_source(kind: PerSource, max_overlap: float, language: str) -> list[str]:
         }
     )
     criteria = replace(ALL, per_source=kind, max_overlap=max_overlap, language=language)
-    reasons, hashes = judge(table, criteria)
+    reasons, hashes = decide(table, criteria)
     accepted = table.filter(pa.array(reasons == ""))
-    assert np.array_equal(hashes, judge(accepted, ALL)[1])
+    assert np.array_equal(hashes, decide(accepted, ALL)[1])
     return list(reasons)
 
 

@@ -11,9 +11,11 @@ from benchmarks.auto_select import main, prepare
 from benchmarks.experiments.cells import Inputs, folder_of
 from paraloom.beam_jobs.io.shards import commit
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.pipeline.records import Candidate
+from paraloom.pipeline.records import DecileTrial
 
-RUN = Candidate(scorer="unigram_f1", deciles=(0, 1), rows=20, pairs=20, scores=(1.0,)).model_dump()
+RUN = DecileTrial(
+    scorer="unigram_f1", deciles=(0, 1), rows=20, pairs=20, scores=(1.0,)
+).model_dump()
 
 
 @pytest.fixture

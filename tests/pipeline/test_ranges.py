@@ -13,13 +13,13 @@ from paraloom.pipeline.auto_select import (
     largest_of_the_best,
     pooled_deviation,
 )
-from paraloom.pipeline.records import Candidate
+from paraloom.pipeline.records import DecileTrial
 
 curves = st.dictionaries(st.integers(0, 9), st.floats(-100, 100), min_size=1)
 
 
-def candidate(rows: int, *scores: float, scorer: str = "a") -> Candidate:
-    return Candidate(scorer=scorer, deciles=(rows,), rows=rows, pairs=rows, scores=scores)
+def trial(rows: int, *scores: float, scorer: str = "a") -> DecileTrial:
+    return DecileTrial(scorer=scorer, deciles=(rows,), rows=rows, pairs=rows, scores=scores)
 
 
 @given(curves)
@@ -52,12 +52,12 @@ def test_spread_is_that_within_groups() -> None:
 
 
 def test_the_largest_of_those_as_good_as_the_best() -> None:
-    small, best = candidate(10, 40.0, 41.0), candidate(20, 41.0, 42.0)
-    large, worse = candidate(30, 41.0, 41.2), candidate(90, 40.0, 40.0)
+    small, best = trial(10, 40.0, 41.0), trial(20, 41.0, 42.0)
+    large, worse = trial(30, 41.0, 41.2), trial(90, 40.0, 40.0)
     assert largest_of_the_best([small, best, large, worse], 0.5) == large
     assert largest_of_the_best([small, best, large, worse], 0.3) == best
     assert largest_of_the_best([small, best, large, worse], 2.0) == worse
-    near, better = candidate(30, 41.0), candidate(30, 41.3, scorer="b")
+    near, better = trial(30, 41.0), trial(30, 41.3, scorer="b")
     assert largest_of_the_best([best, near], 0.5) == near  # one standard error below the best
     assert largest_of_the_best([near, better], 0.5) == better  # of equally large ones
     assert largest_of_the_best([better, near], 0.5) == better

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.select import Criteria, judge
+from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.pipeline import rounds
 from paraloom.pipeline.cli import main
@@ -172,7 +172,7 @@ def test_the_second_round_selects_by_the_first_ones_encoder(
     run = Run(config, None, round=2)  # type: ignore[arg-type]  # no manifest is read
     criteria = criteria_of(run)
     assert isinstance(criteria, Criteria)
-    reasons, _ = judge(pairs, criteria)
+    reasons, _ = decide(pairs, criteria)
     assert corpus["id"].to_pylist() == pairs["id"].filter(reasons == "").to_pylist()
 
 

@@ -27,7 +27,7 @@ Vector = Literal["encoder", "concat", "mean"]
 INITIAL_RANGE = 0.1  # weights and word vectors start uniformly in ± this (section 4)
 
 
-class Neighbours(NamedTuple):
+class SentencesInContext(NamedTuple):
     """n sentences with tags, and the sentences before and after each."""
 
     own: RaggedIds
@@ -118,7 +118,7 @@ class Context(Encoder):
             found.append(torch.stack(states, dim=1))
         return found
 
-    def loss(self, batch: Neighbours) -> Tensor:
+    def loss(self, batch: SentencesInContext) -> Tensor:
         """-ln p of the neighbours' words given the sentences, the mean over words and end tags."""
         n = len(batch.own.offsets) - 1
         # One lookup, so that every word vector has one gradient.

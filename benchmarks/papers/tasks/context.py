@@ -25,7 +25,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.vectors import WordVectors, load_vectors
 from paraloom.papers.datasets.contiguous_text import TextIds, read_text
-from paraloom.papers.encoders.context import Context, Neighbours, uniform_vectors
+from paraloom.papers.encoders.context import Context, SentencesInContext, uniform_vectors
 from paraloom.papers.options import SystemOptions
 
 _POOL = 200_000  # sentences shuffled together
@@ -72,10 +72,10 @@ def untrained(
     return model
 
 
-class ContextTrainer(Trainer[Neighbours]):
+class ContextTrainer(Trainer[SentencesInContext]):
     """Adam on the loss of both neighbours."""
 
-    def train_on(self, batch: Neighbours) -> None:
+    def train_on(self, batch: SentencesInContext) -> None:
         """One step on a mini-batch."""
         assert isinstance(self.encoder, Context)
         self.seed_noise()
@@ -84,7 +84,7 @@ class ContextTrainer(Trainer[Neighbours]):
 
 
 @dataclass
-class _Sentences(Pool[Neighbours]):
+class _Sentences(Pool[SentencesInContext]):
     """Sentences with neighbours on both sides; none are left out."""
 
     text: TextIds
@@ -93,10 +93,12 @@ class _Sentences(Pool[Neighbours]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, rows: NDArray[np.int64]) -> Neighbours:
+    def take(self, rows: NDArray[np.int64]) -> SentencesInContext:
         """The sentences of `rows` with their neighbours."""
         middles = self.rows[rows]
-        return Neighbours(*(take(self.text.sentences, middles + shift) for shift in (0, -1, 1)))
+        return SentencesInContext(
+            *(take(self.text.sentences, middles + shift) for shift in (0, -1, 1))
+        )
 
 
 class _Source:

@@ -7,9 +7,9 @@ import typer
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline import run
-from paraloom.pipeline.commands.corpus.stages import TARGETS
 from paraloom.pipeline.commands.options import Changes, Named, On, OnInterrupt, beam_options
 from paraloom.pipeline.config import read_config
+from paraloom.pipeline.stages import TARGETS
 
 
 def command(

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.analysis import probes
-from paraloom.beam_jobs.analysis.probes import Subset, Trial
-from paraloom.beam_jobs.analysis.sampling import Sample
+from paraloom.beam_jobs.analysis.probes import ProbeTraining, Subset
+from paraloom.beam_jobs.analysis.sampling import DecileSample
 from paraloom.beam_jobs.io.shards import write_shard
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -26,7 +26,7 @@ PARTS = [
 
 
 @pytest.fixture
-def draw() -> Sample:
+def draw() -> DecileSample:
     random = np.random.default_rng(1)
     left = [" ".join(random.choice(WORDS, 4)) for _ in range(100)]
     table = pa.table(
@@ -40,7 +40,7 @@ def draw() -> Sample:
         }
     )
     all_of_ten = np.full(10, 2**64 - 1, np.uint64)
-    return Sample(table=table, thresholds={"a": all_of_ten, "b": all_of_ten})
+    return DecileSample(table=table, thresholds={"a": all_of_ten, "b": all_of_ten})
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def labelled() -> list[LabelledPairs]:
 
 
 def tried(
-    draw: Sample,
+    draw: DecileSample,
     labelled: list[LabelledPairs],
     folder: Path,
     parts: list[Subset] = PARTS,
@@ -63,8 +63,8 @@ def tried(
     drawn = write_shard(str(folder / "draw.parquet"), draw.table)
     output = str(folder / "trials")
     arguments = [f"--direct_num_workers={workers}"]
-    trial = Trial(options=OPTIONS, labelled=labelled, vectors=vectors)
-    return probes.run(parts, [1, 2], draw, drawn, output, trial, arguments)
+    training = ProbeTraining(options=OPTIONS, labelled=labelled, vectors=vectors)
+    return probes.run(parts, [1, 2], draw, drawn, output, training, arguments)
 
 
 def receipts(folder: Path) -> dict[str, dict[str, Any]]:
@@ -74,7 +74,7 @@ def receipts(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_the_same_on_any_number_of_workers(
-    draw: Sample, labelled: list[LabelledPairs], tmp_path: Path
+    draw: DecileSample, labelled: list[LabelledPairs], tmp_path: Path
 ) -> None:
     one = tried(draw, labelled, tmp_path / "one")
     two = tried(draw, labelled, tmp_path / "two", workers=2)
@@ -84,7 +84,7 @@ def test_the_same_on_any_number_of_workers(
 
 
 def test_kept_by_what_they_depend_on(
-    draw: Sample, labelled: list[LabelledPairs], tmp_path: Path
+    draw: DecileSample, labelled: list[LabelledPairs], tmp_path: Path
 ) -> None:
     first = tried(draw, labelled, tmp_path)
     before = receipts(tmp_path)
@@ -104,11 +104,11 @@ def test_kept_by_what_they_depend_on(
 
 
 def test_a_key_for_everything_that_matters(labelled: list[LabelledPairs]) -> None:
-    base = Trial(options=OPTIONS, labelled=labelled).key
-    assert base == Trial(options=OPTIONS, labelled=labelled).key
+    base = ProbeTraining(options=OPTIONS, labelled=labelled).key
+    assert base == ProbeTraining(options=OPTIONS, labelled=labelled).key
     others = [
-        Trial(options=EmbeddingOptions(dim=9), labelled=labelled).key,
-        Trial(options=OPTIONS, labelled=labelled * 2).key,
-        Trial(options=OPTIONS, labelled=labelled, vectors="digest").key,
+        ProbeTraining(options=EmbeddingOptions(dim=9), labelled=labelled).key,
+        ProbeTraining(options=OPTIONS, labelled=labelled * 2).key,
+        ProbeTraining(options=OPTIONS, labelled=labelled, vectors="digest").key,
     ]
     assert len({base, *others}) == 4

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paraloom.beam_jobs.analysis.sampling import Sample, run
+from paraloom.beam_jobs.analysis.sampling import DecileSample, run
 from paraloom.beam_jobs.io.shards import Shard, units
 from paraloom.beam_jobs.select import Criteria
 from paraloom.models.hashing import splitmix64
@@ -42,7 +42,7 @@ def draw(
     seeds: tuple[int, ...] = (1, 2),
     criteria: Criteria = ALL,
     workers: int = 1,
-) -> Sample:
+) -> DecileSample:
     arguments = [f"--direct_num_workers={workers}"]
     scorers = ["translation_score"]
     work = units(shards, "key")
@@ -118,7 +118,7 @@ def test_a_decile_with_few_rows_that_stand_is_drawn_on(
     assert len(some.table) < 4000
 
 
-def repeats(drawn: Sample) -> set[int]:
+def repeats(drawn: DecileSample) -> set[int]:
     """Rows whose texts an earlier one has."""
     seen: Counter[str] = Counter()
     found = set()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraloom.beam_jobs.select import Criteria, judge
+from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.beam_jobs.transforms import exclusion
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.exclusion import (
@@ -145,6 +145,6 @@ def test_a_pair_with_an_evaluation_sentence_is_rejected(
     )
     exclude = Exclusion(folder=str(tmp_path), digest="1", similarity=0.99, model="letters")
     criteria = Criteria(by="x", deciles=None, max_tokens=9, size=None, seed=1, exclude=exclude)
-    found, hashes = judge(rows, criteria)
+    found, hashes = decide(rows, criteria)
     assert found.tolist() == reasons
     assert len(hashes) == 1

@@ -24,8 +24,8 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     Targets,
     choose,
     collect,
-    merge_candidates,
     merge_samples,
+    merge_windowed,
     position,
     sample,
     sortable,
@@ -42,7 +42,7 @@ def select(shards: list[Columns], ranks: Ranks, seed: int = 0, fan: int = 2) -> 
     while len(sketches) > 1:
         sketches = [merge_samples(sketches[i : i + fan]) for i in range(0, len(sketches), fan)]
     windows = {name: s.windows(ranks) for name, s in merge_samples(sketches).items()}
-    candidates = merge_candidates(collect(shard, windows, seed) for shard in shards)
+    candidates = merge_windowed(collect(shard, windows, seed) for shard in shards)
     return choose(candidates, windows)
 
 

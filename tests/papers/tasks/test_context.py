@@ -21,7 +21,7 @@ from paraloom.models.text.vectors import WordVectors, write_vectors
 from paraloom.papers import tasks
 from paraloom.papers.analyses.decoder_spaces import Space, compare_spaces, in_space
 from paraloom.papers.datasets.contiguous_text import TextIds, read_text
-from paraloom.papers.encoders.context import Context, Neighbours
+from paraloom.papers.encoders.context import Context, SentencesInContext
 from paraloom.papers.options import ContextOptions, SystemOptions
 from paraloom.papers.tasks import context as context_task
 from paraloom.papers.tasks.context import expanded
@@ -104,7 +104,7 @@ def test_the_loss_and_its_gradient(encoder: str, decoder: Decoder) -> None:
     model = context(encoder, decoder)
     table = embedding_matrices(model)["encoder.input.table"]
     table.prepare(1e-3)
-    loss = model.loss(Neighbours(*map(flat, (OWN, BEFORE, BEHIND))))
+    loss = model.loss(SentencesInContext(*map(flat, (OWN, BEFORE, BEHIND))))
     torch.autograd.backward(loss)
     found = {name: gradient_of(p) for name, p in model.named_parameters()}
     by_word = gradient_of(table.read)

@@ -20,7 +20,7 @@ from paraloom.pipeline.judging.agreement import (
 from paraloom.pipeline.judging.describe import alpha, counts_line
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.records import PairsRecord, ScorerRecord, SelectSection
+from paraloom.pipeline.records import PairsRecord, ScorerRecord, SelectSection, folder_of
 from tests.run_helpers import WriteConfig
 
 
@@ -207,7 +207,7 @@ def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: Wri
     stages = {"select": 60, "selections/strict/select": 20}
     for stage, size in stages.items():
         pieces = [("part-0", table.slice(0, size), nothing)]
-        commit(f"{folder}/{stage}", "part-0", "k", size, pieces, started=0)
+        commit(f"{folder}/{folder_of(stage)}", "part-0", "k", size, pieces, started=0)
     select = SelectSection(named={"strict": {"good": 40.0}, "none": {}})
     config = run.record.config.model_copy(update={"select": select})
     update = {"config": config, "stages": dict.fromkeys(stages, PairsRecord())}

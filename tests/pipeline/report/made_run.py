@@ -12,7 +12,7 @@ import yaml
 from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Measurements, Receipt, commit
-from paraloom.beam_jobs.select import Criteria, judge
+from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import read_config
@@ -78,7 +78,7 @@ def make_run(folder: Path) -> MadeRun:
         numbers = Measurements(deciles=deciles)
         rows = part.num_rows
         bucketed.append(commit(place, f"part-{i}", "k", rows, pieces, started=0, numbers=numbers))
-        reasons, _ = judge(part, criteria)
+        reasons, _ = decide(part, criteria)
         out = pa.array(reasons != "")
         rejected = part.select(["id"]).append_column("reason", pa.array(reasons, pa.string()))
         pieces = [(f"part-{i}", part.filter(pa.array(reasons == "")), rejected.filter(out))]
