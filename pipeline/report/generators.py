@@ -68,8 +68,8 @@ def compare_generators(folder: str, record: RunRecord) -> Comparison:
         counts = (f"{n:,}" for n in (rows[name], sum(one.rejected.values()), selected[name]))
         good = [judged[name]] if judged else []
         general.append([name, *counts, share, _number(distance), _number(each), *good])
-    columns = ["generator", "candidates", "rejected", "selected", "share of the corpus"]
-    columns += ["distance from the reference", "cost of 1,000 selected"]
+    columns = ["generator", "candidates", "rejected", "selected", "share"]
+    columns += ["distance", "cost of 1,000 selected"]
     columns += ["good of judged"] if judged else []
     quartiles = [[name, *(_quartiles(mine[of]) for of in scores)] for name, mine in found.items()]
     reasons = [
