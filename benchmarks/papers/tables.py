@@ -5,7 +5,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -128,7 +128,7 @@ def _required(parameters: Sequence[Any]) -> Iterator[str]:
             yield from (of.opts[0], of.metavar)
 
 
-TABLES = {
+TABLES: dict[str, Callable[[], Markdown]] = {
     "scorers": _scorers,
     "formats": _formats,
     "encoders": partial(_encoders, papers=False),
