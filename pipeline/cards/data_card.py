@@ -38,21 +38,6 @@ from paraloom.pipeline.report.render import Markdown, code, plain, render_markdo
 from paraloom.pipeline.stage import best_round, selection_view, stage_path
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-_TEXTS = {
-    "id": "unique in the run, or with several translations of `source` the same for all of them; "
-    "the id of the bitext if it has one",
-    "source": "sentence in the foreign language",
-    "reference": "its {language} side in the bitext",
-    "translation": "{language} translation of `source` by the model",
-    "candidate": "rank among the translations of `source`, 0 the best",
-    "generator": "what made `translation`",
-    "translation_subwords": "subwords of `translation`, end of sentence included",
-    "reference_tokens": "Moses tokens of `reference`",
-    "translation_tokens": "Moses tokens of `translation`",
-}
-
-_KEPT = "column of the bitext"
-
 
 def write_data_card(folder: str, record: RunRecord, selection: str = "") -> None:
     """Write the data card of a run that has a corpus, or of a named selection's."""
@@ -128,9 +113,9 @@ def data_card(
             for name, stage in view.pair_records.items()
         ],
         columns=[
-            (code(f.name), _type(f.type), Markdown(_KEPT))
+            (code(f.name), type_name(f.type), Markdown("column of the bitext"))
             if f.name in source.keep
-            else (code(f.name), _type(f.type), meaning(f.name, language, view.own_scorers))
+            else (code(f.name), type_name(f.type), meaning(f.name, language, view.own_scorers))
             for f in columns
         ],
         scored=bucket.rows_out,
@@ -145,11 +130,10 @@ def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Mark
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('its French side in the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
     """
-    suffix = schema.decile("")
-    if column.endswith(suffix):
+    if column.endswith(suffix := schema.decile("")):
         name = code(column.removesuffix(suffix))
         return Markdown(f"decile of all pairs by {name}: 0 lowest, 9 highest")
-    if text := _TEXTS.get(column):
+    if text := schema.MEANINGS.get(column):
         return Markdown(text.format(language=plain(language)))
     return plain(score(column, own).meaning)
 
@@ -164,9 +148,9 @@ def model_name(model: UsedModel) -> str:
     return model.path if model.revision and not remote else PurePath(model.path).name
 
 
-def _type(of: pa.DataType) -> str:
-    kept = "as in the bitext" if pa.types.is_null(of) else str(of)
-    return "float32" if pa.types.is_float32(of) else kept
+def type_name(of: pa.DataType) -> str:
+    """A column's type; that of a kept one is known to its files only."""
+    return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 
 def _configurations(release: Release) -> Iterator[tuple[object, ...]]:
