@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
                 "counting IDF": stages(folder, "idf"),
                 "classifier (drawing, training)": stages(folder, "classifier"),
                 "all scorers": stages(folder, "score-all"),
-                "score, bucket, select": stages(folder, "score-all", "bucket-all", "corpus"),
+                "score, bucket, select": stages(folder, "score-all", "bucket-all", "select"),
             }
         for name, one in spent.items():
             measured.add(f"{pairs:,} pairs, {name}: seconds", one.seconds)

@@ -71,7 +71,7 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
     """
     record = Manifest(str(run)).record
     found, config = record.find(AutoSelectRecord), record.config
-    if found is None or "corpus" not in record.stages:
+    if found is None or "select" not in record.stages:
         raise UserError(
             f"{run}: no finished run with select.by: auto; run "
             "`paraloom select --config … --set select.by=auto`"

@@ -2,7 +2,7 @@
 
 python -m benchmarks.corpus_stages FOLDER WORKERS STAGE …
 
-Stages: score, bucket, corpus; with all scorers idf, classifier, score-all, bucket-all, corpus.
+Stages: score, bucket, select; with all scorers idf, classifier, score-all, bucket-all, select.
 """
 
 from __future__ import annotations

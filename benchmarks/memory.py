@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             generated.write(Path(place) / "back_translate", pairs)
             generated.write_vectors_for(Path(place))
             command = [sys.executable, "-m", "benchmarks.corpus_stages", place]
-            spent = cost([*command, str(options.workers), "score", "bucket", "corpus"])
+            spent = cost([*command, str(options.workers), "score", "bucket", "select"])
         measured.add(f"{pairs:,} pairs, sum of resident memory", spent.peak_rss / 1e6)
         measured.add(f"{pairs:,} pairs, shared pages once", spent.peak_pss / 1e6)
         measured.add(f"{pairs:,} pairs, pairs/s", pairs / spent.seconds)

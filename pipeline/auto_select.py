@@ -51,7 +51,7 @@ class Search:
 
     def __init__(self, run: Run) -> None:
         self.run, self.options = run, run.config.select.auto
-        self.folder = run.folder("choice")  # the sample and the probes' receipts
+        self.folder = run.folder("auto_select")  # the sample and the probes' receipts
         self.scorers = run.ranked_by
 
     @cached_property

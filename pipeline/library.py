@@ -20,7 +20,7 @@ from paraloom.models.scorers.registry import SCORERS
 from paraloom.pipeline.commands.corpus.stages import TARGETS
 from paraloom.pipeline.config.read import parse_config, read_config
 from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import PairsRecord, StageRecord
+from paraloom.pipeline.records import PairsRecord, StageRecord, folder_of, stage_in
 from paraloom.pipeline.run import run_stages
 from paraloom.pipeline.stage import shards_of
 
@@ -32,7 +32,7 @@ class OpenedRun:
     """A run's finished stages: their pairs, their records, and the encoder.
 
     >>> run = open_run("runs/sample")
-    >>> run.pairs("corpus").count_rows()
+    >>> run.pairs("select").count_rows()
     58
     >>> run.pairs().to_table(columns=["reference", "trigram_overlap"]).num_columns
     2
@@ -52,22 +52,23 @@ class OpenedRun:
         return list(self._record.stages)
 
     def record(self, stage: str) -> StageRecord:
-        """What the manifest says of a finished stage: rows, seconds, metrics."""
+        """What the manifest says of a finished stage, named as it is or as its folder is."""
+        stage = stage_in(stage)
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)
             raise UserError(f"{self.folder}: {stage} is not finished; there are {finished}")
         return self._record.stages[stage]
 
-    def pairs(self, stage: str = "corpus") -> ds.Dataset:
+    def pairs(self, stage: str = "select") -> ds.Dataset:
         """The pairs that a stage left, as an Arrow data set: nothing is read before it is asked.
 
         The columns of each stage are in docs/columns.md. A run in an object store is fetched.
         """
         if not isinstance(self.record(stage), PairsRecord):
             raise UserError(f"{self.folder}: {stage} is no stage of pairs")
-        paths = [shard.path for shard in shards_of(storage.join(self.folder, stage))]
+        paths = [shard.path for shard in shards_of(self.folder, stage)]
         if storage.is_remote(self.folder):
-            folder = remote.localise(storage.join(self.folder, stage))
+            folder = remote.localise(storage.join(self.folder, folder_of(stage)))
             paths = [str(Path(folder, Path(path).name)) for path in paths]
         return ds.dataset(paths, format="parquet")
 

@@ -26,7 +26,7 @@ ENOUGH = 10_000
 
 _FILES = {
     "score": ("score.paragram", "score.phrases", "score.idf"),
-    "choice": ("select.labelled",),
+    "auto_select": ("select.labelled",),
     "loop": ("select.labelled",),
     "embeddings": ("embeddings",),
     "evaluate": ("evaluate.sts", "evaluate.sick"),

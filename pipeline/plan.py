@@ -6,6 +6,7 @@ from dataclasses import replace
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import folder_of
 from paraloom.pipeline.rounds import repeat_rounds
 from paraloom.pipeline.stage import SELECTED, Run, Stage, stage_path
 from paraloom.pipeline.stages import STAGES
@@ -21,7 +22,7 @@ def plan(config: Config) -> tuple[Stage, ...]:
         for stage in STAGES
         if stage.name in SELECTED
     ]
-    before = 1 + [stage.name for stage in STAGES].index("corpus")
+    before = 1 + [stage.name for stage in STAGES].index("select")
     return (*STAGES[:before], *named, *STAGES[before:])
 
 
@@ -51,9 +52,11 @@ def key_of(stage: Stage, run: Run) -> str:
     needed = [other.name for other in closure(stage.name, run.config) if other.name in names]
     records = run.manifest.stages
     digests = {
-        n.removeprefix(stage.prefix): records[n].digest if n in records else None for n in needed
+        folder_of(n.removeprefix(stage.prefix)): records[n].digest if n in records else None
+        for n in needed
     }
-    return content_key(stage.kind, stage.version, stage.fingerprint(run.seen_by(stage)), digests)
+    values = stage.fingerprint(run.seen_by(stage))
+    return content_key(folder_of(stage.kind), stage.version, values, digests)
 
 
 def is_up_to_date(stage: Stage, run: Run, key: str = "") -> bool:

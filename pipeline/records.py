@@ -7,6 +7,7 @@ fields that were set: a manifest of another version passes through unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any, ClassVar, TypeVar
 
@@ -17,6 +18,33 @@ from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.options import Precision
 from paraloom.models.scorers.plugins import column_of
+
+_FOLDERS = {"select": "corpus", "auto_select": "choice"}
+"""The folders of stages that are not called as the stage is. Keys have these names, and so have
+manifests of version 0.2."""
+
+
+def folder_of(stage: str) -> str:
+    """The folder of a stage's files, below the run's.
+
+    >>> folder_of("score"), folder_of("rounds/2/select")
+    ('score', 'rounds/2/corpus')
+    """
+    return _with_last(stage, _FOLDERS)
+
+
+def stage_in(folder: str) -> str:
+    """The inverse of `folder_of`.
+
+    >>> stage_in("rounds/2/corpus"), stage_in("select")
+    ('rounds/2/select', 'select')
+    """
+    return _with_last(folder, {folder: stage for stage, folder in _FOLDERS.items()})
+
+
+def _with_last(path: str, names: Mapping[str, str]) -> str:
+    parent, slash, name = path.rpartition("/")
+    return f"{parent}{slash}{names.get(name, name)}"
 
 
 class Lenient(BaseModel):
@@ -115,7 +143,7 @@ class StageRecord(Lenient):
         StageRecord.classes |= dict.fromkeys([stage] if isinstance(stage, str) else stage, cls)
 
 
-class PairsRecord(StageRecord, stage=("ingest", "corpus")):
+class PairsRecord(StageRecord, stage=("ingest", "select")):
     """A stage that produces pairs."""
 
     rows_in: int = 0
@@ -242,7 +270,7 @@ class Lead(Lenient):
     error: float
 
 
-class AutoSelectRecord(StageRecord, stage="choice"):
+class AutoSelectRecord(StageRecord, stage="auto_select"):
     """The scorer and the deciles that `select.by: auto` found; see `auto_select`.
 
     All scores are Pearson × 100 on the labelled pairs, one per seed.
@@ -344,6 +372,8 @@ class UnderWay(Lenient):
     since: float
     jobs: list[RemoteJob] = []
 
+    _of_0_2 = field_validator("stage")(stage_in)
+
 
 Kind = TypeVar("Kind", bound=StageRecord)
 
@@ -359,9 +389,15 @@ class RunRecord(Lenient):
     stages: dict[str, SerializeAsAny[StageRecord]]
     under_way: UnderWay | None = None  # the stage at work, or at which a process was killed
 
+    @field_validator("planned", "wanted")
+    @classmethod
+    def _named(cls, values: list[str]) -> list[str]:
+        return list(map(stage_in, values))
+
     @field_validator("stages", mode="before")
     @classmethod
     def _by_kind(cls, values: Any) -> Any:
+        values = {stage_in(name): of for name, of in values.items()}
         classes = {n: StageRecord.classes.get(n.rpartition("/")[2], StageRecord) for n in values}
         return {name: classes[name].model_validate(values[name]) for name in values}
 

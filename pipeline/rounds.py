@@ -5,7 +5,7 @@ everything else of a round is in `rounds/<n>/`. A round after the first ranks pa
 similarity that the encoder of the round before gives (ParaNMT, footnote 2), and trains its encoder
 from scratch, with the same options and seed.
 
-After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. `corpus`,
+After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. `select`,
 `embeddings` and `evaluate` are then copies of the best round's, where every run has its result.
 """
 
@@ -25,7 +25,7 @@ from paraloom.pipeline.stage import RANKING, RESULTS, Run, Stage, stage_path
 def repeat_rounds(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
     """The stages of a run with several rounds, from those of a run with one."""
     by_name = {stage.name: stage for stage in stages}
-    first = list(by_name).index("corpus")
+    first = list(by_name).index("select")
     of_rounds = [
         _of_round(by_name[name], number)
         for number in range(1, rounds + 1)

@@ -26,6 +26,7 @@ from paraloom.pipeline.cards.encoder_card import write_encoder_cards
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.manifest import Manifest, current, locked, restrict, with_selections
 from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
+from paraloom.pipeline.records import folder_of
 from paraloom.pipeline.report import write_report
 from paraloom.pipeline.report.summary import show_summary
 from paraloom.pipeline.rounds import copy_finished
@@ -44,7 +45,7 @@ def run_stages(
     """Bring a run up to `targets`; stages that are up to date are not run again.
 
     Args:
-        targets: names of stages; those that they depend on are run before. With `corpus`, the
+        targets: names of stages; those that they depend on are run before. With `select`, the
             corpora of all named selections are made.
         arguments: for Beam, as on the command line after `--`.
         force: re-run the targets' stages even if up to date.
@@ -54,8 +55,8 @@ def run_stages(
     config = with_selections(config)
     check_selection(config.run, config.select.named, selection)
     wanted = [stage_path(target, selection) for target in targets]
-    if "corpus" in wanted:
-        wanted += [stage_path("corpus", name) for name in config.select.selections]
+    if "select" in wanted:
+        wanted += [stage_path("select", name) for name in config.select.selections]
     needed = {stage.name for target in wanted for stage in closure(target, config)}
     stages = [stage for stage in plan(config) if stage.name in needed]
     names = [stage.name for stage in stages]
@@ -87,7 +88,7 @@ def write_pages(manifest: Manifest, folder: str, names: Sequence[str]) -> None:
     """Write the cards of the stages in `names`, and the report."""
     record = restrict(manifest.record, names)
     for selection in ("", *record.config.select.named):
-        if stage_path("corpus", selection) in names:
+        if stage_path("select", selection) in names:
             write_data_card(folder, record, selection)
     write_encoder_cards(folder, record)
     write_report(folder, current(manifest.record))
@@ -210,7 +211,7 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
 def remove_temporary(folder: str) -> None:
     """Remove what a killed process left under a temporary name (`paraloom.models.files`)."""
     here = remote.local_workdir(folder)
-    for name in ("manifest.json", "evaluation.json", *(stage.name for stage in STAGES)):
+    for name in ("manifest.json", "evaluation.json", *(folder_of(stage.name) for stage in STAGES)):
         places = ("", "rounds/*/", "selections/*/")
         for path in (path for place in places for path in here.glob(f"{place}.{name}.*")):
             if path.is_dir():

@@ -26,19 +26,26 @@ from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.manifest import Manifest, check_current, current
-from paraloom.pipeline.records import InputFile, Kind, PairsRecord, RunRecord, StageRecord
+from paraloom.pipeline.records import (
+    InputFile,
+    Kind,
+    PairsRecord,
+    RunRecord,
+    StageRecord,
+    folder_of,
+)
 
-PAIR_STAGES = ("ingest", "pivot", "back_translate", "generate", "score", "bucket", "corpus")
+PAIR_STAGES = ("ingest", "pivot", "back_translate", "generate", "score", "bucket", "select")
 """The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
 only in those with `generators`."""
 
-RESULTS = ("corpus", "embeddings", "evaluate")
+RESULTS = ("select", "embeddings", "evaluate")
 """The stages that every round has a result of; the best round's result is the run's."""
 
-RANKING = ("score", "bucket", "choice", "judged")
+RANKING = ("score", "bucket", "auto_select", "judged")
 """The stages before them that rounds after the first have of their own."""
 
-SELECTED = ("choice", "judged", *RESULTS)
+SELECTED = ("auto_select", "judged", *RESULTS)
 """The stages that every named selection has of its own."""
 
 
@@ -65,7 +72,7 @@ class Run:
         return self.at(stage.round).selected(stage.selection)
 
     def path(self, stage: str) -> str:
-        """The name of a stage in the manifest, and its folder below the run's."""
+        """The name of a stage in the manifest."""
         return stage_path(stage, self.selection or self.round)
 
     def digest(self, stage: str) -> str:
@@ -81,15 +88,15 @@ class Run:
 
     def folder(self, stage: str) -> str:
         """The folder of a stage's files."""
-        return storage.join(self.config.run, self.path(stage))
+        return storage.join(self.config.run, folder_of(self.path(stage)))
 
     def shards(self, stage: str) -> list[Shard]:
         """The part files of a finished pair stage, in order."""
-        return shards_of(self.folder(stage))
+        return shards_of(self.config.run, self.path(stage))
 
     def local_folder(self, stage: str) -> Path:
         """The folder on this machine in which a stage writes; `folder` unless that is remote."""
-        return remote.local_workdir(self.config.run) / self.path(stage)
+        return remote.local_workdir(self.config.run) / folder_of(self.path(stage))
 
     def publish(self, stage: str) -> str:
         """Upload a stage's `local_folder` if the run is remote; return the folder's digest."""
@@ -222,19 +229,20 @@ def excluding_model(config: Config) -> str | None:
     )
 
 
-def shards_of(folder: str) -> list[Shard]:
-    """The part files of a stage's folder, in order."""
-    return [shard for receipt in receipts(folder) for shard in receipt.shards]
+def shards_of(run: str, stage: str) -> list[Shard]:
+    """The part files of a stage of the run in a folder, in order."""
+    found = receipts(storage.join(run, folder_of(stage)))
+    return [shard for receipt in found for shard in receipt.shards]
 
 
 def stage_path(stage: str, of: int | str) -> str:
-    """The name of a stage of a round, or of a named selection, in the manifest, and its folder
-    below the run's; 0 and "" stand for neither.
+    """The name of a stage of a round, or of a named selection, in the manifest; 0 and "" stand for
+    neither.
 
-    >>> stage_path("corpus", 0), stage_path("corpus", 2), stage_path("bucket", 1)
-    ('corpus', 'rounds/2/corpus', 'bucket')
-    >>> stage_path("corpus", "strict"), stage_path("bucket", "strict")
-    ('selections/strict/corpus', 'bucket')
+    >>> stage_path("select", 0), stage_path("select", 2), stage_path("bucket", 1)
+    ('select', 'rounds/2/select', 'bucket')
+    >>> stage_path("select", "strict"), stage_path("bucket", "strict")
+    ('selections/strict/select', 'bucket')
     """
     if isinstance(of, str):
         return f"selections/{of}/{stage}" if of and stage in SELECTED else stage
@@ -265,19 +273,19 @@ def check_selection(folder: str, known: Collection[str], name: str) -> None:
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> str:
     """The stage of a run's corpus, or of that of a named selection, which must be finished."""
     check_selection(folder, record.config.select.named, selection)
-    stage = stage_path("corpus", selection)
+    stage = stage_path("select", selection)
     check_current(folder, record, stage, "select")
     if stage not in current(record).stages:
         remedy = "`paraloom corpus` or `paraloom select` makes it"
-        raise UserError(f"{folder}: no run here that has a {stage}; {remedy}")
+        raise UserError(f"{folder}: no run here that has a {folder_of(stage)}; {remedy}")
     return stage
 
 
 def best_round(stages: Mapping[str, StageRecord]) -> int:
     """The round that the run's corpus was copied from; 0 if there was one round only."""
-    corpus = stages.get("corpus")
+    corpus = stages.get("select")
     number = corpus.round or 0 if corpus else 0
-    return number if stage_path("corpus", number) in stages else 0
+    return number if stage_path("select", number) in stages else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.records import folder_of
 
 Capsys = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -22,7 +23,7 @@ WriteConfig = Callable[..., Path]
 """What the fixture `write_config` gives."""
 
 ROOT = Path(__file__).resolve().parents[1]
-STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
+STAGES = ("ingest", "back_translate", "score", "bucket", "select")
 ONE = ["--", "--direct_num_workers", "1"]
 
 
@@ -43,7 +44,7 @@ def popen(name: str, folder: Path, *more: str) -> subprocess.Popen[str]:
 def kill_in(stage: str, folder: Path, after: str, command: str = "select") -> None:
     """Start the command, and kill all its processes once `after` matches files of the stage."""
     process = popen(command, folder)
-    while not list((folder / "run" / stage).glob(after)) and process.poll() is None:
+    while not list((folder / "run" / folder_of(stage)).glob(after)) and process.poll() is None:
         time.sleep(0.001)
     os.killpg(process.pid, signal.SIGKILL)
     _, err = process.communicate()
@@ -70,7 +71,7 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 def table(folder: Path, stage: str, *columns: str) -> pa.Table:
     """The rows of a stage, in their order."""
-    files = sorted((folder / "run" / stage).glob("*.parquet"))
+    files = sorted((folder / "run" / folder_of(stage)).glob("*.parquet"))
     return pa.concat_tables([pq.read_table(file, columns=list(columns) or None) for file in files])
 
 

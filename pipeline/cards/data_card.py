@@ -24,6 +24,7 @@ from paraloom.pipeline.records import (
     ScorerRecord,
     ScoringModelRecord,
     UsedModel,
+    folder_of,
 )
 from paraloom.pipeline.report.describe import (
     count,
@@ -41,10 +42,11 @@ from paraloom.pipeline.stages.generate import GenerateRecord
 
 def write_data_card(folder: str, record: RunRecord, selection: str = "") -> None:
     """Write the data card of a run that has a corpus, or of a named selection's."""
-    stage = stage_path("corpus", selection)
-    sizes = storage.sizes(storage.join(folder, stage))
+    stage = stage_path("select", selection)
+    place = storage.join(folder, folder_of(stage))
+    sizes = storage.sizes(place)
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
-    path = storage.join(folder, stage, "README.md")
+    path = storage.join(place, "README.md")
     precision = corpus_precisions(folder, record).get(selection, "")
     card = data_card(selection_view(record, selection), parts, precision=precision)
     storage.write_bytes(path, card.encode())
@@ -57,7 +59,7 @@ def data_card(
     that of the corpus by judgments, in words."""
     view = final_view(record)
     config, select = view.config, resolve_auto(view)
-    corpus = view.find(PairsRecord, "corpus") or PairsRecord()
+    corpus = view.find(PairsRecord, "select") or PairsRecord()
     bucket = view.find(BucketRecord) or BucketRecord()
     translated = view.find(BackTranslateRecord) or BackTranslateRecord()
     source = config.input or InputSection()
@@ -98,7 +100,7 @@ def data_card(
         bleu=view.bleu,
         select=select,
         selection=Markdown(selection_in_words(select, code)),
-        auto_selected="choice" in view.stages,
+        auto_selected="auto_select" in view.stages,
         cut=judged.chosen if (judged := view.find(JudgedRecord)) else None,
         rules=RULES,
         excluded=[

@@ -133,7 +133,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
             for of, pairs, each in tested
         ],
         known=known,
-        corpus=view.find(PairsRecord, "corpus") if on_corpus else None,
+        corpus=view.find(PairsRecord, "select") if on_corpus else None,
         selection=Markdown(selection_in_words(resolve_auto(view), code)),
         source=source,
         source_name=language_name(source.source_language) if source else "",
@@ -233,7 +233,7 @@ def _files(
         score = view.config.score.model_extra or {}
         if source := score.get("paragram") or score.get("phrases"):
             yield "they were made from", code(PurePath(source).name), ""
-    if on_corpus and (corpus := view.stages.get("corpus")):
+    if on_corpus and (corpus := view.stages.get("select")):
         yield "corpus of the run", "", code(corpus.digest)
         for input_ in view.inputs:
             yield "bitext", code(PurePath(input_.path).name), code(input_.sha256)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.agreement.correlation import spearman
@@ -155,8 +155,8 @@ def corpus_precisions(folder: str, record: RunRecord, good: float | None = None)
     """
     judgments, found = read_judgments(folder), {}
     for name in ("", *record.config.select.named) if judgments else ():
-        if (stage := stage_path("corpus", name)) in record.stages:
-            labels = join(judgments, shards_of(storage.join(folder, stage)), [], own={}).labels
+        if (stage := stage_path("select", name)) in record.stages:
+            labels = join(judgments, shards_of(folder, stage), [], own={}).labels
             least = good or selection_view(record, name).config.select.good
             if len(labels):
                 found[name] = precision_line(name, int(np.sum(labels >= least)), len(labels))

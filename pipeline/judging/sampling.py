@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.beam_jobs.select import Criteria, near_misses
 from paraloom.models.errors import UserError
@@ -74,7 +74,7 @@ class ScoredRun:
 
     def shards(self, stage: str = "") -> list[Shard]:
         """The part files with deciles, or those of another stage, in order."""
-        return shards_of(storage.join(self.folder, stage or self._stage))
+        return shards_of(self.folder, stage or self._stage)
 
     def tables(self, columns: Sequence[str], stage: str = "") -> Iterator[pa.Table]:
         """The rows, one part file at a time: id, candidate if there is one, and `columns`."""

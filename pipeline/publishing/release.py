@@ -49,7 +49,7 @@ def make_release(run: str, out: Path, options: ReleaseOptions, selection: str = 
     found = Manifest(run).record
     stage = finished_corpus(run, found, selection)
     record, out = public(selection_view(current(found), selection)), out.resolve()
-    shards = [shard for shard in shards_of(storage.join(run, stage)) if shard.rows]
+    shards = [shard for shard in shards_of(run, stage) if shard.rows]
     rows = sum(shard.rows for shard in shards)
     if not rows:
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")

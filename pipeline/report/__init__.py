@@ -89,7 +89,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
         scores = read_scores(
             folder,
             bucket.deciles,
-            with_corpus="corpus" in view.stages,
+            with_corpus="select" in view.stages,
             stage=stage,
             limited=list(region),
         )
@@ -101,7 +101,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             "source_language": short_code(source.source_language) if source else "",
             "language": view.language,
         }
-        corpus = view.stages.get("corpus")
+        corpus = view.stages.get("select")
         pairs = _pairs(folder, view, bucket, stage, select)
         found += [
             section(
@@ -142,13 +142,13 @@ def _pairs(
     folder: str, view: RunRecord, bucket: BucketRecord, stage: str, select: SelectSection
 ) -> dict[str, Any]:
     """What every threshold of the selection keeps, and pairs on either side of them."""
-    shards, seed, scores = shards_of(storage.join(folder, stage)), view.config.seed, bucket.deciles
+    shards, seed, scores = shards_of(folder, stage), view.config.seed, bucket.deciles
     sample = Sample.read(shards, view, list(scores), read_judgments(folder))
     criteria = criteria_of(select, view)
     on_scores = {*scores, *map(schema.decile, scores)}
     each = [one for one in thresholds(criteria) if one[0].column in on_scores]
     curves = [sample.curve(*one) for one in each]
-    corpus = shards_of(storage.join(folder, "corpus")) if "corpus" in view.stages else []
+    corpus = shards_of(folder, "select") if "select" in view.stages else []
     ordered = sorted(scores, key=lambda name: name != select.by)  # the one that selects first
     return {
         "curves": [one for one in curves if one.chosen.share < 1],
@@ -163,7 +163,7 @@ def _judgments(folder: str, run: RunRecord, bucket: BucketRecord, stage: str) ->
     """What the judgments of the run's pairs say of its scores, if there are any."""
     view = final_view(run)
     if judgments := read_judgments(folder):
-        shards, select = shards_of(storage.join(folder, stage)), view.config.select
+        shards, select = shards_of(folder, stage), view.config.select
         where = map(Predicate.parse, select.where if select.by == "judged" else ())
         scores = list(bucket.deciles)
         pairs = join(judgments, shards, scores, own=view.own_scorers, where=list(where))
@@ -182,9 +182,9 @@ def _generators(folder: str, record: RunRecord) -> Iterator[Section]:
 def _auto_selections(record: RunRecord) -> Iterator[Section]:
     """The automatic selection of deciles in every round, or in the only one."""
     for number in [each.number for each in rounds(record)] or [0]:
-        if result := record.find(AutoSelectRecord, stage_path("choice", number)):
+        if result := record.find(AutoSelectRecord, stage_path("auto_select", number)):
             heading = "Automatic selection of deciles" + (f", round {number}" if number else "")
-            anchor = f"choice-{number}" if number else "choice"
+            anchor = f"auto_select-{number}" if number else ""
             yield section("auto_select", heading, anchor, result=result, number=number)
 
 

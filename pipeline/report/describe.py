@@ -137,7 +137,7 @@ def near_copies(corpus: PairsRecord | None, select: SelectSection) -> str:
 def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
     """Each data set that is kept out of the corpus: its sentences, and the rows found by rule."""
     data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
-    rejected = (record.find(PairsRecord, "corpus") or PairsRecord()).rejected
+    rejected = (record.find(PairsRecord, "select") or PairsRecord()).rejected
     return [
         (name, size, [rejected.get(excluded(name, rule), 0) for rule in RULES])
         for name, size in data_sets.items()
@@ -149,7 +149,7 @@ def resolve_auto(record: RunRecord, number: int = 0) -> SelectSection:
     `by: auto` or `by: judged`, and without a choice among translations of a source where there is
     one."""
     select = record.config.select
-    found = record.find(AutoSelectRecord, stage_path("choice", number))
+    found = record.find(AutoSelectRecord, stage_path("auto_select", number))
     judged = record.find(JudgedRecord, stage_path("judged", number))
     if record.config.nmt.candidates == 1 and not record.config.generators:
         select = select.model_copy(update={"per_source": "all"})

@@ -28,7 +28,7 @@ def rounds(record: RunRecord) -> list[Round]:
     for number, labelled in enumerate(loop.labelled if loop else (), 1):
         select = resolve_auto(record, number)
         ranked = number > 1 and record.config.select.by not in CHOSEN
-        corpus = record.find(PairsRecord, stage_path("corpus", number)) or PairsRecord()
+        corpus = record.find(PairsRecord, stage_path("select", number)) or PairsRecord()
         found.append(
             Round(
                 number,
@@ -61,7 +61,7 @@ def pair_stages(stages: Mapping[str, StageRecord]) -> list[str]:
     """The finished pair stages that lead to the run's corpus, in order."""
     number = best_round(stages)
     ranked = (stage_path(name, number) for name in ("score", "bucket"))
-    names = dict.fromkeys(("ingest", "pivot", "back_translate", "score", *ranked, "corpus"))
+    names = dict.fromkeys(("ingest", "pivot", "back_translate", "score", *ranked, "select"))
     return [name for name in names if name in stages]
 
 

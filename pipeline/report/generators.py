@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.errors import UserError
@@ -50,8 +50,8 @@ def compare_generators(folder: str, record: RunRecord) -> Comparison:
     bucket = record.find(BucketRecord, stage)
     if made is None or bucket is None or not bucket.rows_out:
         raise UserError(f"{folder}: has no scored candidates of several generators")
-    shards = shards_of(storage.join(folder, stage))
-    rows, selected = _count(shards), _count(shards_of(storage.join(folder, "corpus")))
+    shards = shards_of(folder, stage)
+    rows, selected = _count(shards), _count(shards_of(folder, "select"))
     scores = list(bucket.deciles)
     table = _sample(shards, [*schema.ROW, _NAME, "reference", "translation", *scores])
     names = [of["name"] for of in record.config.generators or []]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Deciles, read_shard
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.pipeline.judging.describe import neighbouring
@@ -93,8 +93,8 @@ def read_scores(
         for score, summary in deciles.items()
     }
     density = _density(deciles, limited)
-    for of, into in ((stage, "pairs"), *([("corpus", "corpus")] if with_corpus else [])):
-        for shard in shards_of(storage.join(folder, of)):
+    for of, into in ((stage, "pairs"), *([("select", "corpus")] if with_corpus else [])):
+        for shard in shards_of(folder, of):
             _count(read_shard(shard, list(deciles)), histograms, density, into)
     return ScoreFigures(histograms=histograms, density=density, with_corpus=with_corpus)
 

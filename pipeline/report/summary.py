@@ -52,7 +52,7 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         out.print(_evaluation(evaluated))
     if chosen := chosen_epoch(record):
         out.print(f"Encoder: {chosen}")
-    if advice := near_copies(record.find(PairsRecord, "corpus"), record.config.select):
+    if advice := near_copies(record.find(PairsRecord, "select"), record.config.select):
         out.print(f"{advice}.")
     where = f"Results: {run.config.run}; in pictures: {report_path(run.config.run)}"
     out.print(where, soft_wrap=True)

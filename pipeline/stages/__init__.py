@@ -4,7 +4,7 @@ A module has in one place what its stage depends on, the fingerprint of its resu
 is made and how it is checked: see `paraloom.pipeline.stage.Stage`. A new stage is a module and a
 line here; one that makes the resource of a scorer is only a module, with the name of the resource.
 
-    ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
+    ingest → nmt → back_translate → score → bucket → auto_select → select → embeddings → evaluate
         pivot ↗     generate ↗  paragram, idf, … ↗                             ↘ statistics
 
 With several rounds, `paraloom.pipeline.rounds` repeats the stages from `score` on.
@@ -15,7 +15,6 @@ from paraloom.pipeline.stages import (
     auto_select,
     back_translate,
     bucket,
-    corpus,
     embeddings,
     evaluate,
     generate,
@@ -24,6 +23,7 @@ from paraloom.pipeline.stages import (
     nmt,
     pivot,
     score,
+    select,
     statistics,
 )
 from paraloom.pipeline.stages.resources import RESOURCES, exclude
@@ -40,7 +40,7 @@ STAGES: tuple[Stage, ...] = (
     exclude.STAGE,
     auto_select.STAGE,
     judged.STAGE,
-    corpus.STAGE,
+    select.STAGE,
     statistics.STAGE,
     embeddings.STAGE,
     evaluate.STAGE,

@@ -1,4 +1,4 @@
-"""choice: the scorer and deciles of `select.by: auto`."""
+"""auto_select: the scorer and deciles of `select.by: auto`."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def check(config: Config) -> None:
 
 
 STAGE = Stage(
-    name="choice",
+    name="auto_select",
     depends_on=("bucket", "exclude"),
     version=VERSION,
     fingerprint=fingerprint,

@@ -22,7 +22,7 @@ from paraloom.pipeline.stages.resources import paragram
 
 def depends_on(config: Config) -> tuple[str, ...]:
     """The corpus and the run's word vectors, where the training reads them."""
-    corpus = ("corpus",) if config.embeddings.reads_the_corpus else ()
+    corpus = ("select",) if config.embeddings.reads_the_corpus else ()
     return (*corpus, "paragram") if _uses_own_vectors(config) else corpus
 
 
@@ -56,8 +56,8 @@ def _language(run: Run) -> str:
 def make(run: Run, key: str) -> TrainingRecord:
     """Train the encoder on its task."""
     needed = depends_on(run.config)
-    if "corpus" in needed:
-        pairs = run.record(PairsRecord, "corpus").rows_out
+    if "select" in needed:
+        pairs = run.record(PairsRecord, "select").rows_out
         notices.notify(notices.of_training(run.config, pairs, own_vectors="paragram" in needed))
     vectors = None
     if "paragram" in needed:
@@ -66,7 +66,7 @@ def make(run: Run, key: str) -> TrainingRecord:
     metrics = tasks.train(
         run.config.embeddings,
         run.local_folder("embeddings"),
-        shards=run.local_files("corpus") if "corpus" in needed else [],
+        shards=run.local_files("select") if "select" in needed else [],
         vectors=vectors,
         seed=run.config.seed,
         language=_language(run),

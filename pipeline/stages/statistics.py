@@ -22,10 +22,10 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> StatisticsRecord:
     """Compute the statistics; all pairs have the scores of the best round too."""
-    all_pairs = run.at(run.record(PairsRecord, "corpus").round or 0)
+    all_pairs = run.at(run.record(PairsRecord, "select").round or 0)
     corpora = {
         "all pairs": all_pairs.verified_files("bucket"),
-        "corpus": run.verified_files("corpus"),
+        "corpus": run.verified_files("select"),
     }
     results = statistics.describe(
         corpora,
@@ -55,7 +55,7 @@ def _options(config: Config) -> StatisticsOptions:
 
 STAGE = Stage(
     name="statistics",
-    depends_on=("bucket", "corpus"),
+    depends_on=("bucket", "select"),
     version=statistics.VERSION,
     fingerprint=fingerprint,
     make=make,

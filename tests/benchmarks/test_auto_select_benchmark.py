@@ -49,7 +49,7 @@ def inputs(tmp_path: Path) -> Inputs:
         "select": select,
         "embeddings": EmbeddingOptions(dim=7).model_dump(),
     }
-    record = {"config": config, "stages": {"choice": choice, "corpus": {}}}
+    record = {"config": config, "stages": {"auto_select": choice, "select": {}}}
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))
     return Inputs(
         corpus=tmp_path / "run" / "corpus",

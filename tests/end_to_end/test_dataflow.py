@@ -31,7 +31,7 @@ from tests.sample import write_small_sample
 pytestmark = pytest.mark.dataflow
 
 ROOT = Path(__file__).resolve().parents[2]
-STAGES = ("ingest", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
+STAGES = ("ingest", "back_translate", "score", "bucket", "select", "statistics", "evaluate")
 TEMP = f"--temp_location={BUCKET}/tmp"
 
 
@@ -150,7 +150,7 @@ def test_another_machine_finishes_the_run_of_a_killed_launcher(
     assert f"{job.name}: found at work on Dataflow, " in said
     assert service.log.count(f"POST {job.name}") == 1
     here, there = stages(str(place / "local")), stages(f"{BUCKET}/killed")
-    assert there["corpus"].digest == here["corpus"].digest
+    assert there["select"].digest == here["select"].digest
     assert [found.id for found in there["back_translate"].jobs] == [job.id]
 
 

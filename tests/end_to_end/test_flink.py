@@ -27,7 +27,7 @@ pytestmark = pytest.mark.flink
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".flink" / "test"
-STAGES = ("ingest", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
+STAGES = ("ingest", "back_translate", "score", "bucket", "select", "statistics", "evaluate")
 
 
 def paraloom(*arguments: str, cwd: Path = ROOT, **options: Any) -> subprocess.Popen[str]:
@@ -156,7 +156,7 @@ def test_a_command_that_was_killed_goes_on(place: Path, cluster: Cluster) -> Non
     assert [job["name"] for job in jobs if job["state"] == "RUNNING"]
     finish(paraloom(*arguments, cwd=place))
     here, there = manifest(place / "local")["stages"], manifest(place / "killed")["stages"]
-    assert there["corpus"]["digest"] == here["corpus"]["digest"]
+    assert there["select"]["digest"] == here["select"]["digest"]
 
 
 def test_a_job_server_that_dies(place: Path, cluster: Cluster) -> None:
@@ -178,4 +178,4 @@ def test_a_job_server_that_dies(place: Path, cluster: Cluster) -> None:
     flink("up")
     finish(paraloom(*arguments, cwd=place))
     here, there = manifest(place / "local")["stages"], manifest(place / "lost")["stages"]
-    assert there["corpus"]["digest"] == here["corpus"]["digest"]
+    assert there["select"]["digest"] == here["select"]["digest"]

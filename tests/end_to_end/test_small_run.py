@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from paraloom.pipeline.records import folder_of
 from tests.sample import DATA, PHRASES, SIMILARITY
 from tests.small_model import new_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 300
 SCORERS = ["translation_score", "trigram_overlap", "paragram_similarity"]
-PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
+PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "select")
 
 
 def paraloom(
@@ -160,7 +161,7 @@ def test_one_worker_gives_the_same_bytes(whole: tuple[Path, str], config: Path) 
     files = [
         str(path.relative_to(run))
         for stage in PAIR_STAGES
-        for path in sorted((run / stage).rglob("part-*.parquet"))
+        for path in sorted((run / folder_of(stage)).rglob("part-*.parquet"))
     ]
     assert len(files) > 20
     for name in [*files, "corpus/corpus.tsv.gz"]:

@@ -24,13 +24,13 @@ from typing import Any
 
 import yaml
 
-from paraloom.beam_jobs.io.shards import read_shard, receipts
+from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.cli import main as paraloom
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.manifest import Manifest, current, outdated
-from paraloom.pipeline.stage import PAIR_STAGES, best_round
+from paraloom.pipeline.stage import PAIR_STAGES, best_round, shards_of
 from tests.faults.ground import Ground, main
 from tests.sample import LABELLED, PHRASES, SIMILARITY
 
@@ -142,10 +142,10 @@ def _truthful(ground: Ground, run: Path, before: Path, fresh: Path) -> None:
                 f"{stage.name} is {stage.state}: rows of {expected.parent.name}",
                 _rows(run, stage.name) == _rows(expected, stage.name),
             )
-    if "corpus" not in record.stages:
+    if "select" not in record.stages:
         ground.expect("nothing to publish", _publish(run) == 2)
         return
-    stale = "corpus" in outdated(record)
+    stale = "select" in outdated(record)
     expected = before if stale else now
     ground.expect("rows of the corpus", _rows(run, "corpus") == _rows(expected, "corpus"))
     _same(ground, "explain", *(_explained(each) for each in (run, expected)))
@@ -192,8 +192,7 @@ def _config(run: Path) -> dict[str, Any]:
 
 def _rows(run: Path, stage: str) -> list[dict[str, Any]]:
     """The rows of a stage's part files, in order."""
-    shards = [shard for receipt in receipts(str(run / stage)) for shard in receipt.shards]
-    return [row for shard in shards for row in read_shard(shard).to_pylist()]
+    return [row for shard in shards_of(str(run), stage) for row in read_shard(shard).to_pylist()]
 
 
 def _pages(run: Path) -> list[Path]:

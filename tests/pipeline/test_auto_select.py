@@ -219,13 +219,13 @@ def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys) 
     more = [*AUTO, f"select.labelled={labelled}", "--set", "select.auto={pairs: 20, seeds: 1}"]
     assert again("select", a_run, *more) == 0
     said = capsys.readouterr()
-    assert ran(said.err) == ["choice", "corpus"]
+    assert ran(said.err) == ["auto_select", "select"]
     assert "Chosen: " in said.out and "drawn at random" in said.out
     record = json.loads((a_run / "run/manifest.json").read_text())
-    found = record["stages"]["choice"]["chosen"]
+    found = record["stages"]["auto_select"]["chosen"]
     assert (
         f"outside the selected deciles of {found['scorer']}"
-        in record["stages"]["corpus"]["rejected"]
+        in record["stages"]["select"]["rejected"]
     )
     card = (a_run / "run/corpus/README.md").read_text()
     assert f"of `{found['scorer']}`, " in card
@@ -234,7 +234,7 @@ def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys) 
     assert again("select", a_run, *more) == 0
     assert ran(capsys.readouterr().err) == []
     assert again("select", a_run, *more, "--set", "select.max_tokens=29") == 0
-    assert ran(capsys.readouterr().err) == ["choice", "corpus"]
+    assert ran(capsys.readouterr().err) == ["auto_select", "select"]
 
 
 def test_the_best_two_deciles_are_selected_as_in_the_paper(

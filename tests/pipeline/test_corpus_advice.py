@@ -32,7 +32,7 @@ def test_near_copies_are_said(a_run: Path, capsys: pytest.CaptureFixture[str]) -
     near = ["--set", "select.deciles=null", "--set", "select.where=['trigram_overlap >= 0.6']"]
     assert again("select", a_run, *near) == 0
     out, report = capsys.readouterr().out, (a_run / "run/report/index.html").read_text()
-    corpus = Manifest(str(a_run / "run")).record.find(PairsRecord, "corpus")
+    corpus = Manifest(str(a_run / "run")).record.find(PairsRecord, "select")
     assert corpus and corpus.unigram_f1 and corpus.unigram_f1 > 0.8
     advice = near_copies(corpus, SelectSection())
     assert advice[:50] in out

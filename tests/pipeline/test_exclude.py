@@ -64,7 +64,7 @@ def test_a_run_leaves_evaluation_sentences_out(
         assert (row["id"] in kept) == (not found.get(row["id"], "").startswith("in sts/own"))
 
     record = Manifest(str(a_run / "run")).record
-    corpus = record.find(PairsRecord, "corpus")
+    corpus = record.find(PairsRecord, "select")
     assert corpus and corpus.rows_in == corpus.rows_out + sum(corpus.rejected.values())
     equal, ngrams = (
         corpus.rejected.get(f"in sts/own ({rule})", 0) for rule in ("equal", "n-grams")
@@ -87,7 +87,7 @@ def test_a_run_leaves_evaluation_sentences_out(
     write_sets(a_run, ["nothing of the corpus here"])
     assert again("select", a_run, *exclude) == 0
     assert table(a_run, "corpus", "id", "reference", "translation") == before
-    assert "sts/own" not in json.dumps(Manifest(str(a_run / "run")).stages["corpus"].json_values())
+    assert "sts/own" not in json.dumps(Manifest(str(a_run / "run")).stages["select"].json_values())
     write_sets(a_run, leaked)
     shards, criteria = scored(read_config(a_run / "config.yaml"))
     assert shards and criteria.exclude is None

@@ -56,7 +56,7 @@ def test_it_selects_the_deciles_of_the_cut(
     judge(a_run, good_above(5))
     write_config(a_run, select={"by": "judged"})
     assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["judged", "corpus"]
+    assert ran(capsys.readouterr().err) == ["judged", "select"]
     found = parts(a_run)
     record = json.loads((a_run / "run" / "manifest.json").read_text())
     (cut,) = record["stages"]["judged"]["agreement"]["cuts"]
@@ -69,7 +69,7 @@ def test_it_selects_the_deciles_of_the_cut(
     assert ran(capsys.readouterr().err) == []
     write_config(a_run, select={"by": "trigram_overlap", "deciles": [5, 6, 7, 8, 9]})
     assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["corpus"]
+    assert ran(capsys.readouterr().err) == ["select"]
     assert parts(a_run) == found
 
 
@@ -86,10 +86,10 @@ def test_new_judgments_choose_again_and_select_only_another_cut_again(
     for name in ("Anna", "Ben"):
         judge(a_run, good_above(2), name)
     assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["judged", "corpus"]
+    assert ran(capsys.readouterr().err) == ["judged", "select"]
     write_config(a_run, select={"by": "judged", "precision": 0.5})
     assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["judged", "corpus"]
+    assert ran(capsys.readouterr().err) == ["judged", "select"]
 
 
 def test_a_precision_that_no_cut_reaches_names_the_best(
@@ -169,7 +169,7 @@ def test_near_copies_do_not_win_under_a_condition(
     rows = [row for row in pairs(a_run) if row["reference"] != row["translation"]]
     assert cut["rows"] == sum(2 <= row["trigram_overlap_decile"] <= 3 for row in rows)
     card = (a_run / "run" / "corpus" / "README.md").read_text("utf-8")
-    corpus = record["stages"]["corpus"]["rows_out"]
+    corpus = record["stages"]["select"]["rows_out"]
     assert f"Precision of the corpus: {corpus} of {corpus}, 95% interval" in card
     assert f"Precision of the corpus: {corpus} of {corpus}" in report(a_run)
 

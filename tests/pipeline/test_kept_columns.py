@@ -68,7 +68,7 @@ def test_kept_columns_go_through_all_stages(
     assert main(["explain", str(tmp_path / "run"), id]) == 0
     out = capsys.readouterr().out
     assert f"meta.year   {rows[0]['meta.year']}" in out and "domain" in out
-    assert [step.stage for step in find(str(tmp_path / "run"), id)][-1] == "corpus"
+    assert [step.stage for step in find(str(tmp_path / "run"), id)][-1] == "select"
     release = ["--out", str(tmp_path / "release"), "--license", "cc0-1.0", "--held-out", "0"]
     assert main(["publish", str(tmp_path / "run"), *release]) == 0
     published = pq.read_table(next((tmp_path / "release" / "data").glob("*.parquet")))

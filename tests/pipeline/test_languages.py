@@ -83,7 +83,7 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
         lines = configuration(
             tmp_path, write_config, input={"target_language": code}, evaluate=given, **changes
         )
-        return notices(lines, "score", "rounds/2/choice", "embeddings", "evaluate")
+        return notices(lines, "score", "rounds/2/auto_select", "embeddings", "evaluate")
 
     assert of("en") == []
     assert of("fr", score={"phrases": "p"}, select={"labelled": ["a", "b"]}) == [

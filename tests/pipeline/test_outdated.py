@@ -8,13 +8,19 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.select import VERSION
 from paraloom.pipeline import run as run_module
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.commands.run.status import status
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.library import open_run
 from paraloom.pipeline.manifest import Manifest, as_made, outdated
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.select import fingerprint
 from tests import slow_metric
-from tests.run_helpers import ONE, Capsys, Patch, WriteConfig, again
+from tests.run_helpers import ONE, STAGES, Capsys, Patch, WriteConfig, again, ran, table
 
 CHANGED = ["--set", "select.deciles=[0]", "--set", "select.size=5"]
 PUBLISH = ["--license", "cc-by-4.0", "--held-out", "0"]
@@ -47,18 +53,18 @@ def test_a_corpus_of_an_earlier_configuration(
     assert again(stage, a_run, *changes) == 0
 
     states = {each.name: each.state for each in status(folder)}
-    assert states["ingest"] == "finished" and states["corpus"] == "outdated"
+    assert states["ingest"] == "finished" and states["select"] == "outdated"
     capsys.readouterr()
     assert main(["publish", folder, *PUBLISH]) == 2
     refused = said(capsys)
-    assert "corpus is of an earlier configuration" in refused
+    assert "select is of an earlier configuration" in refused
     assert "`paraloom select --config FILE` makes it again" in refused
     assert not (a_run / "run/release").exists()
     assert main(["explain", folder, corpus_id(a_run)]) == 0
     explained = said(capsys)
     assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
     assert "of an earlier configuration than the last command had:" in explained
-    assert as_made(Manifest(folder).record, "corpus").config == before.config
+    assert as_made(Manifest(folder).record, "select").config == before.config
     assert card.read_text() == text
 
     assert again("select", a_run) == 0  # as at first: nothing is made again
@@ -75,10 +81,10 @@ def test_arguments_that_the_manifest_does_not_show(
         command = {"words": f"{sys.executable} {slow_metric.__file__} {seconds}"}
         write_config(a_run, score={"commands": command}, select={"by": "trigram_overlap"})
         assert again(stage, a_run) == 0
-    assert outdated(Manifest(str(a_run / "run")).record) == ["score", "bucket", "corpus"]
+    assert outdated(Manifest(str(a_run / "run")).record) == ["score", "bucket", "select"]
     capsys.readouterr()
     assert main(["publish", str(a_run / "run"), *PUBLISH]) == 2
-    assert "corpus is of an earlier configuration" in said(capsys)
+    assert "select is of an earlier configuration" in said(capsys)
 
 
 def test_a_process_that_is_killed_as_it_begins(
@@ -106,8 +112,8 @@ def test_compare_leaves_out_what_is_of_an_earlier_configuration(
     capsys.readouterr()
     assert main(["compare", str(a_run / "run"), str(finished_run / "run"), *ONE]) == 1
     text = said(capsys)
-    assert "of an earlier configuration, so left out: corpus" in text
-    assert "the first difference is in corpus" in text
+    assert "of an earlier configuration, so left out: select" in text
+    assert "the first difference is in select" in text
     assert main(["statistics", str(a_run / "run"), *ONE]) == 0
     assert "no corpus of this run is of the last command's configuration" in said(capsys)
 
@@ -117,9 +123,31 @@ def test_a_round_that_the_configuration_does_not_have_is_not_compared(
 ) -> None:
     path = a_run / "run/manifest.json"
     values = json.loads(path.read_text())
-    values["stages"]["rounds/3/corpus"] = values["stages"]["corpus"]
+    values["stages"]["rounds/3/select"] = values["stages"]["select"]
     path.write_text(json.dumps(values))
     found = compare(str(a_run / "run"), str(finished_run / "run"))
     assert all(stage.same for stage in found)
     names = {stage.name.removesuffix(", rejected") for stage in found}
     assert names == set(values["planned"]) - {"embeddings", "evaluate"}
+
+
+def test_a_run_of_version_0_2_is_finished(a_run: Path, capsys: Capsys) -> None:
+    """It has the folders' names for stages: `corpus` for `select`. Keys still have them."""
+    path, run = a_run / "run/manifest.json", str(a_run / "run")
+    values = json.loads(path.read_text())
+    chosen = fingerprint(Run(read_config(str(a_run / "config.yaml")), Manifest(run)))
+    before = {"bucket": values["stages"]["bucket"]["digest"]}
+    values["stages"]["corpus"] = corpus = values["stages"].pop("select")
+    assert corpus["key"] == content_key("corpus", VERSION, chosen, before)
+    for names in (values["planned"], values["wanted"]):
+        names[names.index("select")] = "corpus"
+    values["under_way"] = {"stage": "rounds/2/corpus", "since": 1.0}
+    path.write_text(json.dumps(values))
+    record = Manifest(run).record
+    assert record.under_way and record.under_way.stage == "rounds/2/select"
+    assert open_run(run).pairs("corpus").count_rows() == table(a_run, "corpus").num_rows > 0
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []
+    kept = json.loads(path.read_text())
+    assert kept["wanted"] == list(kept["stages"]) == list(STAGES)
+    assert kept["planned"] == [*STAGES, "embeddings"]

@@ -103,7 +103,7 @@ def test_the_whole_way(
         return ran(err)
 
     write_config(tmp_path, score={"scorers": scorers}, select={"by": "loudness", "where": where})
-    assert run("select") == ["score", "bucket", "corpus"]
+    assert run("select") == ["score", "bucket", "select"]
     bucket = table(tmp_path, "bucket")
     texts = bucket["translation"].to_pylist()
     assert bucket["loudness"].to_pylist() == [len(text) for text in texts]
@@ -131,14 +131,14 @@ def test_the_whole_way(
 
     # A row that was rejected is scored anew by all scorers once it is accepted.
     own.write_file(factor=2, version=2, broken="float('nan')")
-    assert run("select") == ["score", "bucket", "corpus"]
+    assert run("select") == ["score", "bucket", "select"]
     dogs = sum("dog" in text for text in texts)
     assert len(table(tmp_path, "bucket")) == len(bucket) - dogs
     recorded = json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]["score"]
     assert recorded["rejected"]["loudness is not finite"] == dogs > 0
     assert (own.rows("vowel"), own.rows("loud")) == (0, len(bucket))
     own.write_file(factor=2)
-    assert run("select") == ["score", "bucket", "corpus"]
+    assert run("select") == ["score", "bucket", "select"]
     assert (own.rows("vowel"), own.rows("loud")) == (dogs, len(bucket))
     assert table(tmp_path, "bucket")["loudness"].to_pylist() == [2 * len(text) for text in texts]
     assert table(tmp_path, "bucket")["vowel_share"].equals(bucket["vowel_share"])

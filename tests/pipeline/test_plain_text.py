@@ -73,7 +73,7 @@ def test_the_round_trip(
     write_text(tmp_path)
     assert again("select", tmp_path) == 0
     _, err = capsys.readouterr()
-    stages = ["ingest", "pivot", "back_translate", "translation_model", "score", "bucket", "corpus"]
+    stages = ["ingest", "pivot", "back_translate", "translation_model", "score", "bucket", "select"]
     assert ran(err) == stages
     text, pivot, pairs = (table(tmp_path, name) for name in ("ingest", "pivot", "bucket"))
     assert text.column_names == ["id", "reference"]
@@ -117,7 +117,7 @@ def test_the_round_trip(
 
     # Another forward model makes all anew.
     assert again("select", tmp_path, "--set", "select.deciles=[9]") == 0
-    assert ran(capsys.readouterr().err) == ["corpus"]
+    assert ran(capsys.readouterr().err) == ["select"]
     assert again("back-translate", tmp_path, "--set", f"nmt.forward_model={nmt_model}") == 0
     assert ran(capsys.readouterr().err) == ["pivot", "back_translate"]
 
@@ -141,7 +141,7 @@ def test_equal_lines_are_translated_once(
 
     monkeypatch.setattr(timings, "COPIES", 2)
     found = estimate(read_config(tmp_path / "config.yaml"))
-    assert list(found.jobs) == ["ingest", "pivot", "back_translate", "score", "bucket", "corpus"]
+    assert list(found.jobs) == ["ingest", "pivot", "back_translate", "score", "bucket", "select"]
     assert found.jobs["pivot"].rows == len(set(references))
     made = table(tmp_path, "score").num_rows
     assert found.jobs["score"].rows == pytest.approx(made, rel=0.05)

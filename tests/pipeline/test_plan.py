@@ -57,7 +57,7 @@ def keys(folder: Path, *changes: str) -> dict[str, str]:
     run = Run(read_config(folder / "config.yaml", list(changes)), Manifest(str(folder / "run")))
     stages = plan(run.config)
     run.manifest.record.stages = {stage.name: StageRecord(digest="same") for stage in stages}
-    skipped = ("corpus",) if run.config.select.by in ("auto", "judged") else ()
+    skipped = ("select",) if run.config.select.by in ("auto", "judged") else ()
     wanted = [s for s in stages if s.enabled(run.config) and s.kind not in skipped]
     return {stage.name: key_of(stage, run) for stage in wanted}
 
@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 TRANSLATE = {"back_translate", "translation_model"}
-TRAINED = {"nmt", "paragram", "classifier", "corpus", "embeddings"}
+TRAINED = {"nmt", "paragram", "classifier", "select", "embeddings"}
 LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "statistics")
 
 
@@ -97,7 +97,7 @@ LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "stat
         ("nmt.devices=[0]", set()),
         ("nmt.batch_tokens=77", TRANSLATE),
         ("nmt.max_source_subwords=77", TRANSLATE),
-        ("nmt.candidates=3", {"back_translate", "corpus"}),
+        ("nmt.candidates=3", {"back_translate", "select"}),
         ("nmt.sampling={top_k: 5}", {"back_translate"}),
         ("nmt.training.updates=7", {"nmt"}),
         ("nmt.training.held_out=7", {"nmt"}),
@@ -107,13 +107,13 @@ LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "stat
         ("score.paragram={folder}/vectors.txt", {"paragram"}),
         ("score.idf={folder}/idf.txt", {"idf"}),
         ("score.training.epochs=2", {"paragram"}),
-        ("select.by=mean_idf", {"corpus"}),
-        ("select.deciles=[1]", {"corpus"}),
+        ("select.by=mean_idf", {"select"}),
+        ("select.deciles=[1]", {"select"}),
         ("select.deciles=[9, 8]", set()),
-        ("select.deciles=null", {"corpus"}),
-        ("select.max_tokens=7", {"corpus"}),
-        ("select.size=7", {"corpus"}),
-        ("select.where=['trigram_overlap <= 0.5']", {"corpus"}),
+        ("select.deciles=null", {"select"}),
+        ("select.max_tokens=7", {"select"}),
+        ("select.size=7", {"select"}),
+        ("select.where=['trigram_overlap <= 0.5']", {"select"}),
         ("select.per_source=best", set()),  # one translation of each source
         ("select.max_overlap=0.1", set()),
         ("select.labelled={folder}/vectors.txt", set()),
@@ -145,8 +145,8 @@ GERMAN = "input.target_language=de"
 @pytest.mark.parametrize(
     ("given", "change", "stages"),
     [
-        (SEVERAL, "select.per_source=best", {"corpus"}),
-        (SEVERAL, "select.max_overlap=0.1", {"corpus"}),
+        (SEVERAL, "select.per_source=best", {"select"}),
+        (SEVERAL, "select.max_overlap=0.1", {"select"}),
         (SEVERAL, SAMPLED, {"back_translate"}),
         (SAMPLED, "seed=2", {*TRAINED, "back_translate"}),
         (SAMPLED, "nmt.sampling.temperature=2", {"back_translate"}),
@@ -157,27 +157,27 @@ GERMAN = "input.target_language=de"
         ("score.idf={folder}/idf.txt", GERMAN, set(LANGUAGE) - {"idf"}),
         ("seed=1", GERMAN, set(LANGUAGE)),
         (GERMAN, "input.target_language=fr", set(LANGUAGE)),
-        *[(AUTO, f"select.auto.{key}", {"choice"}) for key in ("pairs=7", "seeds=2", "best=2")],
-        (AUTO, "seed=2", TRAINED - {"corpus"} | {"choice"}),
-        (AUTO, "select.auto.model=lstm-avg", {"choice"}),
-        (AUTO, "select.max_tokens=7", {"choice"}),
-        (AUTO, "select.size=7", {"choice"}),
-        (AUTO, "select.where=['trigram_overlap <= 0.5']", {"choice"}),
-        (AUTO, "select.labelled={folder}/pairs-labelled.tsv", {"choice"}),
-        (AUTO, "embeddings.dim=7", {"choice", "embeddings"}),
+        *[(AUTO, f"select.auto.{k}", {"auto_select"}) for k in ("pairs=7", "seeds=2", "best=2")],
+        (AUTO, "seed=2", TRAINED - {"select"} | {"auto_select"}),
+        (AUTO, "select.auto.model=lstm-avg", {"auto_select"}),
+        (AUTO, "select.max_tokens=7", {"auto_select"}),
+        (AUTO, "select.size=7", {"auto_select"}),
+        (AUTO, "select.where=['trigram_overlap <= 0.5']", {"auto_select"}),
+        (AUTO, "select.labelled={folder}/pairs-labelled.tsv", {"auto_select"}),
+        (AUTO, "embeddings.dim=7", {"auto_select", "embeddings"}),
         (AUTO, "embeddings.margin=0.3", {"embeddings"}),
         (f"{AUTO}; select.auto.like_embeddings=true", "embeddings.margin=0.3",
-         {"choice", "embeddings"}),
+         {"auto_select", "embeddings"}),
         (JUDGED, "select.precision=0.8", {"judged"}),
         (JUDGED, "select.good=50", {"judged"}),
         (JUDGED, "select.max_tokens=7", set()),
-        (JUDGED, "seed=2", TRAINED - {"corpus"} | {"judged"}),
+        (JUDGED, "seed=2", TRAINED - {"select"} | {"judged"}),
         (JUDGED, "score.scorers=[mean_idf, paragram_similarity]", {"judged", "score", "bucket"}),
         (WHERE, "select.where=['trigram_overlap   <= 0.50']", set()),
         (ROUNDS, "select.labelled={folder}/pairs-labelled.tsv", {"loop"}),
         (f"{JUDGED}; {ROUNDS}", "select.precision=0.8", {"judged", "rounds/2/judged"}),
-        (ROUNDS, "select.size=7", {"rounds/1/corpus", "rounds/2/corpus"}),
-        (ROUNDS, "loop.rounds=3", {"loop", "corpus", "embeddings", "evaluate"}),
+        (ROUNDS, "select.size=7", {"rounds/1/select", "rounds/2/select"}),
+        (ROUNDS, "loop.rounds=3", {"loop", "select", "embeddings", "evaluate"}),
     ],
 )  # fmt: skip
 def test_a_changed_key_changes_these_stages_of_such_a_run(
@@ -201,9 +201,9 @@ def changed(folder: Path, given: list[str], change: str) -> set[str]:
         ("vectors.txt", ["score.paragram={folder}/vectors.txt"], {"paragram"}),
         ("vectors.txt", ["embeddings.initial_vectors={folder}/vectors.txt"], {"embeddings"}),
         ("vectors.txt", [AUTO, "embeddings.initial_vectors={folder}/vectors.txt"],
-         {"choice", "embeddings"}),
+         {"auto_select", "embeddings"}),
         ("idf.txt", ["score.idf={folder}/idf.txt"], {"idf"}),
-        ("labelled.tsv", [AUTO], {"choice"}),
+        ("labelled.tsv", [AUTO], {"auto_select"}),
         ("labelled.tsv", [ROUNDS], {"loop"}),
         ("sts/2015/images.tsv", [], {"evaluate"}),
         ("pairs.tsv", ["embeddings.pairs=[{paths: [{folder}/pairs.tsv], first: 1, second: 2}]"],
@@ -287,17 +287,17 @@ def test_stages_of_another_configuration_are_outdated_and_what_reads_them(folder
     names = set(run.manifest.stages)
     assert outdated(run) == set()
     changes = ["score.training.epochs=9", "select.deciles=[1]", "nmt.training.updates=7"]
-    for change, stage_name in zip(changes, ("paragram", "corpus", "nmt"), strict=True):
+    for change, stage_name in zip(changes, ("paragram", "select", "nmt"), strict=True):
         other = Run(read_config(folder / "config.yaml", [change]), run.manifest)
         assert outdated(other) == set(dependents({stage_name}, run.config)) & names, change
     without = Run(read_config(folder / "config.yaml", ["statistics=null"]), run.manifest)
     assert outdated(without) == {"statistics"}
-    run.manifest.stages["rounds/3/corpus"] = StageRecord()  # of a round that there is not
+    run.manifest.stages["rounds/3/select"] = StageRecord()  # of a round that there is not
     (folder / "phrases.tsv").unlink()
     found = set(dependents({"paragram"}, run.config)) & names
-    assert outdated(run) == {"rounds/3/corpus", *found}
+    assert outdated(run) == {"rounds/3/select", *found}
     del run.manifest.stages["score"]  # what reads it has no key
-    assert outdated(run) == {"rounds/3/corpus", *found} - {"score"}
+    assert outdated(run) == {"rounds/3/select", *found} - {"score"}
 
 
 def test_the_column_of_a_score_depends_on_its_resource_its_code_and_the_language(

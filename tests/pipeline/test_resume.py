@@ -23,6 +23,7 @@ from paraloom.beam_jobs.io.shards import (
     receipts,
 )
 from paraloom.pipeline.manifest import locked
+from paraloom.pipeline.records import folder_of
 from paraloom.pipeline.run import drop_receipts
 from tests.run_helpers import (
     STAGES,
@@ -42,8 +43,8 @@ from tests.run_helpers import (
 def stamps(folder: Path, stage: str) -> dict[str, tuple[int, int]]:
     """Which files a stage has, without their checksums, and when each was written."""
     files = [
-        *(folder / "run" / stage).rglob("*.parquet"),
-        *(folder / "run" / stage).rglob("*.json"),
+        *(folder / "run" / folder_of(stage)).rglob("*.parquet"),
+        *(folder / "run" / folder_of(stage)).rglob("*.json"),
     ]
     return {
         re.sub(r"-[0-9a-f]{8}\.", ".", path.name): (path.stat().st_ino, path.stat().st_mtime_ns)
@@ -66,8 +67,8 @@ def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
 @pytest.mark.parametrize(
     ("changes", "stages"),
     [
-        ({"select": {"deciles": [0, 1]}}, ["corpus"]),
-        ({"nmt": {"beam": 1}}, ["back_translate", "score", "bucket", "corpus"]),
+        ({"select": {"deciles": [0, 1]}}, ["select"]),
+        ({"nmt": {"beam": 1}}, ["back_translate", "score", "bucket", "select"]),
         ({"embeddings": {"dim": 10}}, []),
     ],
     ids=str,
@@ -113,12 +114,12 @@ def test_other_input_with_the_same_names_is_other_input(
     assert changed == {"part-00000-00002"}  # only this shard was translated again
 
 
-@pytest.mark.parametrize("stage", ["ingest", "back_translate", "corpus"])
+@pytest.mark.parametrize("stage", ["ingest", "back_translate", "select"])
 def test_a_deleted_part_file_is_made_again(
     a_run: Path, finished_run: Path, capsys: Capsys, stage: str
 ) -> None:
     before = stamps(a_run, stage)
-    part_file(a_run / "run" / stage, "part-00000-00003").unlink()
+    part_file(a_run / "run" / folder_of(stage), "part-00000-00003").unlink()
     assert again("select", a_run) == 0
     assert ran(capsys.readouterr().err) == [stage]
     assert parts(a_run) == parts(finished_run)
@@ -179,7 +180,7 @@ def test_damage_that_comes_back_ends_the_run(
 def test_a_lost_tsv_is_made_again(a_run: Path, finished_run: Path, capsys: Capsys) -> None:
     (a_run / "run" / "corpus" / "corpus.tsv.gz").unlink()
     assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["corpus"]
+    assert ran(capsys.readouterr().err) == ["select"]
     assert parts(a_run) == parts(finished_run)
 
 
@@ -266,7 +267,7 @@ def test_every_row_is_accounted_for(finished_run: Path) -> None:
         assert account["rows_in"] == account["rows_out"] + account["rows_rejected"]
         assert account["rows_rejected"] == sum(account["rejected"].values())
         assert account["seconds"] > 0
-        found = receipts(str(finished_run / "run" / name))
+        found = receipts(str(finished_run / "run" / folder_of(name)))
         assert sum(receipt.rows_out for receipt in found) == account["rows_out"]
         assert all(2**34 > receipt.peak_memory > 2**24 for receipt in found)
         assert 2**34 > account["peak_memory"] >= max(receipt.peak_memory for receipt in found)
@@ -278,7 +279,7 @@ def test_every_row_is_accounted_for(finished_run: Path) -> None:
         assert sum(summary["rows"]) == stages["bucket"]["rows_out"]
         assert max(summary["rows"]) - min(summary["rows"]) <= 1
     chosen = stages["bucket"]["deciles"]["trigram_overlap"]["rows"][2:7]
-    apart = stages["corpus"]["rejected"]
+    apart = stages["select"]["rejected"]
     assert apart["outside the selected deciles of trigram_overlap"] == before_corpus - sum(chosen)
 
 

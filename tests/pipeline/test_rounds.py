@@ -17,7 +17,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages import corpus as corpus_stage
+from paraloom.pipeline.stages.select import criteria as criteria_of
 from tests.once import made_once
 from tests.run_helpers import (
     Capsys,
@@ -33,14 +33,14 @@ from tests.run_helpers import (
 )
 from tests.sample import SIMILARITY
 
-FIRST = ["rounds/1/corpus", "rounds/1/embeddings", "rounds/1/evaluate"]
-RESULT = ["loop", "corpus", "embeddings", "evaluate"]
+FIRST = ["rounds/1/select", "rounds/1/embeddings", "rounds/1/evaluate"]
+RESULT = ["loop", "select", "embeddings", "evaluate"]
 
 
 def of_round(number: int) -> list[str]:
     return [
         f"rounds/{number}/{stage}"
-        for stage in ("score", "bucket", "corpus", "embeddings", "evaluate")
+        for stage in ("score", "bucket", "select", "embeddings", "evaluate")
     ]
 
 
@@ -169,7 +169,7 @@ def test_the_second_round_selects_by_the_first_ones_encoder(
     assert min(corpus["translation_score"].to_pylist()) >= -1.2
     config = read_config(two_rounds / "config.yaml")
     run = Run(config, None, round=2)  # type: ignore[arg-type]  # no manifest is read
-    criteria = corpus_stage.criteria(run)
+    criteria = criteria_of(run)
     assert isinstance(criteria, Criteria)
     reasons, _ = judge(pairs, criteria)
     assert corpus["id"].to_pylist() == pairs["id"].filter(reasons == "").to_pylist()
@@ -181,7 +181,7 @@ def test_every_encoder_has_a_card(two_rounds: Path) -> None:
     for place, number in (("", best), ("rounds/1/", 1), ("rounds/2/", 2)):
         text = (run / place / "embeddings/README.md").read_text()
         assert text.split("---\n")[2].startswith(f"\n# run{'-round-' * bool(place)}{place[7:8]}: ")
-        pairs = stages[f"rounds/{number}/corpus"]["rows_out"]
+        pairs = stages[f"rounds/{number}/select"]["rows_out"]
         assert f"({pairs:,} pairs)" in text
         by = "encoder_similarity" if number == 2 else "trigram_overlap"
         assert f"deciles 2–6 of `{by}`" in text
@@ -342,9 +342,9 @@ def test_killed_while_the_best_round_is_copied(
         whole = storage.write_bytes
         broken.setattr(storage, "write_bytes", stop)
         assert again("corpus", copy) == 130
-    assert "corpus" not in manifest(copy)["stages"]
+    assert "select" not in manifest(copy)["stages"]
     assert again("corpus", copy) == 0
-    assert ran(capsys.readouterr().err) == ["corpus", "corpus", "embeddings", "evaluate"]
+    assert ran(capsys.readouterr().err) == ["select", "select", "embeddings", "evaluate"]
     assert files(copy) == files(two_rounds)
 
 
@@ -360,15 +360,14 @@ def test_every_round_chooses_for_itself(
     write_config(tmp_path, **{**changes, "select": {**changes["select"], **auto}})
     assert again("corpus", tmp_path) == 0
     begun = ran(capsys.readouterr().err)
-    first, second = begun.index("choice"), begun.index("rounds/2/choice")
-    assert begun.index("rounds/1/corpus") in range(first, second)
-    assert begun.index("rounds/2/corpus") > second
+    first, second = begun.index("auto_select"), begun.index("rounds/2/auto_select")
+    assert begun.index("rounds/1/select") in range(first, second)
+    assert begun.index("rounds/2/select") > second
     stages = manifest(tmp_path)["stages"]
-    chosen = [stages[name]["chosen"] for name in ("choice", "rounds/2/choice")]
-    assert set(stages["choice"]["scores"]) == {"translation_score", "trigram_overlap"}
-    assert (
-        set(stages["rounds/2/choice"]["scores"]) == {chosen[1]["scorer"]} == {"encoder_similarity"}
-    )
+    chosen = [stages[name]["chosen"] for name in ("auto_select", "rounds/2/auto_select")]
+    assert set(stages["auto_select"]["scores"]) == {"translation_score", "trigram_overlap"}
+    second = set(stages["rounds/2/auto_select"]["scores"])
+    assert second == {chosen[1]["scorer"]} == {"encoder_similarity"}
     for number, choice in enumerate(chosen, 1):
         corpus = table(tmp_path, f"rounds/{number}/corpus")
         deciles = set(corpus[f"{choice['scorer']}_decile"].to_pylist())
@@ -382,7 +381,7 @@ def test_force_makes_the_corpus_of_every_round(
     copy: Path, two_rounds: Path, capsys: Capsys
 ) -> None:
     assert again("select", copy, "--force") == 0
-    assert ran(capsys.readouterr().err) == [FIRST[0], of_round(2)[2], "corpus"]
+    assert ran(capsys.readouterr().err) == [FIRST[0], of_round(2)[2], "select"]
     assert again("corpus", copy) == 0
     assert ran(capsys.readouterr().err) == []  # the same rows
     assert files(copy) == files(two_rounds)

@@ -17,7 +17,7 @@ from paraloom.pipeline.cli import main
 from tests import slow_metric
 from tests.run_helpers import Capsys, WriteConfig, again, parts, ran, table
 
-STAGES = ["score", "bucket", "corpus"]
+STAGES = ["score", "bucket", "select"]
 METRIC = shlex.join([sys.executable, slow_metric.__file__, "0"])
 
 

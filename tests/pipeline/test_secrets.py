@@ -54,7 +54,7 @@ def test_no_secret_is_left(
     options = [*store[1:], "--direct_num_workers", "2"]
     for name in ("access_key_id", "secret_access_key", "session_token"):
         options += [f"--s3_{name}", f"sesame-{name}"]
-    run_stages(read_config(config), ["corpus"], options)
+    run_stages(read_config(config), ["select"], options)
     out = tmp_path / "release"
     license = ["--license", "cc-by-4.0"]
     assert main(["publish", run, "--out", str(out), *license, "--", *options]) == 0

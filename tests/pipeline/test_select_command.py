@@ -42,7 +42,7 @@ def test_a_dry_run_counts_what_the_run_selects(
     assert "translation" in out
 
     assert again("select", a_run, *changes) == 0
-    corpus = Manifest(str(a_run / "run")).stages["corpus"]
+    corpus = Manifest(str(a_run / "run")).stages["select"]
     assert isinstance(corpus, PairsRecord)
     assert found.counts == {**corpus.rejected, "selected": corpus.rows_out}
 
@@ -72,5 +72,5 @@ def test_a_dry_run_needs_deciles_of_this_configuration(
     assert again("select", a_run, "--show", "3") == 2
     assert "--show is for --dry-run" in capsys.readouterr().err
     labelled = ["--set", "select.labelled=x.tsv", "--set", "select.by=auto"]
-    with pytest.raises(UserError, match="needs the stage choice"):
+    with pytest.raises(UserError, match="needs the stage auto_select"):
         scored(read(a_run, *labelled[1::2]))

@@ -11,6 +11,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import scored
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.config import read_config
+from paraloom.pipeline.records import folder_of
 from tests.run_helpers import ONE, Capsys, WriteConfig, again, manifest, one_line, ran, table
 
 STRICT: dict[str, Any] = {"deciles": [2, 3], "where": ["reference_tokens >= 8"]}
@@ -18,7 +19,7 @@ SET = ["--set", "select.deciles=[2, 3]", "--set", "select.where=['reference_toke
 
 
 def files(folder: Path, stage: str) -> dict[str, bytes]:
-    found = (folder / "run" / stage).iterdir()
+    found = (folder / "run" / folder_of(stage)).iterdir()
     return {p.name: p.read_bytes() for p in found if p.suffix in (".parquet", ".gz")}
 
 
@@ -32,7 +33,7 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
     before, own = keys(a_run), files(a_run, "corpus")
     write_config(a_run, select={"named": {"strict": STRICT, "loose": {"deciles": None}}})
     assert again("select", a_run) == 0
-    made = ["selections/strict/corpus", "selections/loose/corpus"]
+    made = ["selections/strict/select", "selections/loose/select"]
     assert set(ran(capsys.readouterr().err)) == set(made)
     found = manifest(a_run)["stages"]
     assert {name: of["key"] for name, of in found.items() if name not in made} == before
@@ -42,13 +43,14 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
     assert record["rows_in"] == record["rows_out"] + record["rows_rejected"]
     assert record["rows_out"] == table(a_run, made[0]).num_rows
     assert record["rejected"]["not reference_tokens >= 8"]
-    card = (a_run / "run" / made[0] / "README.md").read_text("utf-8")
+    card = (a_run / "run" / folder_of(made[0]) / "README.md").read_text("utf-8")
     assert "deciles 2–3 of `trigram_overlap`, `reference_tokens >= 8`" in card
     assert f"{record['rows_out']} pairs of English" in card and card.count("selections/") == 0
 
     assert again("select", a_run) == 0
     assert ran(capsys.readouterr().err) == []
-    (a_run / "run" / made[0] / "receipts").rename(a_run / "lost")  # as if killed at the start
+    place = a_run / "run" / folder_of(made[0])
+    (place / "receipts").rename(a_run / "lost")  # as if killed at the start
     assert again("select", a_run) == 0
     assert ran(capsys.readouterr().err) == made[:1]
     assert files(a_run, made[0]) == strict
@@ -63,17 +65,17 @@ def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
 ) -> None:
     own = files(a_run, "corpus")
     assert again("select", a_run, "--name", "strict", *SET) == 0
-    path = "selections/strict/corpus"
+    path = "selections/strict/select"
     assert ran(capsys.readouterr().err) == [path]
     assert manifest(a_run)["config"]["select"]["named"] == {"strict": STRICT}
     more = ["--name", "more", "--set", "select.where+=reference_tokens >= 9", "--dry-run"]
     assert again("select", a_run, *more) == 0
     assert "not reference_tokens >= 9" in capsys.readouterr().out
     report = (a_run / "run/report/index.html").read_text("utf-8")
-    assert "pairs in the corpus" in report and "selections/strict/corpus" in report
+    assert "pairs in the corpus" in report and path in report
 
     assert again("select", a_run, "--set", "select.deciles=[1]") == 0
-    assert ran(capsys.readouterr().err) == ["corpus"]
+    assert ran(capsys.readouterr().err) == ["select"]
     assert "config" not in manifest(a_run)["stages"][path]  # it is of the present configuration
     config = read_config(str(a_run / "config.yaml"))
     assert scored(config, "strict")[1].deciles == (2, 3)
@@ -91,7 +93,7 @@ def test_commands_take_its_name(a_run: Path, write_config: WriteConfig, capsys: 
     embeddings = {"dim": 8, "epochs": 1, "batch_size": 2}
     write_config(a_run, select={"named": {"strict": STRICT}}, embeddings=embeddings)
     assert again("train-embeddings", a_run, "--selection", "strict") == 0
-    of_it = [f"selections/strict/{name}" for name in ("corpus", "embeddings")]
+    of_it = [f"selections/strict/{name}" for name in ("select", "embeddings")]
     assert ran(capsys.readouterr().err) == of_it
     assert again("corpus", a_run) == 0
     assert ran(capsys.readouterr().err) == ["embeddings"]

@@ -91,7 +91,7 @@ def _write_sample(config: Config, rows: int, folder: str) -> dict[str, Any]:
 
 def _with_what_is_there(config: Config) -> tuple[dict[str, dict[str, Any]], str]:
     """Changes to sections, so that nothing is trained, and the last stage that can be made."""
-    finished, score, target = Manifest(config.run).stages, dict[str, Any](), "corpus"
+    finished, score, target = Manifest(config.run).stages, dict[str, Any](), "select"
     nmt: dict[str, Any] = {"model": config.nmt.model}
     if config.nmt.model is None and "nmt" in finished:
         nmt["model"] = storage.join(config.run, "nmt")

@@ -20,7 +20,7 @@ from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, with_selections
 from paraloom.pipeline.plan import outdated
 from paraloom.pipeline.stage import Run, check_selection
-from paraloom.pipeline.stages import corpus
+from paraloom.pipeline.stages.select import criteria as criteria_of
 
 
 def command(
@@ -55,7 +55,7 @@ def command(
     if not dry_run:
         if show:
             raise UserError("select: --show is for --dry-run")
-        runs.run_stages(read, ("corpus",), beam, force=force, selection=name)
+        runs.run_stages(read, ("select",), beam, force=force, selection=name)
         return
     connect(beam, runs.remote_paths(read))
     shards, criteria = scored(runs.localised(read), name)
@@ -74,7 +74,7 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
     whole = Run(config=config, manifest=Manifest(config.run))
     run, stale = whole.selected(name), outdated(whole)
     by = run.config.select.by
-    wanted = ["bucket", *([{"auto": "choice"}.get(by, by)] if by in CHOSEN else [])]
+    wanted = ["bucket", *([{"auto": "auto_select"}.get(by, by)] if by in CHOSEN else [])]
     wanted += ["exclude"] * bool(config.select.exclude)
     for stage in wanted:
         if run.path(stage) not in run.manifest.stages.keys() - stale:
@@ -83,7 +83,7 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
                 f"{config.run}: --dry-run needs the stage {stage} of this configuration; "
                 f"{remedy} makes it"
             )
-    return run.shards("bucket"), corpus.criteria(run)
+    return run.shards("bucket"), criteria_of(run)
 
 
 def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteria) -> pa.Table:

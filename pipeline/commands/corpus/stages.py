@@ -7,15 +7,15 @@ import typer
 from paraloom.pipeline import run
 from paraloom.pipeline.commands.options import Changes, ConfigFile, On, OnInterrupt, beam_options
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.stages import STAGES, corpus
+from paraloom.pipeline.stages import STAGES, select
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
-    "corpus": tuple(stage.name for stage in STAGES[STAGES.index(corpus.STAGE) :]),
+    "corpus": tuple(stage.name for stage in STAGES[STAGES.index(select.STAGE) :]),
     "ingest": ("ingest",),
     "back-translate": ("back_translate",),
     "score": ("score",),
     "bucket": ("bucket",),
-    "select": ("corpus",),
+    "select": ("select",),
     "train-nmt": ("nmt",),
     "train-paragram": ("paragram",),
     "train-embeddings": ("embeddings", "evaluate"),

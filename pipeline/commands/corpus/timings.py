@@ -174,7 +174,7 @@ def time_jobs(
     by, columns = run.config.select.by, schema.bucketed(tuple(scorers)).names
     criteria = run.criteria(by if by in scorers else scorers[0], run.config.select.deciles)
     where = tuple(predicate for predicate in criteria.where if predicate.column in columns)
-    timed("corpus", select.run, bucketed, criteria=replace(criteria, where=where, size=None))
+    timed("select", select.run, bucketed, criteria=replace(criteria, where=where, size=None))
     return found
 
 

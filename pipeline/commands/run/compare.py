@@ -16,6 +16,7 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, current, outdated
+from paraloom.pipeline.records import folder_of
 from paraloom.pipeline.stage import PAIR_STAGES, finished_corpus
 
 
@@ -96,7 +97,7 @@ def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
     found = []
     for stage in (*(n for n in PAIR_STAGES if n in either), *sorted(either - set(PAIR_STAGES))):
         done = [
-            receipts(storage.join(folder, stage)) if stage in names else None
+            receipts(storage.join(folder, folder_of(stage))) if stage in names else None
             for folder, names in zip((first, second), finished, strict=True)
         ]
         for of, kind in (("shards", ""), ("rejected_shards", ", rejected")):

@@ -18,6 +18,7 @@ from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console
 from paraloom.pipeline.manifest import Manifest, as_made, outdated
+from paraloom.pipeline.records import folder_of
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.report.final_view import final_view, pair_stages
 from paraloom.pipeline.stage import PAIR_STAGES
@@ -55,7 +56,7 @@ def command(
     manifest = Manifest(run)
     if not manifest.stages:
         raise UserError(f"{run}: no run here that has finished a stage")
-    record = as_made(manifest.record, "corpus")
+    record = as_made(manifest.record, "select")
     steps = find(run, id, pair_stages(record.stages))
     if not steps:
         raise UserError(f"{run}: no row with the id {id}; see the ids in ingest/part-*.parquet")
@@ -68,7 +69,7 @@ def command(
             out.print(line)
     if stages := outdated(manifest.record):
         out.print(f"of an earlier configuration than the last command had: {', '.join(stages)}")
-    selected = any(step.stage == "corpus" and not step.rejected for step in steps)
+    selected = any(step.stage == "select" and not step.rejected for step in steps)
     found = Explanation(
         run=run, id=id, in_corpus=selected, selection=criteria, steps=steps, outdated=stages
     )
@@ -84,7 +85,7 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
     steps: list[Step] = []
     names: set[str] = set()
     for stage in stages:
-        path, found = storage.join(folder, stage), set()
+        path, found = storage.join(folder, folder_of(stage)), set()
         named = [receipt for name in sorted(names) if (receipt := read_receipt(path, name))]
         for receipt in named if len(named) == len(names) > 0 else receipts(path):
             for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards)):
@@ -140,7 +141,7 @@ def describe(steps: Sequence[Step], criteria: str) -> list[Text | Table]:
             reason = on_one_line(step.row["reason"])
             lines.append(Text.assemble((f"out at {step.stage}: ", "bold"), reason, text))
     last = steps[-1]
-    if not last.rejected and last.stage == "corpus":
+    if not last.rejected and last.stage == "select":
         lines.append(Text.assemble(("in the corpus", "bold"), f": {criteria}"))
     elif not last.rejected:
         lines.append(Text(f"got as far as {last.stage}; the stages after it have not run"))

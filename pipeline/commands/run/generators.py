@@ -20,7 +20,7 @@ def command(context: typer.Context, run: RunFolder) -> None:
     if not manifest.stages:
         raise UserError(f"{run}: no run here that has finished a stage")
     out = console(160)
-    for shown in compare_generators(run, as_made(manifest.record, "corpus")).tables:
+    for shown in compare_generators(run, as_made(manifest.record, "select")).tables:
         table = number_table(shown.title, shown.columns[0], numbers=shown.columns[1:])
         for row in shown.rows:
             table.add_row(*row)

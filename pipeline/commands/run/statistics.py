@@ -54,7 +54,7 @@ def command(
     out = console(max(120, 40 + 26 * len(files)))
     out.print(statistics.table(results))
     for path, record in records.items():
-        if "corpus" in record.planned and "corpus" not in current(record).stages:
+        if "select" in record.planned and "select" not in current(record).stages:
             out.print(f"{path}: no corpus of this run is of the last command's configuration")
     write_json(json, results.json_values())
 
@@ -64,7 +64,7 @@ def _record(path: str) -> RunRecord | None:
     folder = path.rstrip("/")
     for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
         if storage.exists(storage.join(folder, "manifest.json")):
-            return as_made(Manifest(folder).record, "corpus")
+            return as_made(Manifest(folder).record, "select")
         folder, slash, _ = folder.rpartition("/")
         if not slash:
             break

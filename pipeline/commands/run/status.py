@@ -28,7 +28,7 @@ from paraloom.pipeline.commands.options import (
 )
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import outdated, started
-from paraloom.pipeline.records import PairsRecord, RunRecord
+from paraloom.pipeline.records import PairsRecord, RunRecord, folder_of
 from paraloom.pipeline.report.summary import rejected_table
 from paraloom.pipeline.stage import PAIR_STAGES, rejected_rows
 
@@ -214,7 +214,7 @@ def _under_way(folder: str, name: str, record: RunRecord, now: float) -> StageSt
 
 def _work_done(folder: str, name: str, record: RunRecord) -> list[Receipt]:
     """The receipts of the work that takes a stage's time; shared translations have their own."""
-    path = storage.join(folder, name)
+    path = storage.join(folder, folder_of(name))
     config = record.config.input
     if name in ("pivot", "back_translate") and config and config.unique == "source":
         path = distinct_folder(path)

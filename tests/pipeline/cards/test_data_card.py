@@ -85,7 +85,7 @@ def test_the_card_says_what_the_corpus_is(run: Path, made_run: MadeRun) -> None:
     assert head["language"] == ["en", "cs"]
     assert head["size_categories"] == ["n<1K"]
     names = schema.bucketed(SCORERS).names
-    rows = made_run.record["stages"]["corpus"]["rows_out"]
+    rows = made_run.record["stages"]["select"]["rows_out"]
     size = sum(path.stat().st_size for path in (run / "corpus").glob("part-*.parquet"))
     assert f"{rows:,} rows, {size:,} bytes in 3 Parquet files" in text
     assert "deciles 4–8 of `unigram_f1`, `trigram_overlap <= 0.6`, at most 11 tokens" in text
@@ -163,7 +163,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
     choice = {"scores": {}, "random": [], "sample": 30, "runs": {}, "chosen": chosen}
     choice |= {"same_size": chosen, "over_random": {"difference": 1.0, "error": 0.5}}
     record["config"]["select"] |= {"by": "auto"}
-    record["stages"] |= {"choice": choice}
+    record["stages"] |= {"auto_select": choice}
     words = " ".join(data_card(record, 1).split())
     assert "decile 3 of `word_order`; score and deciles were selected by training an" in words
 

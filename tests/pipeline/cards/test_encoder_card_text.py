@@ -108,7 +108,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "stages": {
             "back_translate": {"model": model},
             "paragram": {"digest": "77"},
-            "corpus": {"rows_out": 1234, "digest": "c0"},
+            "select": {"rows_out": 1234, "digest": "c0"},
             "embeddings": embeddings,
         },
     }
@@ -147,7 +147,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
     chosen = {"scorer": "order", "deciles": [5], "rows": 9, "pairs": 9, "scores": [50.0]}
     choice = {"scores": {}, "random": [], "sample": 30, "runs": {}, "chosen": chosen}
     choice |= {"same_size": chosen, "over_random": {"difference": 1.0, "error": 0.5}}
-    record["stages"]["choice"], config["select"]["by"] = choice, "auto"
+    record["stages"]["auto_select"], config["select"]["by"] = choice, "auto"
     del embeddings["versions"], training["initial_vectors"]
     text = words_of()
     assert "machine translation into German. Selection: decile 5 of `order`; pairs" in text

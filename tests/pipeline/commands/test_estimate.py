@@ -118,7 +118,7 @@ def test_the_model_of_the_run_and_several_translations_of_a_source(
     assert timed == [119]  # not four times as many
     rows = {stage: job.rows for stage, job in found.jobs.items()}
     assert (rows["ingest"], rows["back_translate"]) == (120, 119)
-    assert 3 * 118 < rows["score"] == rows["corpus"] <= 4 * 118
+    assert 3 * 118 < rows["score"] == rows["select"] <= 4 * 118
 
 
 def test_what_conditions_and_repeats_save(

@@ -28,7 +28,7 @@ def test_a_pair_in_the_corpus(finished_run: Path, capsys: Capsys) -> None:
     name = ids(finished_run, "corpus")[3]
     way = find(str(finished_run / "run"), name)
     assert [(step.stage, step.rejected) for step in way] == [
-        (stage, False) for stage in ("ingest", "back_translate", "score", "bucket", "corpus")
+        (stage, False) for stage in ("ingest", "back_translate", "score", "bucket", "select")
     ]
     row = way[-1].row
     text = told(finished_run, name, capsys)
@@ -54,7 +54,7 @@ def test_a_run_on_its_way(a_run: Path, capsys: Capsys) -> None:
     name = ids(a_run, "corpus")[0]
     path = a_run / "run" / "manifest.json"
     content = json.loads(path.read_text())
-    for stage in ("score", "bucket", "corpus"):  # forgotten: being made anew
+    for stage in ("score", "bucket", "select"):  # forgotten: being made anew
         del content["stages"][stage]
     path.write_text(json.dumps(content))
     text = told(a_run, name, capsys)
@@ -77,7 +77,7 @@ def test_only_the_first_stage_is_searched_whole(finished_run: Path, monkeypatch:
 
     monkeypatch.setattr(explain, "receipts", counted)
     name = ids(finished_run, "corpus")[0]
-    assert [step.stage for step in find(str(finished_run / "run"), name)][-1] == "corpus"
+    assert [step.stage for step in find(str(finished_run / "run"), name)][-1] == "select"
     assert read == ["ingest"]
 
 

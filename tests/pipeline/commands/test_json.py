@@ -64,12 +64,12 @@ def test_compare_with_its_exit_codes(finished_run: Path, a_run: Path, told: Told
     assert same["same"] and all(stage["same"] for stage in same["stages"])
     path = a_run / "run" / "manifest.json"
     content = json.loads(path.read_text())
-    del content["stages"]["corpus"]
+    del content["stages"]["select"]
     path.write_text(json.dumps(content))
     found = told("compare", one, other, code=1)
     assert (found["runs"], found["same"]) == ([one, other], False)
     last = found["stages"][-2]
-    assert (last["name"], last["rows"][1], last["same"]) == ("corpus", None, False)
+    assert (last["name"], last["rows"][1], last["same"]) == ("select", None, False)
 
 
 def with_nan(table: pa.Table) -> pa.Table:

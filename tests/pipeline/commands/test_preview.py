@@ -21,7 +21,7 @@ def test_the_sample_has_the_rows_and_values_of_the_run(
     (tmp_path / "preview").mkdir()
     (tmp_path / "run/preview").rename(tmp_path / "preview/run")  # as the helpers have it
     stages = manifest(tmp_path / "preview")["stages"]
-    assert list(stages) == ["ingest", "back_translate", "score", "bucket", "corpus"]
+    assert list(stages) == ["ingest", "back_translate", "score", "bucket", "select"]
     assert stages["ingest"]["rows_in"] == 60
     (reason,) = stages["ingest"]["rejected"]
     assert reason == "not source_tokens <= 5"
@@ -33,7 +33,7 @@ def test_the_sample_has_the_rows_and_values_of_the_run(
     for row in found:  # batches of other rows round otherwise
         score = pytest.approx(row["translation_score"], abs=1e-5)
         assert whole[row["id"]] == row | {"translation_score": score}
-    assert stages["corpus"]["rows_out"] > 1, "the size of the corpus is no size for a sample"
+    assert stages["select"]["rows_out"] > 1, "the size of the corpus is no size for a sample"
     assert "Example pairs" in (tmp_path / "preview/run/report/index.html").read_text()
     err = capsys.readouterr().err
     assert "60 of about 120 rows, from the beginnings of 1 file(s); 0.8% of the rows" in err
@@ -50,22 +50,22 @@ NEEDY = {
     ("changes", "finished", "target", "changed", "said"),
     [
         ({"nmt": {"model": None}}, (), "ingest", {}, "ends after ingest; `paraloom train-nmt`"),
-        ({"nmt": {"model": None}}, ("nmt",), "corpus", {"nmt.model": "run/nmt"}, ""),
+        ({"nmt": {"model": None}}, ("nmt",), "select", {"nmt.model": "run/nmt"}, ""),
         (
             {"score": NEEDY},
             (),
-            "corpus",
+            "select",
             {"score.scorers": ["translation_score", "trigram_overlap"]},
             "without paragram_similarity, mean_idf: a run makes what they need",
         ),
         (
             {"score": NEEDY},
             ("paragram", "idf"),
-            "corpus",
+            "select",
             {"score.paragram": "run/paragram/vectors.txt", "score.idf": "run/idf/idf.txt"},
             "",
         ),
-        ({"score": NEEDY | {"paragram": "vectors", "idf": "idf"}}, (), "corpus", {}, ""),
+        ({"score": NEEDY | {"paragram": "vectors", "idf": "idf"}}, (), "select", {}, ""),
         (
             {"score": NEEDY, "select": {"where": ["paragram_similarity_decile in 2..9"]}},
             (),

@@ -90,21 +90,21 @@ def test_in_a_run(a_run: Path, write_config: WriteConfig, tmp_path: Path, capsys
     assert (whole.name, corpus.name) == ("all pairs", "corpus")
     assert re.search(rf"pairs +│ +{whole.pairs} │ +{corpus.pairs} ", out)
     assert whole.pairs == run.record(BucketRecord).rows_out
-    assert corpus.pairs == run.record(PairsRecord, "corpus").rows_out
+    assert corpus.pairs == run.record(PairsRecord, "select").rows_out
     entropy = corpus.statistics["reference_parse_entropy"]
     assert entropy is not None and entropy.count == corpus.pairs
 
     run_stages(config, ["statistics"], ONE[1:])
     assert ran(capsys.readouterr().err) == []
     run_stages(read_config(a_run / "config.yaml", ["select.size=5"]), ["statistics"], ONE[1:])
-    assert ran(capsys.readouterr().err) == ["corpus", "statistics"]
-    run_stages(read_config(a_run / "config.yaml", ["statistics=null"]), ["corpus"], ONE[1:])
+    assert ran(capsys.readouterr().err) == ["select", "statistics"]
+    run_stages(read_config(a_run / "config.yaml", ["statistics=null"]), ["select"], ONE[1:])
     assert "statistics" not in ran(capsys.readouterr().err)
 
 
 def test_a_run_needs_its_parser_before_any_work(a_run: Path, capsys: Capsys) -> None:
     config = read_config(a_run / "config.yaml", ["statistics.spacy=no_such_pipeline"])
     with pytest.raises(UserError, match=r"^spaCy cannot load no_such_pipeline") as caught:
-        run_stages(config, ["corpus", "statistics"], ONE[1:])
+        run_stages(config, ["select", "statistics"], ONE[1:])
     assert caught.value.__notes__ == ["statistics.spacy"]
     assert ran(capsys.readouterr().err) == []

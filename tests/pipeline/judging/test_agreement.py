@@ -204,7 +204,7 @@ def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: Wri
     run = ScoredRun(folder)
     table = read_shard(run.shards()[0])
     nothing = table.select(["id"]).slice(0, 0).append_column("reason", table["id"].slice(0, 0))
-    stages = {"corpus": 60, "selections/strict/corpus": 20}
+    stages = {"select": 60, "selections/strict/select": 20}
     for stage, size in stages.items():
         pieces = [("part-0", table.slice(0, size), nothing)]
         commit(f"{folder}/{stage}", "part-0", "k", size, pieces, started=0)

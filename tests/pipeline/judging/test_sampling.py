@@ -95,12 +95,12 @@ def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: WriteConfig) -
     manifest = Manifest(str(folder))
     bucket, corpus = manifest.record.stages.pop("bucket"), PairsRecord(round=2)
     of_rounds: dict[str, StageRecord] = {
-        **{"rounds/2/bucket": bucket, "rounds/2/corpus": corpus, "corpus": corpus}
+        **{"rounds/2/bucket": bucket, "rounds/2/select": corpus, "select": corpus}
     }
     manifest.record.stages |= of_rounds
     manifest.save()
     assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
-    for name in ("rounds/2/bucket", "corpus"):
+    for name in ("rounds/2/bucket", "select"):
         of_rounds[name].config = ConfigRecord(seed=2)  # an earlier one had two rounds
     manifest.record.stages["bucket"] = bucket.model_copy(update={"config": None})
     manifest.save()
@@ -200,9 +200,9 @@ def test_pairs_that_just_missed_come_in_turns_the_nearest_first(write_run: Write
     outside = [r for inside, low, r in decile if low and not inside]
     away = {r["id"]: min(abs(r["unigram_f1_decile"] - d) for d in (7, 8)) for r in outside}
 
-    found = [pair.id for pair in sample_corpus(run, 20, "corpus", criteria)]
+    found = [pair.id for pair in sample_corpus(run, 20, "select", criteria)]
     assert found[::2] == [id for _, id in sorted(by_score)[:10]]
     assert [away[id] for id in found[1::2]] == sorted(away.values())[:10]
-    every = [pair.id for pair in sample_corpus(run, 400, "corpus", criteria)]
+    every = [pair.id for pair in sample_corpus(run, 400, "select", criteria)]
     assert sorted(every) == sorted([*away, *(id for _, id in by_score)])
     assert every[:20] == found

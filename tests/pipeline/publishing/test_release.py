@@ -174,7 +174,7 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
     elif harm == "empty":
         shutil.rmtree(run / "corpus" / "receipts")
     else:
-        change(run, lambda record: record["stages"].pop("corpus"))
+        change(run, lambda record: record["stages"].pop("select"))
     assert publish(run) == 2
     assert {"damaged": "damaged, its checksum", "missing": f"{path.name}: cannot be read",
             "empty": "its corpus is empty", "none": "no run here that has a corpus",

@@ -92,7 +92,7 @@ def make_run(folder: Path) -> MadeRun:
             "ingest": {**account(ROWS + 40, ROWS, rejected)},
             "back_translate": {**account(ROWS, ROWS, {}), "model": {"sha256": "1" * 64}},
             "bucket": {**account(ROWS, ROWS, {}), "deciles": deciles_of(bucketed)},
-            "corpus": account(ROWS, sum(r.rows_out for r in selected), rejected_rows(selected)),
+            "select": account(ROWS, sum(r.rows_out for r in selected), rejected_rows(selected)),
             "evaluate": {"results": RESULTS, "seconds": 0.5},
         },
     }

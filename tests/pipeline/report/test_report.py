@@ -98,7 +98,7 @@ class Tags(HTMLParser):
 @pytest.fixture
 def record(made_run: MadeRun) -> dict[str, Any]:
     full: dict[str, Any] = copy.deepcopy(made_run.record)
-    full["stages"]["choice"] = CHOICE
+    full["stages"]["auto_select"] = CHOICE
     full["stages"]["nmt"] = {"training": {"bleu": 31.64}, "seconds": 60.0}
     return full
 
@@ -131,10 +131,10 @@ def test_every_picture_says_what_it_shows(made_run: MadeRun, record: dict[str, A
 
 def test_it_says_what_the_manifest_says(made_run: MadeRun, record: dict[str, Any]) -> None:
     text = document(made_run.folder, record)
-    rows = record["stages"]["corpus"]["rows_out"]
+    rows = record["stages"]["select"]["rows_out"]
     assert f"<dd>{rows:,}</dd>" in text
     assert "− 30 (8%) empty reference" in text
-    for reason, count in record["stages"]["corpus"]["rejected"].items():
+    for reason, count in record["stages"]["select"]["rejected"].items():
         assert f"− {count:,} (" in text
         assert reason.split()[0] in text
     assert "31.6" in text
@@ -220,7 +220,7 @@ def test_it_is_written_when_it_would_say_another_thing(
     before = (tmp_path / "run" / "report" / "index.html").read_bytes()
     assert not write_report(folder, record)
     assert [p.name for p in (tmp_path / "run" / "report").iterdir()] == ["index.html"]
-    stages = [name for name in record["stages"] if name != "choice"]
+    stages = [name for name in record["stages"] if name != "auto_select"]
     assert report.write_report(folder, restrict(RunRecord.model_validate(record), stages))
     assert "Automatic selection of deciles" not in (tmp_path / "run/report/index.html").read_text()
     assert write_report(folder, record)
@@ -235,7 +235,7 @@ def test_pairs_on_either_side_of_the_selection(made_run: MadeRun, record: dict[s
     why = "not trigram_overlap|outside the selected deciles of unigram_f1: |more tokens than "
     assert len(re.findall(f'class="about">({why})', text)) == 10
     chosen = text.partition(">20 random pairs of the corpus<")[2].partition("</details>")[0]
-    selected = pa.concat_tables(map(read_shard, shards_of(f"{made_run.folder}/corpus")))
+    selected = pa.concat_tables(map(read_shard, shards_of(str(made_run.folder), "select")))
     ids = re.findall(r'class="about">(c-\d+)<', chosen)
     assert len(set(ids)) == 20 and set(ids) <= set(selected["id"].to_pylist())
 
@@ -247,7 +247,7 @@ def test_sources_and_candidates_have_their_names(made_run: MadeRun, record: dict
     text = " ".join(document(made_run.folder, record).split())
     assert "ingest: 400 rows in, 360 sources out" in text
     assert "back_translate: 120 sources in, 360 candidates made, 360 out" in text
-    rows = record["stages"]["corpus"]["rows_out"]
+    rows = record["stages"]["select"]["rows_out"]
     assert f"corpus: 360 candidates in, {rows} pairs out" in text
 
 

@@ -113,7 +113,7 @@ def opened(
 @pytest.fixture(scope="module")
 def text(made_run: MadeRun) -> str:
     record = copy.deepcopy(made_run.record)
-    record["stages"]["choice"] = CHOICE
+    record["stages"]["auto_select"] = CHOICE
     record["stages"]["nmt"] = {"training": {"bleu": 31.64}, "seconds": 60.0}
     record["inputs"][0]["path"] = "/data/" + "a-long-name-of-a-corpus" * 5 + ".gz"
     return document(made_run.folder, record)

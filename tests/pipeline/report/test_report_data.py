@@ -57,7 +57,7 @@ def test_histograms_count_every_pair(made_run: MadeRun, scores: ScoreFigures) ->
             values[made_run.pairs[schema.decile(name)].to_numpy() == k].min() for k in range(1, 10)
         ]
         assert (histogram.corpus <= histogram.pairs).all()
-        corpus = made_run.record["stages"]["corpus"]["rows_out"]
+        corpus = made_run.record["stages"]["select"]["rows_out"]
         assert histogram.corpus.sum() == corpus
         low, high = histogram.edges[0], histogram.edges[-1]
         beyond = (values < np.float32(low)) | (values > np.float32(high))

@@ -25,7 +25,7 @@ SELECT = SelectSection(
 
 @pytest.fixture(scope="module")
 def shards(made_run: MadeRun) -> list[Shard]:
-    return shards_of(f"{made_run.folder}/bucket")
+    return shards_of(str(made_run.folder), "bucket")
 
 
 @pytest.fixture(scope="module")

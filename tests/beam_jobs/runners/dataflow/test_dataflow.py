@@ -95,7 +95,7 @@ def jobs(tmp_path: Path) -> Jobs:
         "idf": lambda a: idf.run(work, at, a),
         "score": lambda a: score.run(work, at, score.Scoring(scorers), a),
         "bucket": lambda a: bucket.run(work, at, scorers, a),
-        "corpus": lambda a: select.run(work, at, criteria, a),
+        "select": lambda a: select.run(work, at, criteria, a),
     }
 
 
@@ -123,7 +123,7 @@ def images(pipeline: Any) -> set[str]:
     return found
 
 
-JOBS = ["ingest", "back_translate", "distinct", "idf", "score", "corpus"]
+JOBS = ["ingest", "back_translate", "distinct", "idf", "score", "select"]
 
 
 @pytest.mark.parametrize("name", JOBS)

@@ -1,4 +1,4 @@
-"""corpus: the selected pairs, as Parquet and as text."""
+"""select: the corpus of the selected pairs, as Parquet and as text."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -52,12 +52,12 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> PairsRecord:
     """Select pairs; none is an error, before anything is trained on them."""
     work = units(run.shards("bucket"), key)
-    result = select.run(work, run.folder("corpus"), criteria(run), run.arguments)
+    result = select.run(work, run.folder("select"), criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:
         counts = ", ".join(f"{rows:,} {reason}" for reason, rows in record.rejected.items())
         raise UserError(f"select: none of {record.rows_in:,} pairs is selected: {counts or 'none'}")
-    record.unigram_f1 = median_f1(run.shards("corpus"), run.language)
+    record.unigram_f1 = median_f1(run.shards("select"), run.language)
     return record
 
 
@@ -80,7 +80,7 @@ def is_valid(run: Run, stage: str) -> bool:
 
 def copy(source: Run, target: Run) -> None:
     """Copy part files, receipts and text; the text is last."""
-    folders = [run.folder("corpus") for run in (source, target)]
+    folders = [run.folder("select") for run in (source, target)]
     text, copied = map(select.tsv_path, folders)
     storage.remove(copied)
     copy_pairs(*folders)
@@ -88,8 +88,8 @@ def copy(source: Run, target: Run) -> None:
 
 
 STAGE = Stage(
-    name="corpus",
-    depends_on=("bucket", "exclude", "choice", "judged"),
+    name="select",
+    depends_on=("bucket", "exclude", "auto_select", "judged"),
     version=select.VERSION,
     fingerprint=fingerprint,
     make=make,
