@@ -361,9 +361,9 @@ def test_every_round_chooses_for_itself(
     write_config(tmp_path, **{**changes, "select": {**changes["select"], **auto}})
     assert again("corpus", tmp_path) == 0
     begun = ran(capsys.readouterr().err)
-    first, second = begun.index("auto_select"), begun.index("rounds/2/auto_select")
-    assert begun.index("rounds/1/select") in range(first, second)
-    assert begun.index("rounds/2/select") > second
+    one, two = begun.index("auto_select"), begun.index("rounds/2/auto_select")
+    assert begun.index("rounds/1/select") in range(one, two)
+    assert begun.index("rounds/2/select") > two
     stages = manifest(tmp_path)["stages"]
     chosen = [stages[name]["chosen"] for name in ("auto_select", "rounds/2/auto_select")]
     assert set(stages["auto_select"]["scores"]) == {"translation_score", "trigram_overlap"}
