@@ -155,7 +155,6 @@ def run(
         output=output,
         processes=1,
         limit=Limit(share=max_rejected),
-        attempts=output,
     )
     if job.distinct is None:
         return launch(work, arguments)
@@ -163,15 +162,7 @@ def run(
     for receipt in receipts(folder):
         if not receipt.key.startswith(job.distinct):
             storage.remove(storage.join(folder, "receipts", f"{receipt.name}.json"))
-    by_name = {unit.name: unit.rows for unit in units}
-
-    def done() -> int:
-        names = storage.names(storage.join(folder, "receipts"))
-        return sum(by_name.get(name.removesuffix(".json"), 0) for name in names)
-
-    limit = Limit(share=max_rejected, folder=folder)
-    work = replace(work, units=units, done=done, attempts=folder, limit=limit)
-    result = launch(work, arguments)
+    result = launch(replace(work, units=units, first=folder), arguments)
     owned = [read_receipt(folder, unit.name) for unit in units]
     remove_orphans(folder, [receipt for receipt in owned if receipt is not None])
     return result
