@@ -37,7 +37,7 @@ from paraloom.beam_jobs.io.shards import (
 )
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.crash_recovery import begin
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.beam_jobs.transforms.directions import BACK, Direction
 from paraloom.beam_jobs.transforms.first_occurrences import (
@@ -143,7 +143,7 @@ def run(
     Args:
         max_rejected: largest share of rows that may be rejected.
     """
-    threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
+    threads = threads_here(arguments)
     if job.accelerator:
         arguments = dataflow.one_process(arguments, job.accelerator)
     rows = sum(unit.rows for unit in units)

@@ -128,6 +128,12 @@ def local_workers(arguments: Sequence[str]) -> int:
     return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
 
 
+def threads_here(arguments: Sequence[str]) -> int | None:
+    """Cores of the one process that runs a model on this machine; None: a worker elsewhere, all."""
+    elsewhere = any(argument.startswith("--runner") for argument in arguments)
+    return None if elsewhere else local_workers(arguments)
+
+
 def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
     """Configure object stores with Beam's options, and check that those of `paths` answer."""
     options = parse_options(arguments)
