@@ -351,7 +351,7 @@ def _basis(config: Config, found: Estimate) -> list[str]:
     how = "counted" if seen.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {seen.rejected:.1%} of those read cannot be used.",
-        "Translations: none; other references stand in for candidates, to time the jobs.",
+        "Back-translation: none; other references stand in for candidates, to time the jobs.",
         f"Other stages: timed with one worker, extrapolated to {cores()} cores.",
         "Estimates exclude model training, process start-up and further rounds.",
     ]

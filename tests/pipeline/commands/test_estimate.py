@@ -49,6 +49,7 @@ def test_what_a_run_takes_is_what_it_took(
 ) -> None:
     found, out = told(write_config(tmp_path), "--gpu-hour", "36000")
     assert list(found.jobs) == list(STAGES)
+    assert found.translation
     translated = found.translation.job.rows
     assert (found.preview.rows, found.preview.counted, translated) == (120, True, 119)
     for stage, job in found.jobs.items():
@@ -200,6 +201,7 @@ def test_language_models_are_asked_for_their_price(
     # 10 tokens in and 2 answers of 5 out, of each of 119 requests
     assert ", 1,200 + 1,200 tokens, cost 1.2, from 1 answers." in out
     assert "slow: 119 requests, 20 min" in out
+    assert found.translation
     assert found.jobs["score"].rows == len(found.translation.pairs) + 4 * 119
 
 
