@@ -24,9 +24,10 @@ from paraloom.beam_jobs.select import Criteria, near_misses
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, PairName
-from paraloom.pipeline.manifest import check_current, current, started
+from paraloom.pipeline.manifest import best_round, check_current, current, started
+from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import BucketRecord, RunRecord
-from paraloom.pipeline.stage import best_round, shards_of, stage_path
+from paraloom.pipeline.stage import shards_of
 
 _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)

@@ -15,6 +15,8 @@ from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions, join, measure
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
+from paraloom.pipeline.manifest import best_round
+from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import (
     AutoSelectRecord,
     BucketRecord,
@@ -29,7 +31,7 @@ from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
 from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw, thresholds
-from paraloom.pipeline.stage import best_round, shards_of, stage_path
+from paraloom.pipeline.stage import shards_of
 from paraloom.pipeline.stages.generate import GenerateRecord
 
 VERSION = 7

@@ -19,8 +19,10 @@ from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.agreement import join
 from paraloom.pipeline.judging.describe import good_of
 from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.manifest import best_round
+from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import BucketRecord, RunRecord
-from paraloom.pipeline.stage import best_round, shards_of, stage_path
+from paraloom.pipeline.stage import shards_of
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
 _FILES, _PAIRS = 10, 20_000  # of the sample for distributions and distances

@@ -9,8 +9,14 @@ from paraloom.models.files import digest
 from paraloom.pipeline import statistics
 from paraloom.pipeline.config.options import Config, StatisticsOptions
 from paraloom.pipeline.notices import notify, of_parser
-from paraloom.pipeline.records import PairsRecord, StatisticsRecord
+from paraloom.pipeline.records import PairsRecord, StageRecord
 from paraloom.pipeline.stage import Run, Stage
+
+
+class StatisticsRecord(StageRecord, stage="statistics"):
+    """All pairs beside those of the corpus."""
+
+    results: statistics.Statistics
 
 
 def fingerprint(run: Run) -> Any:

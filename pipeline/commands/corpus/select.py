@@ -17,9 +17,9 @@ from paraloom.pipeline.commands.options import Changes, ConfigFile, On, OnInterr
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest, with_selections
+from paraloom.pipeline.manifest import Manifest, check_selection, with_selections
 from paraloom.pipeline.plan import outdated
-from paraloom.pipeline.stage import Run, check_selection
+from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.select import criteria as criteria_of
 
 

@@ -28,9 +28,10 @@ from paraloom.pipeline.commands.options import (
 )
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import outdated, started
-from paraloom.pipeline.records import PairsRecord, RunRecord, folder_of
+from paraloom.pipeline.names import PAIR_STAGES, folder_of
+from paraloom.pipeline.records import PairsRecord, RunRecord
 from paraloom.pipeline.report.summary import rejected_table
-from paraloom.pipeline.stage import PAIR_STAGES, rejected_rows
+from paraloom.pipeline.stage import rejected_rows
 
 State = Literal["finished", "under way", "stopped", "waiting", "outdated"]
 

@@ -5,16 +5,16 @@ from typing import Any
 from paraloom.beam_jobs.analysis import probes, sampling
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
-from paraloom.pipeline.auto_select import (
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import AutoSelectRecord
+from paraloom.pipeline.stage import Run, Stage
+from paraloom.pipeline.stages.selection.search import (
     VERSION,
     Search,
     check_labelled,
     labelled_digests,
     small_encoder,
 )
-from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import AutoSelectRecord
-from paraloom.pipeline.stage import Run, Stage
 
 
 def fingerprint(run: Run) -> Any:
