@@ -16,6 +16,7 @@ from paraloom.pipeline import rounds
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import folder_of
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.select import criteria as criteria_of
 from tests.once import made_once
@@ -296,13 +297,13 @@ def test_three_rounds_and_back_to_two_and_to_one(
     assert "loop" not in (copy / "run/report/index.html").read_text().split("Configuration")[0]
 
 
-@pytest.mark.parametrize("place", ["corpus", "rounds/2/score"])
+@pytest.mark.parametrize("stage", ["select", "rounds/2/score"])
 def test_a_deleted_part_file_is_made_again_and_nothing_else(
-    copy: Path, two_rounds: Path, capsys: Capsys, place: str
+    copy: Path, two_rounds: Path, capsys: Capsys, stage: str
 ) -> None:
-    part_file(copy / "run" / place, "part-00000-00003").unlink()
+    part_file(copy / "run" / folder_of(stage), "part-00000-00003").unlink()
     assert again("corpus", copy) == 0
-    assert ran(capsys.readouterr().err) == [place]
+    assert ran(capsys.readouterr().err) == [stage]
     assert files(copy) == files(two_rounds)
 
 
@@ -360,9 +361,9 @@ def test_every_round_chooses_for_itself(
     write_config(tmp_path, **{**changes, "select": {**changes["select"], **auto}})
     assert again("corpus", tmp_path) == 0
     begun = ran(capsys.readouterr().err)
-    first, second = begun.index("auto_select"), begun.index("rounds/2/auto_select")
-    assert begun.index("rounds/1/select") in range(first, second)
-    assert begun.index("rounds/2/select") > second
+    one, two = begun.index("auto_select"), begun.index("rounds/2/auto_select")
+    assert begun.index("rounds/1/select") in range(one, two)
+    assert begun.index("rounds/2/select") > two
     stages = manifest(tmp_path)["stages"]
     chosen = [stages[name]["chosen"] for name in ("auto_select", "rounds/2/auto_select")]
     assert set(stages["auto_select"]["scores"]) == {"translation_score", "trigram_overlap"}

@@ -11,6 +11,7 @@ from paraloom.models.cpu import cores
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import estimate, timings
 from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.records import folder_of
 from paraloom.pipeline.report.savings import hours_in_words
 from paraloom.pipeline.stage import Run
 from tests.chat_server import chat_server
@@ -53,7 +54,7 @@ def test_what_a_run_takes_is_what_it_took(
     assert (found.preview.rows, found.preview.counted, translated) == (120, True, 119)
     for stage, job in found.jobs.items():
         done = json.loads((finished_run / "run" / "manifest.json").read_text())["stages"][stage]
-        files = (finished_run / "run" / stage).glob("*.*")
+        files = (finished_run / "run" / folder_of(stage)).glob("*.*")
         assert job.rows == done["rows_in"]
         size = sum(file.stat().st_size for file in files if file.name != "README.md")
         assert job.size == pytest.approx(size, rel=0.1)

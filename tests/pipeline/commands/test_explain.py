@@ -41,7 +41,7 @@ def test_a_pair_in_the_corpus(finished_run: Path, capsys: Capsys) -> None:
 
 def test_a_pair_that_was_not_selected(finished_run: Path, capsys: Capsys) -> None:
     text = told(finished_run, ids(finished_run, "corpus", rejected=True)[0], capsys)
-    assert "out at corpus: outside the selected deciles of trigram_overlap" in text
+    assert "out at select: outside the selected deciles of trigram_overlap" in text
     assert "in the corpus" not in text
 
 

@@ -124,7 +124,7 @@ def test_a_run_on_an_object_store(on_s3: tuple[str, list[str]], capsys: Capsys) 
     assert main(["status", folder, "--gpu-hour", "36000", *options]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert out.startswith(f"{folder}: finished")
-    assert "│ corpus │ finished │ 6 │ 118 │" in out
+    assert "│ select │ finished │ 6 │ 118 │" in out
     assert "1 workers" in out
     content = json.loads(storage.read_bytes(f"{folder}/manifest.json"))
     content["under_way"] = {"stage": "score", "since": NOW}

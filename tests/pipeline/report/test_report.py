@@ -17,7 +17,7 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Measurements, commit, read_shard
 from paraloom.pipeline import report
 from paraloom.pipeline.manifest import restrict
-from paraloom.pipeline.records import EvaluateRecord, RunRecord
+from paraloom.pipeline.records import EvaluateRecord, RunRecord, folder_of
 from paraloom.pipeline.report import report_path
 from paraloom.pipeline.stage import shards_of
 from tests.pipeline.report.made_run import MadeRun
@@ -178,10 +178,10 @@ def test_fewer_pairs_than_deciles_and_an_empty_corpus(
         deciles={n: bucket._by_decile(part[n].to_numpy(), decile) for n in names}
     )
     nothing = part.select([]).slice(0, 0).append_column("reason", pa.array([], pa.string()))
-    for stage, left in (("bucket", part), ("corpus", part.slice(0, 0))):
+    for stage, left in (("bucket", part), ("select", part.slice(0, 0))):
         record["stages"][stage] |= {"rows_in": rows, "rows_out": left.num_rows}
         pieces = [("part", left, nothing)]
-        place = str(tmp_path / stage)
+        place = str(tmp_path / folder_of(stage))
         made = commit(place, "part", "", left.num_rows, pieces, started=0, numbers=numbers)
         record["stages"][stage] |= {"deciles": bucket.summarise([made])}
     text = document(str(tmp_path), record)
@@ -248,7 +248,7 @@ def test_sources_and_candidates_have_their_names(made_run: MadeRun, record: dict
     assert "ingest: 400 rows in, 360 sources out" in text
     assert "back_translate: 120 sources in, 360 candidates made, 360 out" in text
     rows = record["stages"]["select"]["rows_out"]
-    assert f"corpus: 360 candidates in, {rows} pairs out" in text
+    assert f"select: 360 candidates in, {rows} pairs out" in text
 
 
 def test_texts_of_the_corpus_are_no_markup(made_run: MadeRun, record: dict[str, Any]) -> None:
