@@ -235,9 +235,7 @@ def _has_pairs(name: str) -> bool:
 def _to_make(name: str, record: RunRecord) -> tuple[int | None, int | None]:
     """The shards and rows that a stage will have made, if the stage that it reads is finished."""
     prefix, _, base = name.rpartition("/")
-    known = {base, *record.planned}
-    optional = ("pivot", "generate", *(["back_translate"] if "generate" in known else []))
-    stages = [n for n in PAIR_STAGES if n not in optional or n in known]
+    stages = [n for n in PAIR_STAGES if n == base or n in record.planned]
     before = stages[stages.index(base) - 1]
     read = record.find(PairsRecord, f"{prefix}/{before}") or record.find(PairsRecord, before)
     if read is None:
