@@ -15,7 +15,7 @@ from paraloom.models.files import locked_folder
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import NamedSelection
-from paraloom.pipeline.names import SELECTED, folder_of, stage_path
+from paraloom.pipeline.names import RANKED, SELECTED, folder_of, stage_path
 from paraloom.pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
 
 _LIBRARIES = (
@@ -257,3 +257,8 @@ def best_round(stages: Mapping[str, StageRecord]) -> int:
     corpus = stages.get("select")
     number = corpus.round or 0 if corpus else 0
     return number if stage_path("select", number) in stages else 0
+
+
+def ranked_stage(stages: Mapping[str, StageRecord]) -> str:
+    """The stage with the pairs that the run's corpus was selected from."""
+    return stage_path(RANKED, best_round(stages))

@@ -6,6 +6,9 @@ PAIR_STAGES = ("ingest", "pivot", "back_translate", "generate", "score", "bucket
 """The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
 only in those with `generators`."""
 
+RANKED = "bucket"
+"""The stage with the pairs that selection reads, and all that looks at scored pairs."""
+
 RESULTS = ("select", "embeddings", "evaluate")
 """The stages that every round has a result of; the best round's result is the run's."""
 

@@ -15,7 +15,7 @@ from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions, join, measure
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
-from paraloom.pipeline.manifest import best_round
+from paraloom.pipeline.manifest import ranked_stage
 from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import (
     AutoSelectRecord,
@@ -85,7 +85,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             )
         )
     if bucket and bucket.rows_out:
-        stage = stage_path("bucket", best_round(record.stages))
+        stage = ranked_stage(record.stages)
         select, source = resolve_auto(view), view.config.input
         region = regions(select, bucket.deciles)
         scores = read_scores(

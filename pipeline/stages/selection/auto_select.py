@@ -6,6 +6,7 @@ from paraloom.beam_jobs.analysis import probes, sampling
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.stage import Run, Stage
 from paraloom.pipeline.stages.selection.search import (
@@ -60,7 +61,7 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="auto_select",
-    depends_on=("bucket", "exclude"),
+    depends_on=(RANKED, "exclude"),
     version=VERSION,
     fingerprint=fingerprint,
     make=make,
