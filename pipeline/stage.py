@@ -234,7 +234,7 @@ class Stage:
     `digest` stands for the result in the keys of the stages that read it."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
     """Whether the files that the record describes are still there; given the run and `kind`. The
-    default is for stages with no files."""
+    default is for stages whose result is their record."""
     enabled: Callable[[Config], bool] = lambda config: True
     """Whether a configuration has this stage."""
     check: Callable[[Config], None] = lambda config: None
@@ -243,6 +243,8 @@ class Stage:
     """Copies the result of one round (first argument) to another."""
     resource: str | None = ""
     """The path below the stage's folder that scorers open; None if they open no file of it."""
+    given: str = ""
+    """The path there of what the key `score.NAME` may name instead; "" without such a key."""
 
     @property
     def kind(self) -> str:
