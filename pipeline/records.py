@@ -7,7 +7,6 @@ fields that were set: a manifest of another version passes through unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from statistics import fmean
 from typing import Any, ClassVar, TypeVar
 
@@ -18,33 +17,7 @@ from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.options import Precision
 from paraloom.models.scorers.plugins import column_of
-
-_FOLDERS = {"select": "corpus", "auto_select": "choice"}
-"""The folders of stages that are not called as the stage is. Keys have these names, and so have
-manifests of version 0.2."""
-
-
-def folder_of(stage: str) -> str:
-    """The folder of a stage's files, below the run's.
-
-    >>> folder_of("score"), folder_of("rounds/2/select")
-    ('score', 'rounds/2/corpus')
-    """
-    return _with_last(stage, _FOLDERS)
-
-
-def stage_in(folder: str) -> str:
-    """The inverse of `folder_of`.
-
-    >>> stage_in("rounds/2/corpus"), stage_in("select")
-    ('rounds/2/select', 'select')
-    """
-    return _with_last(folder, {folder: stage for stage, folder in _FOLDERS.items()})
-
-
-def _with_last(path: str, names: Mapping[str, str]) -> str:
-    parent, slash, name = path.rpartition("/")
-    return f"{parent}{slash}{names.get(name, name)}"
+from paraloom.pipeline.names import stage_in
 
 
 class Lenient(BaseModel):
@@ -296,36 +269,6 @@ class LoopRecord(StageRecord, stage="loop"):
     data_sets: int  # size of the labelled data
     pairs: int
     best: int  # number of the best round, from 1
-
-
-class Spread(Lenient):
-    """Mean, standard deviation and number of values."""
-
-    mean: float
-    deviation: float
-    count: int
-
-
-class CorpusStatistics(Lenient):
-    """Statistics of one corpus; None for those that it does not have."""
-
-    name: str
-    pairs: int
-    statistics: dict[str, Spread | None]
-
-
-class Statistics(Lenient):
-    """Several corpora, and where the IDF and the parses come from."""
-
-    corpora: list[CorpusStatistics]
-    idf: str
-    spacy: str | None = None
-
-
-class StatisticsRecord(StageRecord, stage="statistics"):
-    """All pairs beside those of the corpus."""
-
-    results: Statistics
 
 
 class Correlation(Lenient):

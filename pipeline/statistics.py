@@ -13,7 +13,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.statistics import Moments
 from paraloom.pipeline.console import number_table
-from paraloom.pipeline.records import CorpusStatistics, Spread, Statistics
+from paraloom.pipeline.records import Lenient
 
 VERSION = statistics.VERSION
 """Bump when the same corpora give other values."""
@@ -23,6 +23,30 @@ _FIRST = [
     for kind in ("tokens", "idf", "vocabulary_entropy", "parse_entropy")
     for side in ("reference", "translation")
 ]
+
+
+class Spread(Lenient):
+    """Mean, standard deviation and number of values."""
+
+    mean: float
+    deviation: float
+    count: int
+
+
+class CorpusStatistics(Lenient):
+    """Statistics of one corpus; None for those that it does not have."""
+
+    name: str
+    pairs: int
+    statistics: dict[str, Spread | None]
+
+
+class Statistics(Lenient):
+    """Several corpora, and where the IDF and the parses come from."""
+
+    corpora: list[CorpusStatistics]
+    idf: str
+    spacy: str | None = None
 
 
 def find_corpus(path: str) -> list[str]:

@@ -15,6 +15,8 @@ from paraloom.pipeline.cards.metadata import PART_FILES, Release, card_metadata,
 from paraloom.pipeline.cards.shown import public
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.manifest import best_round, selection_view
+from paraloom.pipeline.names import folder_of, stage_path
 from paraloom.pipeline.records import (
     BackTranslateRecord,
     BucketRecord,
@@ -25,7 +27,6 @@ from paraloom.pipeline.records import (
     ScorerRecord,
     ScoringModelRecord,
     UsedModel,
-    folder_of,
 )
 from paraloom.pipeline.report.describe import (
     count,
@@ -37,7 +38,6 @@ from paraloom.pipeline.report.describe import (
 )
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.render import Markdown, code, plain, render_markdown
-from paraloom.pipeline.stage import best_round, selection_view, stage_path
 from paraloom.pipeline.stages.generate import GenerateRecord
 
 

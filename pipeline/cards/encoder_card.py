@@ -18,6 +18,7 @@ from paraloom.models.printing import say
 from paraloom.pipeline.cards.data_card import model_name, when
 from paraloom.pipeline.cards.metadata import encoder_metadata, model_index, results
 from paraloom.pipeline.cards.shown import harmless, public
+from paraloom.pipeline.manifest import selection_view
 from paraloom.pipeline.records import (
     BackTranslateRecord,
     Correlation,
@@ -37,9 +38,8 @@ from paraloom.pipeline.report.describe import (
 )
 from paraloom.pipeline.report.final_view import final_view, round_view
 from paraloom.pipeline.report.render import Markdown, code, render_markdown
-from paraloom.pipeline.stage import selection_view
 from paraloom.pipeline.stages.generate import GenerateRecord
-from paraloom.pipeline.stages.resources.exclude import ExcludeRecord
+from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 _SPLITS = {"train", "test", "trial", "dev"}
 _UNDEFINED: dict[str, float | None] = {"pearson": None, "spearman": None}

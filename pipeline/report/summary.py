@@ -7,13 +7,7 @@ from rich.table import Table
 from paraloom.pipeline import statistics
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import restrict
-from paraloom.pipeline.records import (
-    AutoSelectRecord,
-    EvaluateRecord,
-    PairsRecord,
-    StageRecord,
-    StatisticsRecord,
-)
+from paraloom.pipeline.records import AutoSelectRecord, EvaluateRecord, PairsRecord, StageRecord
 from paraloom.pipeline.report import report_path
 from paraloom.pipeline.report.describe import (
     chosen_epoch,
@@ -24,6 +18,7 @@ from paraloom.pipeline.report.describe import (
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.savings import Saving, hours_in_words, savings
 from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.statistics import StatisticsRecord
 
 
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:

@@ -16,7 +16,7 @@ from paraloom.pipeline import rounds
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.select import criteria as criteria_of
 from tests.once import made_once

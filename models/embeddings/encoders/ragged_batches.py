@@ -1,4 +1,4 @@
-"""Batches without padding: the vectors of all tokens, and their weighted sums by sentence."""
+"""Batches without padding: the vectors of all tokens; weighted sums and maxima by sentence."""
 
 from typing import Any, NamedTuple
 
@@ -76,6 +76,18 @@ def means(batch: RaggedBatch) -> Tensor:
     """The mean of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
     lengths = np.diff(batch.offsets)
     return weighted_sums(batch, np.repeat(1 / np.maximum(lengths, 1), lengths))
+
+
+def maxima(batch: RaggedBatch) -> Tensor:
+    """The largest component of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
+    device = batch.vectors.device
+    words = batch.vectors[torch.from_numpy(batch.rows).to(device)]
+    lengths = np.diff(batch.offsets)
+    sentences = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths))
+    index = sentences.to(device).unsqueeze(1).expand_as(words)
+    # Not segment_reduce, which does not share a negative gradient among equal maxima.
+    zeros = words.new_zeros((len(lengths), words.shape[1]))
+    return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
 
 
 def weighted_sums(batch: RaggedBatch, weights: NDArray[np.float64]) -> Tensor:

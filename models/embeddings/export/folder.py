@@ -21,7 +21,7 @@ _OUR_NAME, _THEIR_NAME = "input.table.weight", "embeddings"
 
 def is_static_embedding(encoder: nn.Module, *, tags: Tags) -> bool:
     """Whether a module of sentence-transformers computes what an encoder computes."""
-    return isinstance(encoder, Average) and encoder.input.kind == "words" and not tags
+    return type(encoder) is Average and encoder.input.kind == "words" and not tags
 
 
 def write(folder: Path, weights: Mapping[str, Tensor], tokenizer: Tokenizer | None) -> None:

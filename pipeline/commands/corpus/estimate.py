@@ -58,6 +58,7 @@ from paraloom.pipeline.report.describe import decoding
 from paraloom.pipeline.report.savings import Saving, hours_in_words
 from paraloom.pipeline.report.summary import savings_table
 from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.resources import RESOURCES
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.resources.translation_model import scoring_model
 from paraloom.pipeline.stages.score import resource_paths
@@ -300,7 +301,7 @@ def _scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
     """The scorers whose resources exist already: those timed in a job, and those timed by
     themselves, which have a model or are not Paraloom's; and the resources."""
     options = run.config.score
-    files = {key: path for key in ("paragram", "idf") if (path := getattr(options, key))}
+    files = {s.name: path for s in RESOURCES if s.given and (path := getattr(options, s.name))}
     made = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
     resources: dict[str, Any] = files | made | options.resources | model_names(run.config)
     if model := scoring_model(run):

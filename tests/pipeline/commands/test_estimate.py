@@ -11,7 +11,7 @@ from paraloom.models.cpu import cores
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import estimate, timings
 from paraloom.pipeline.config import Config, read_config
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.report.savings import hours_in_words
 from paraloom.pipeline.stage import Run
 from tests.chat_server import chat_server
