@@ -24,12 +24,18 @@ from paraloom.beam_jobs.score import Scoring
 from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.beam_jobs.transforms.directions import BACK, PIVOT
 from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
-from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
 from paraloom.models.text.tokens import moses_tokens
+from paraloom.pipeline.commands.corpus.requests import (
+    Requests,
+    extrapolated,
+    in_words,
+    rate,
+    two_digits,
+)
 from paraloom.pipeline.commands.corpus.timings import (
     Job,
     Translation,
@@ -81,15 +87,6 @@ class Estimate:
     savings: tuple[Saving, ...]  # by `input.where` and `input.unique`
     requests: int  # of each generator of kind chat
     asked: dict[str, Usage]  # by generator: what its answers to a sample took
-
-
-class Requests(BaseModel):
-    """What a generator's answers to all pairs take, if its server stays as fast as it was."""
-
-    seconds: float
-    tokens_in: float
-    tokens_out: float
-    cost: float | None  # None without prices
 
 
 class Estimated(BaseModel):
@@ -168,7 +165,7 @@ def command(
         savings=list(found.savings),
         requests=found.requests,
         generators={
-            of.name: _requests(of, took, found.requests)
+            of.name: extrapolated(of, took, found.requests)
             for of in run.chats
             if (took := found.asked.get(of.name)) and took.requests
         },
@@ -325,7 +322,7 @@ def job_table(jobs: dict[str, Job]) -> Table:
 
     seconds, size, memory = 0.0, 0.0, 0
     for stage, job in jobs.items():
-        measured = f"{_rate(job.rate)} rows/s, {job.device}"
+        measured = f"{rate(job.rate)} rows/s, {job.device}"
         table.add_row(stage, f"{job.rows:,}", measured, *_taken(job.seconds, job.size, job.memory))
         seconds, size, memory = seconds + job.seconds, size + job.size, max(memory, job.memory)
     table.add_section()
@@ -334,16 +331,8 @@ def job_table(jobs: dict[str, Job]) -> Table:
 
 
 def _taken(seconds: float, size: float, memory: int) -> tuple[str, ...]:
-    sizes = (decimal(int(_two_digits(each))).replace(".0 ", " ") for each in (size, memory))
-    return duration(_two_digits(seconds)), *sizes
-
-
-def _rate(value: float) -> str:
-    return f"{_two_digits(value):,.0f}" if value >= 10 else f"{value:.2g}"
-
-
-def _two_digits(value: float) -> float:
-    return float(f"{value:.2g}")
+    sizes = (decimal(int(two_digits(each))).replace(".0 ", " ") for each in (size, memory))
+    return duration(two_digits(seconds)), *sizes
 
 
 def _basis(config: Config, found: Estimate) -> list[str]:
@@ -366,36 +355,11 @@ def _basis(config: Config, found: Estimate) -> list[str]:
         repeats = f"counted among {len(seen.pairs):,} rows; the whole input repeats more."
         lines.insert(1, f"Repeats: {repeats}")
     if found.slow:
-        rates = (f"{name} {_rate(1 / each)}" for name, each in found.slow.items())
+        rates = (f"{name} {rate(1 / each)}" for name, each in found.slow.items())
         lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
     for of in config.chats:
         took = found.asked.get(of.name)
-        lines.append(f"{of.name}: {_in_words(of, took, found.requests)}")
+        lines.append(f"{of.name}: {in_words(of, took, found.requests)}")
     if found.left_out:
         lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
     return lines
-
-
-def _requests(of: ChatGenerator, took: Usage, requests: int) -> Requests:
-    each = took.seconds / took.requests / of.concurrency
-    scale, prices = requests / took.requests, of.prices
-    return Requests(
-        seconds=requests * max(each, 60 / of.requests_per_minute if of.requests_per_minute else 0),
-        tokens_in=scale * took.tokens_in,
-        tokens_out=scale * took.tokens_out,
-        cost=scale * took.at_prices(prices.input, prices.output) if prices else None,
-    )
-
-
-def _in_words(of: ChatGenerator, took: Usage | None, requests: int) -> str:
-    if not took:
-        return f"{requests:,} requests, whose time is not known; `--requests 20` asks its server."
-    if not took.requests:
-        return "gave no answer that counts."
-    found = _requests(of, took, requests)
-    tokens = (f"{_two_digits(n):,.0f}" for n in (found.tokens_in, found.tokens_out))
-    time = duration(_two_digits(found.seconds))
-    what = f"{requests:,} requests, {time}, {' + '.join(tokens)} tokens"
-    if found.cost is not None:
-        what += f", cost {_rate(found.cost)}"
-    return f"{what}, from {took.requests} answers."
