@@ -100,8 +100,8 @@ bench: setup
 experiments: setup
 	$(BIN)/python -m benchmarks.experiments $(TABLES)
 
-# After a change of a configuration key: docs/configuration.md and configs/schema.json;
-# after a change of what --json writes: docs/results.schema.json.
+# After a change of a configuration key: docs/configuration.md and configs/schema.json; of what
+# --json writes: docs/results.schema.json; of a scorer, format, encoder, column or command: its table.
 docs: setup
 	$(BIN)/python -m paraloom.papers.documentation
 

@@ -16,10 +16,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.experiments.__main__ import ROOT, train
+from benchmarks.experiments.__main__ import ROOT
 from benchmarks.experiments.cells import Cell, Inputs, folder_of
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Claim, Table
+from benchmarks.experiments.training import train
 from paraloom.beam_jobs.analysis import sampling
 from paraloom.beam_jobs.io.shards import read_shard, receipts, units
 from paraloom.beam_jobs.select import Criteria

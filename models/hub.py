@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, one_line
 from paraloom.models.files import atomic_file, looked_up, user_cache
 from paraloom.models.structured import read_json
 
@@ -40,9 +40,22 @@ def fetch(model: str, key: str = "nmt.model") -> Path:
     """
     if not is_hub_name(model):
         return Path(model)
+    import huggingface_hub
+
     match = _NAME.fullmatch(model)
     assert match
-    return _cached(match[1], match[2]) or _download(model, match[1], match[2], key)
+    repo, revision = match.groups()
+    with suppress(OSError, ValueError):
+        found = huggingface_hub.snapshot_download(repo, revision=revision, local_files_only=True)
+        folder = Path(found)
+        if _weights([path.relative_to(folder).as_posix() for path in folder.rglob("*")]):
+            return folder
+    with _answering(model, key, "model"):
+        info = huggingface_hub.HfApi().model_info(repo, revision=revision)
+        chosen = needed([file.rfilename for file in info.siblings or []])
+        return Path(
+            huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
+        )
 
 
 def revision(folder: Path) -> str | None:
@@ -76,41 +89,15 @@ def check_index(file: Path) -> None:
     files = index.get("weight_map")
     for name in files.values() if isinstance(files, dict) else ():
         if not isinstance(name, str) or Path(name).name != name:
-            raise UserError(
-                f"{file}: names a file outside its folder ({' '.join(str(name).split())})"
-            )
+            raise UserError(f"{file}: names a file outside its folder ({one_line(name)})")
 
 
 def brings_code(file: Path, name: str) -> UserError:
     """The error for a file that names code to run."""
     return UserError(
         f"{file}: the model cannot be loaded: it brings code of its own "
-        f"({' '.join(name.split())[:200]}), which is not run"
+        f"({one_line(name)}), which is not run"
     )
-
-
-def _cached(repo: str, revision: str | None) -> Path | None:
-    """The snapshot in the cache, if it has weights."""
-    import huggingface_hub
-
-    try:
-        found = huggingface_hub.snapshot_download(repo, revision=revision, local_files_only=True)
-    except (OSError, ValueError):
-        return None
-    folder = Path(found)
-    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
-    return folder if _weights(names) else None
-
-
-def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
-    import huggingface_hub
-
-    with _answering(model, key, "model"):
-        info = huggingface_hub.HfApi().model_info(repo, revision=revision)
-        chosen = needed([file.rfilename for file in info.siblings or []])
-        return Path(
-            huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
-        )
 
 
 def fetch_dataset(
@@ -175,7 +162,7 @@ def _answering(name: str, key: str, kind: str) -> Iterator[None]:
                 f"{key}: {name} cannot be written to the Hub's cache ({error}); HF_HOME names "
                 "another place"
             ) from error
-        reason = " ".join(str(error).split())[:80] or type(error).__name__
+        reason = one_line(error)[:80] or type(error).__name__
         if constants.HF_HUB_OFFLINE:
             reason = "HF_HUB_OFFLINE is set"
         version = f" --revision {revision}" if revision else ""

@@ -36,6 +36,7 @@ ti Tigrinya, tk Turkmen, tl Tagalog, tn Tswana, tr Turkish, ts Tsonga, tt Tatar,
 uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese, wo Wolof, wuu Wu Chinese, xh Xhosa, yi Yiddish,
 yo Yoruba, yue Cantonese, zh Chinese, zu Zulu
 """
+_BY_CODE = dict(entry.split(" ", 1) for entry in " ".join(_NAMES.split()).split(", "))
 
 
 def is_code(code: str) -> bool:
@@ -90,7 +91,7 @@ def language_name(code: str) -> str:
     ('French', 'Serbian', "'tlh'")
     """
     short = short_code(code)
-    return _names().get(short.partition("-")[0], f"'{short}'")
+    return _BY_CODE.get(short.partition("-")[0], f"'{short}'")
 
 
 @cache
@@ -113,9 +114,3 @@ def direction(code: str) -> str:
     """
     found = parse_language(short_code(code))
     return "rtl" if found is not None and found.maximize().script in _RIGHT_TO_LEFT else "ltr"
-
-
-@cache
-def _names() -> dict[str, str]:
-    entries = (entry.split(" ", 1) for entry in " ".join(_NAMES.split()).split(", "))
-    return dict(entries)

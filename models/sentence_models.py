@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paraloom.models import hub
-from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.memory import bounded_by_files
 from paraloom.models.structured import check_sizes
 
@@ -95,8 +95,9 @@ def _check_values(file: Path, values: Any) -> None:
     for key, value in values.items() if isinstance(values, dict) else ():
         arguments = value if _FOR_LOADERS.fullmatch(key) and isinstance(value, dict) else {}
         if unknown := sorted(arguments.keys() - _HARMLESS):
-            shown = " ".join(unknown[0].split())[:200]
-            raise UserError(f"{file}: the model cannot be loaded: {key} must not set {shown}")
+            raise UserError(
+                f"{file}: the model cannot be loaded: {key} must not set {one_line(unknown[0])}"
+            )
     for name in _classes(values) if file.name in _NAMING else ():
         if "." in name and not name.startswith(_TRUSTED):
             raise hub.brings_code(file, name)

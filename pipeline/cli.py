@@ -92,13 +92,7 @@ COMMANDS = (
     Command("estimate", "corpus.estimate", "Estimate time, cost, disk and memory", beam=True),
     Command("preview", PREVIEW, "Run the stages on a sample of the input", beam=True),
     Command("status", "run.status", "Show how far a run is, wherever it runs", beam=True),
-    Command(
-        "explain",
-        "run.explain",
-        "Show a pair's data and why it is in or out",
-        beam=True,
-        literal=True,
-    ),
+    Command("explain", "run.explain", "Show why a pair is in or out", beam=True, literal=True),
     Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),
     Command(
         "contamination", "run.contamination", "Find evaluation sentences in a corpus", beam=True
@@ -177,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for argument in given:
             if problem := not_text(argument):
                 raise UserError(f"{argument!r}: this argument {problem}")
-        code = _application().main(
+        code = application().main(
             given[:end], prog_name="paraloom", standalone_mode=False, obj=given[end + 1 :]
         )
     except SystemExit as error:  # Typer's and rich's way to say that stdout is a closed pipe
@@ -208,7 +202,8 @@ def _prepare_streams() -> None:
         sys.stderr = Lossy(sys.stderr)
 
 
-def _application() -> Any:
+def application() -> Any:
+    """The group of all commands."""
     completion = "paraloom --install-completion installs completion for your shell."
     root = _group(_root, COMMANDS, f"paraloom COMMAND --help describes a command. {completion}")
     papers = _group(_papers, PAPERS)

@@ -19,7 +19,8 @@ from paraloom.models.scorers.plugins import source_of
 from paraloom.models.scorers.registry import SCORERS
 from paraloom.pipeline.config.read import parse_config, read_config
 from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import PairsRecord, StageRecord, folder_of, stage_in
+from paraloom.pipeline.names import folder_of, stage_in
+from paraloom.pipeline.records import PairsRecord, StageRecord
 from paraloom.pipeline.run import run_stages
 from paraloom.pipeline.stage import shards_of
 from paraloom.pipeline.stages import TARGETS

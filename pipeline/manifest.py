@@ -3,7 +3,7 @@
 import json
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import metadata
@@ -15,6 +15,7 @@ from paraloom.models.files import locked_folder
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import NamedSelection
+from paraloom.pipeline.names import RANKED, SELECTED, folder_of, stage_path
 from paraloom.pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
 
 _LIBRARIES = (
@@ -218,3 +219,46 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
             f"{folder}: {stage} is of an earlier configuration than the last command had; "
             f"`paraloom {command} --config FILE` makes it again"
         )
+
+
+def selection_view(record: RunRecord, name: str) -> RunRecord:
+    """The record as if a named selection were the run's only one; "" leaves the run's own."""
+    others = {n: of for n, of in record.stages.items() if not n.startswith("selections/")}
+    if not name:
+        return record.model_copy(update={"stages": others})
+    own = {n: record.stages[p] for n in SELECTED if (p := stage_path(n, name)) in record.stages}
+    stages = {n: of for n, of in others.items() if n not in SELECTED} | own
+    config = record.config
+    select = config.select.model_copy(update=config.select.named[name])
+    config = config.model_copy(update={"select": select, "run": f"{config.run}-{name}"})
+    return record.model_copy(update={"config": config, "stages": stages})
+
+
+def check_selection(folder: str, known: Collection[str], name: str) -> None:
+    """Check that a run has a named selection; "" stands for its own."""
+    if name and name not in known:
+        names = ", ".join(known) or "none; `paraloom select --name` makes one"
+        raise UserError(f"{folder}: it has no selection {name!r}; there are {names}")
+
+
+def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> str:
+    """The stage of a run's corpus, or of that of a named selection, which must be finished."""
+    check_selection(folder, record.config.select.named, selection)
+    stage = stage_path("select", selection)
+    check_current(folder, record, stage, "select")
+    if stage not in current(record).stages:
+        remedy = "`paraloom corpus` or `paraloom select` makes it"
+        raise UserError(f"{folder}: no run here that has a {folder_of(stage)}; {remedy}")
+    return stage
+
+
+def best_round(stages: Mapping[str, StageRecord]) -> int:
+    """The round that the run's corpus was copied from; 0 if there was one round only."""
+    corpus = stages.get("select")
+    number = corpus.round or 0 if corpus else 0
+    return number if stage_path("select", number) in stages else 0
+
+
+def ranked_stage(stages: Mapping[str, StageRecord]) -> str:
+    """The stage with the pairs that the run's corpus was selected from."""
+    return stage_path(RANKED, best_round(stages))

@@ -6,9 +6,9 @@ from dataclasses import replace
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import SELECTED, folder_of, stage_path
 from paraloom.pipeline.rounds import repeat_rounds
-from paraloom.pipeline.stage import SELECTED, Run, Stage, stage_path
+from paraloom.pipeline.stage import Run, Stage
 from paraloom.pipeline.stages import STAGES
 
 

@@ -17,30 +17,7 @@ from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.options import Precision
 from paraloom.models.scorers.plugins import column_of
-
-_FOLDERS = {"select": "corpus", "auto_select": "choice"}
-"""Folders with other names than their stage; keys and manifests of version 0.2 have these names."""
-_STAGES = {folder: stage for stage, folder in _FOLDERS.items()}
-
-
-def folder_of(stage: str) -> str:
-    """The folder of a stage's files, below the run's.
-
-    >>> folder_of("score"), folder_of("rounds/2/select")
-    ('score', 'rounds/2/corpus')
-    """
-    parent, slash, name = stage.rpartition("/")
-    return f"{parent}{slash}{_FOLDERS.get(name, name)}"
-
-
-def stage_in(folder: str) -> str:
-    """The stage with this folder; or of this name already.
-
-    >>> stage_in("rounds/2/corpus"), stage_in("select")
-    ('rounds/2/select', 'select')
-    """
-    parent, slash, name = folder.rpartition("/")
-    return f"{parent}{slash}{_STAGES.get(name, name)}"
+from paraloom.pipeline.names import stage_in
 
 
 class Lenient(BaseModel):

@@ -16,10 +16,15 @@ import numpy as np
 
 from paraloom.beam_jobs.io import remote
 from paraloom.beam_jobs.io.shards import DamagedError, content_key
-from paraloom.pipeline.auto_select import check_labelled, labelled_digests, read_labelled
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.names import RANKING, RESULTS, stage_path
 from paraloom.pipeline.records import LoopRecord, StageRecord
-from paraloom.pipeline.stage import RANKING, RESULTS, Run, Stage, stage_path
+from paraloom.pipeline.stage import Run, Stage
+from paraloom.pipeline.stages.selection.search import (
+    check_labelled,
+    labelled_digests,
+    read_labelled,
+)
 
 
 def repeat_rounds(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:

@@ -24,13 +24,20 @@ from paraloom.pipeline import notices
 from paraloom.pipeline.cards.data_card import write_data_card
 from paraloom.pipeline.cards.encoder_card import write_encoder_cards
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.manifest import Manifest, current, locked, restrict, with_selections
+from paraloom.pipeline.manifest import (
+    Manifest,
+    check_selection,
+    current,
+    locked,
+    restrict,
+    with_selections,
+)
+from paraloom.pipeline.names import PAIR_STAGES, folder_of, stage_path
 from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
-from paraloom.pipeline.records import folder_of
 from paraloom.pipeline.report import write_report
 from paraloom.pipeline.report.summary import show_summary
 from paraloom.pipeline.rounds import copy_finished
-from paraloom.pipeline.stage import PAIR_STAGES, Run, Stage, check_selection, stage_path
+from paraloom.pipeline.stage import Run, Stage
 from paraloom.pipeline.stages import STAGES
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,21 +25,9 @@ from paraloom.models.printing import not_text
 from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.options import Config
-from paraloom.pipeline.manifest import Manifest, check_current, current
-from paraloom.pipeline.records import Kind, PairsRecord, RunRecord, StageRecord, folder_of
-
-PAIR_STAGES = ("ingest", "pivot", "back_translate", "generate", "score", "bucket", "select")
-"""The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
-only in those with `generators`."""
-
-RESULTS = ("select", "embeddings", "evaluate")
-"""The stages that every round has a result of; the best round's result is the run's."""
-
-RANKING = ("score", "bucket", "auto_select", "judged")
-"""The stages before them that rounds after the first have of their own."""
-
-SELECTED = ("auto_select", "judged", *RESULTS)
-"""The stages that every named selection has of its own."""
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.names import folder_of, stage_path
+from paraloom.pipeline.records import Kind, PairsRecord, StageRecord
 
 
 @dataclass
@@ -219,59 +207,6 @@ def shards_of(run: str, stage: str) -> list[Shard]:
     return [shard for receipt in found for shard in receipt.shards]
 
 
-def stage_path(stage: str, of: int | str) -> str:
-    """The name of a stage of a round, or of a named selection, in the manifest; 0 and "" stand for
-    neither.
-
-    >>> stage_path("select", 0), stage_path("select", 2), stage_path("bucket", 1)
-    ('select', 'rounds/2/select', 'bucket')
-    >>> stage_path("select", "strict"), stage_path("bucket", "strict")
-    ('selections/strict/select', 'bucket')
-    """
-    if isinstance(of, str):
-        return f"selections/{of}/{stage}" if of and stage in SELECTED else stage
-    own = (*RESULTS, *RANKING) if of > 1 else RESULTS if of else ()
-    return f"rounds/{of}/{stage}" if stage in own else stage
-
-
-def selection_view(record: RunRecord, name: str) -> RunRecord:
-    """The record as if a named selection were the run's only one; "" leaves the run's own."""
-    others = {n: of for n, of in record.stages.items() if not n.startswith("selections/")}
-    if not name:
-        return record.model_copy(update={"stages": others})
-    own = {n: record.stages[p] for n in SELECTED if (p := stage_path(n, name)) in record.stages}
-    stages = {n: of for n, of in others.items() if n not in SELECTED} | own
-    config = record.config
-    select = config.select.model_copy(update=config.select.named[name])
-    config = config.model_copy(update={"select": select, "run": f"{config.run}-{name}"})
-    return record.model_copy(update={"config": config, "stages": stages})
-
-
-def check_selection(folder: str, known: Collection[str], name: str) -> None:
-    """Check that a run has a named selection; "" stands for its own."""
-    if name and name not in known:
-        names = ", ".join(known) or "none; `paraloom select --name` makes one"
-        raise UserError(f"{folder}: it has no selection {name!r}; there are {names}")
-
-
-def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> str:
-    """The stage of a run's corpus, or of that of a named selection, which must be finished."""
-    check_selection(folder, record.config.select.named, selection)
-    stage = stage_path("select", selection)
-    check_current(folder, record, stage, "select")
-    if stage not in current(record).stages:
-        remedy = "`paraloom corpus` or `paraloom select` makes it"
-        raise UserError(f"{folder}: no run here that has a {folder_of(stage)}; {remedy}")
-    return stage
-
-
-def best_round(stages: Mapping[str, StageRecord]) -> int:
-    """The round that the run's corpus was copied from; 0 if there was one round only."""
-    corpus = stages.get("select")
-    number = corpus.round or 0 if corpus else 0
-    return number if stage_path("select", number) in stages else 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One step of a run."""
@@ -290,7 +225,7 @@ class Stage:
     `digest` stands for the result in the keys of the stages that read it."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
     """Whether the files that the record describes are still there; given the run and `kind`. The
-    default is for stages with no files."""
+    default is for stages whose result is their record."""
     enabled: Callable[[Config], bool] = lambda config: True
     """Whether a configuration has this stage."""
     check: Callable[[Config], None] = lambda config: None
@@ -299,6 +234,8 @@ class Stage:
     """Copies the result of one round (first argument) to another."""
     resource: str | None = ""
     """The path below the stage's folder that scorers open; None if they open no file of it."""
+    given: str = ""
+    """The path there of what the key `score.NAME` may name instead; "" without such a key."""
 
     @property
     def kind(self) -> str:

@@ -13,7 +13,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.statistics import Moments
 from paraloom.pipeline.console import number_table
-from paraloom.pipeline.records import Lenient, StageRecord
+from paraloom.pipeline.records import Lenient
 
 VERSION = statistics.VERSION
 """Bump when the same corpora give other values."""
@@ -47,12 +47,6 @@ class Statistics(Lenient):
     corpora: list[CorpusStatistics]
     idf: str
     spacy: str | None = None
-
-
-class StatisticsRecord(StageRecord, stage="statistics"):
-    """All pairs beside those of the corpus."""
-
-    results: Statistics
 
 
 def find_corpus(path: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import settings
 
 import paraloom.papers.systems  # noqa: F401  # its tasks and encoders are known in every order of tests
@@ -18,6 +19,8 @@ from tests.small_model import train_small_model
 
 NMT = "paraloom/nmt"
 """Where converted models are in a user's cache."""
+
+THREADS = torch.get_num_threads()
 
 settings.register_profile("busy", settings.default, deadline=None)  # a busy machine is no failure
 settings.load_profile("busy")
@@ -37,6 +40,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         yield folder
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    """Torch has as many threads as before the tests: those that one test asks for wait busily."""
+    yield
+    torch.set_num_threads(THREADS)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

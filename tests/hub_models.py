@@ -28,14 +28,13 @@ from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES 
 from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50_CODES
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
 
+from tests.hub_folders import LONGEST, NAMES, Expected, write_json
 from tests.small_model import TEXTS, new_pairs, short_pairs
 
 PIECES = 300
 PAIRS = 1000
 STEPS = {"marian": 150, "marian2": 150, "t5": 200, "madlad": 100}
 """Of training; fewer give these the same translation for every source."""
-LONGEST = 60
-"""Most subwords of a translation."""
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 MARIAN_README = "---\nlicense: cc-by-4.0\nlanguage: [cs, en]\n---\n# A small model\n"
 
@@ -82,10 +81,6 @@ def load(path: Path) -> sentencepiece.SentencePieceProcessor:
 def all_pieces(path: Path) -> list[str]:
     model = load(path)
     return [model.id_to_piece(number) for number in range(model.get_piece_size())]
-
-
-def write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
 
 
 def joint(folder: Path, name: str = "sentencepiece.bpe.model", **options: Any) -> Path:
@@ -251,30 +246,9 @@ def madlad(folder: Path) -> Made:
     return Made(T5ForConditionalGeneration(config), all_pieces(path), example)
 
 
-FAMILIES: dict[str, Callable[[Path], Made]] = {
-    "marian": marian,
-    "marian2": marian2,
-    "m2m100": m2m100,
-    "nllb": nllb,
-    "mbart25": mbart25,
-    "mbart50": mbart50,
-    "t5": t5,
-    "madlad": madlad,
-}
-
-
-class Expected(NamedTuple):
-    """What Transformers gives for a pair."""
-
-    source: str
-    reference: str
-    hypotheses: list[list[str]]
-    """Of a beam of 12, best first; without tag and end of sentence."""
-    score: float
-    """The mean log probability of the best one's subwords, end of sentence included."""
-    ended: bool
-    """Whether the best one ends."""
-    reference_score: float
+FAMILIES = dict(
+    zip(NAMES, (marian, marian2, m2m100, nllb, mbart25, mbart50, t5, madlad), strict=True)
+)
 
 
 def make(family: str, folder: Path, sentences: int = 40) -> None:
@@ -290,12 +264,6 @@ def make(family: str, folder: Path, sentences: int = 40) -> None:
     expected = expect(made, new_pairs(sentences))
     write_json(folder.parent / f"{folder.name}.json", expected)
     torch.set_num_threads(threads)
-
-
-def expected_of(folder: Path) -> list[Expected]:
-    """What `make` found Transformers to give."""
-    rows = json.loads((folder.parent / f"{folder.name}.json").read_text())
-    return [Expected(*row) for row in rows]
 
 
 @torch.inference_mode()

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import folder_of
 
 Capsys = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch

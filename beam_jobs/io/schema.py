@@ -42,6 +42,20 @@ DISTINCT = pa.schema(
 
 REASON = pa.field("reason", pa.string(), nullable=False)
 
+MEANINGS = {
+    "id": "unique in the run, or with several translations of `source` the same for all of them; "
+    "the id of the bitext if it has one",
+    "source": "sentence in the foreign language",
+    "reference": "its {language} side in the bitext",
+    "translation": "{language} translation of `source` by the model",
+    "candidate": "number among the translations of `source`, 0 the best of the translation model",
+    "generator": "name of what made `translation`",
+    "translation_subwords": "subwords of `translation`, end of sentence included",
+    "reference_tokens": "tokens of `reference`: Moses', or letters where no spaces separate words",
+    "translation_tokens": "tokens of `translation`, the same way",
+}
+"""The columns that are no scores, in one line for cards and documents."""
+
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
 
 

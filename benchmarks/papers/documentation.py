@@ -1,7 +1,7 @@
-"""The JSON Schema and the page of the configuration, and the JSON Schema of commands' results.
+"""What documents say of declared keys and classes: the page of the configuration, JSON Schemas.
 
-`python -m paraloom.papers.documentation` writes `configs/schema.json`, `docs/configuration.md` and
-`docs/results.schema.json`, from the declared keys and classes.
+`python -m paraloom.papers.documentation` writes `configs/schema.json`, `docs/configuration.md`,
+`docs/results.schema.json`, and the `tables` of other pages.
 """
 
 import json
@@ -13,6 +13,7 @@ from jinja2 import Environment
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
+from paraloom.papers import tables
 from paraloom.papers.options import SystemConfig
 from paraloom.pipeline.commands.corpus.estimate import Estimated
 from paraloom.pipeline.commands.run.compare import Comparisons
@@ -24,6 +25,7 @@ from paraloom.pipeline.commands.run.status import Status
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA, PAGE = ROOT / "configs" / "schema.json", ROOT / "docs" / "configuration.md"
 RESULTS = ROOT / "docs" / "results.schema.json"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FORMS: dict[str, TypeAdapter[Any]] = {
     "status": TypeAdapter(Status),
     "estimate": TypeAdapter(Estimated),
@@ -114,3 +116,5 @@ if __name__ == "__main__":
         path.write_text(json.dumps(made, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")
+    for path in PAGES:
+        path.write_text(tables.filled(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -5,23 +5,29 @@ these kinds imports it, too.
 """
 
 from functools import partial
+from typing import Any
 
 from paraloom.models.embeddings.encoders import ENCODERS, Entry
-from paraloom.models.embeddings.encoders.recurrent import recurrent
+from paraloom.models.embeddings.encoders.recurrent import Pooling, recurrent
 from paraloom.models.embeddings.options import KNOWN
-from paraloom.papers.encoders.gran import GRAN
+from paraloom.papers.encoders.gran import GRAN, Variant
 from paraloom.papers.encoders.gru import gru
 from paraloom.papers.options import SystemOptions
 
+
+def _gran(pooling: Pooling, variant: Variant, meaning: str, **more: Any) -> Entry:
+    return Entry(meaning, recurrent(pooling, around=partial(GRAN, variant=variant), **more))
+
+
 KNOWN.append(SystemOptions)
 ENCODERS |= {
-    "gru": Entry(gru),
-    "gran": Entry(recurrent("mean", around=partial(GRAN, variant=1))),
-    "gran-2": Entry(recurrent("mean", around=partial(GRAN, variant=2))),
-    "gran-3": Entry(recurrent("last", around=partial(GRAN, variant=3))),
-    "gran-4": Entry(recurrent("last", around=partial(GRAN, variant=4))),
-    "gran-5": Entry(recurrent("mean", around=partial(GRAN, variant=5))),
-    "gran-tanh": Entry(recurrent("mean", around=partial(GRAN, variant="tanh"))),
-    "gran-relu": Entry(recurrent("mean", around=partial(GRAN, variant="relu"))),
-    "bigran": Entry(recurrent("mean", around=partial(GRAN, variant=1), both=True)),
+    "gru": ENCODERS["gru"]._replace(build=gru),  # with more cells
+    "gran": _gran("mean", 1, "mean of word vectors, scaled by gates"),
+    "gran-2": _gran("mean", 2, "mean of states, scaled by gates"),
+    "gran-3": _gran("last", 3, "gated running sum of word vectors, divided by the length"),
+    "gran-4": _gran("last", 4, "as `gran-3`, with gates that see the sum before, too"),
+    "gran-5": _gran("mean", 5, "mean of word vectors and states, each scaled by gates"),
+    "gran-tanh": _gran("mean", "tanh", "mean of a tanh layer over word and state, without gates"),
+    "gran-relu": _gran("mean", "relu", "as `gran-tanh`, with a rectifier"),
+    "bigran": _gran("mean", 1, "`gran` in both directions", both=True),
 }

@@ -30,9 +30,8 @@ def exact_deciles(values: NDArray[Any]) -> Ints:
     """
     order = np.argsort(values, kind="stable")
     decile = np.empty(len(order), np.int64)
-    bounds = [
-        k * len(order) // DECILES for k in range(1, DECILES)
-    ]  # as `paraloom.beam_jobs.bucket`
+    # As `paraloom.beam_jobs.bucket`:
+    bounds = [k * len(order) // DECILES for k in range(1, DECILES)]
     decile[order] = np.searchsorted(bounds, np.arange(len(order)), side="right")
     return decile
 

@@ -28,13 +28,14 @@ def cosines(a: Vectors, b: Vectors) -> Scores:
     return found
 
 
+def unit(vectors: Vectors) -> Vectors:
+    """Rows scaled to length 1, [n, dim]; zero rows remain zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))
+
+
 def cosine_matrix(a: Vectors, b: Vectors) -> Vectors:
     """The cosines of n and m vectors, [n, m]; 0 where a vector is zero."""
-
-    def unit(vectors: Vectors) -> Vectors:
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))
-
     return np.asarray(unit(a) @ unit(b).T)
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from paraloom.models.errors import UserError, reading
+from paraloom.models.errors import UserError, one_line, reading
 from paraloom.models.nmt.families.fairseq import SENTENCEPIECE
 from paraloom.models.nmt.options import NmtTrainingOptions
 
@@ -116,9 +116,8 @@ def train_subwords(
             return SentencePieceProcessor(model_file=str(folder / SENTENCEPIECE))
         except RuntimeError as error:
             if "too high" not in str(error) or pieces < 100:
-                reason = " ".join(str(error).split())[:200]
                 raise UserError(
-                    f"nmt.training.pieces: SentencePiece cannot learn {pieces} ({reason})"
+                    f"nmt.training.pieces: SentencePiece cannot learn {pieces} ({one_line(error)})"
                 ) from error
             pieces = pieces * 3 // 4
 

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from paraloom.models.errors import one_line
 from paraloom.models.hub import fetch
 from paraloom.models.nmt.engines.base import Hypothesis, Pieces, Ranked, Submit
-from paraloom.models.nmt.engines.build import build_engine, check_engine, one_line
+from paraloom.models.nmt.engines.build import build_engine, check_engine
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.registry import open_model
 from paraloom.models.nmt.options import NmtOptions, Precision
@@ -314,19 +315,17 @@ class _Call:
             if again:
                 translator = self._translator
                 check_engine(translator._engine, translator._model, translator.options)
-                self.reject(rows[0], f"engine failed: {one_line(error)}")
+                reason = f"engine failed: {type(error).__name__}: {one_line(error)}"
+                self.reject(rows[0], reason.removesuffix(": "))
                 return
             for part in _halves(rows) if len(rows) > 1 else [rows]:
                 self._counters.retries += 1
                 self._collect(part, self._submit(part), again=len(rows) == 1)
             return
         for row, best_first in zip(rows, hypotheses, strict=True):
-            self._write(row, best_first)
-
-    def _write(self, row: int, best_first: Ranked) -> None:
-        self.reject(row, "the model has no further translation")
-        for candidate, hypothesis in enumerate(best_first):
-            self._rows[row * self._candidates + candidate] = self._judged(hypothesis)
+            self.reject(row, "the model has no further translation")
+            for candidate, hypothesis in enumerate(best_first):
+                self._rows[row * self._candidates + candidate] = self._judged(hypothesis)
 
     def _judged(self, hypothesis: Hypothesis) -> tuple[Any, ...]:
         """A row of the result."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -34,8 +34,8 @@ class Scores(dict[str, np.ndarray]):
             columns in which a row has none.
     """
 
-    def __init__(self, values: Mapping[str, np.ndarray] | None = None) -> None:
-        super().__init__(values or {})
+    def __init__(self) -> None:
+        super().__init__()
         self.reasons: dict[str, np.ndarray] = {}
 
 

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from paraloom.models.text.tokens import PairText, TokenIds
+from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import WordVectors
 
 
@@ -82,12 +82,8 @@ def sentence_moments(pairs: PairText, idf: WordVectors) -> dict[str, Moments]:
     of_word = idf.at(idf.rows(pairs.vocabulary))[:, 0]
     found = {}
     for name, side in (("reference", pairs.reference), ("translation", pairs.translation)):
+        sums = np.bincount(side.rows, of_word[side.ids], minlength=len(side.lengths))
+        some = side.lengths > 0
         found[f"{name}_tokens"] = Moments.of(side.lengths)
-        found[f"{name}_idf"] = Moments.of(_means(of_word, side))
+        found[f"{name}_idf"] = Moments.of(sums[some] / side.lengths[some])
     return found
-
-
-def _means(of_word: np.ndarray, side: TokenIds) -> np.ndarray:
-    sums = np.bincount(side.rows, of_word[side.ids], minlength=len(side.lengths))
-    some = side.lengths > 0
-    return np.asarray(sums[some] / side.lengths[some])

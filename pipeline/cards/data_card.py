@@ -12,8 +12,11 @@ from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import language_name
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.cards.metadata import PART_FILES, Release, card_metadata, title
+from paraloom.pipeline.cards.shown import public
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.manifest import best_round, selection_view
+from paraloom.pipeline.names import folder_of, stage_path
 from paraloom.pipeline.records import (
     BackTranslateRecord,
     BucketRecord,
@@ -24,7 +27,6 @@ from paraloom.pipeline.records import (
     ScorerRecord,
     ScoringModelRecord,
     UsedModel,
-    folder_of,
 )
 from paraloom.pipeline.report.describe import (
     count,
@@ -36,23 +38,7 @@ from paraloom.pipeline.report.describe import (
 )
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.render import Markdown, code, plain, render_markdown
-from paraloom.pipeline.stage import best_round, selection_view, stage_path
 from paraloom.pipeline.stages.generate import GenerateRecord
-
-_TEXTS = {
-    "id": "unique in the run, or with several translations of `source` the same for all of them; "
-    "the id of the bitext if it has one",
-    "source": "sentence in the foreign language",
-    "reference": "its {language} side in the bitext",
-    "translation": "{language} translation of `source` by the model",
-    "candidate": "rank among the translations of `source`, 0 the best",
-    "generator": "what made `translation`",
-    "translation_subwords": "subwords of `translation`, end of sentence included",
-    "reference_tokens": "Moses tokens of `reference`",
-    "translation_tokens": "Moses tokens of `translation`",
-}
-
-_KEPT = "column of the bitext"
 
 
 def write_data_card(folder: str, record: RunRecord, selection: str = "") -> None:
@@ -63,7 +49,7 @@ def write_data_card(folder: str, record: RunRecord, selection: str = "") -> None
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
     path = storage.join(place, "README.md")
     precision = corpus_precisions(folder, record).get(selection, "")
-    card = data_card(selection_view(record, selection), parts, precision=precision)
+    card = data_card(public(selection_view(record, selection)), parts, precision=precision)
     storage.write_bytes(path, card.encode())
 
 
@@ -130,9 +116,9 @@ def data_card(
             for name, stage in view.pair_records.items()
         ],
         columns=[
-            (code(f.name), _type(f.type), Markdown(_KEPT))
+            (code(f.name), type_name(f.type), Markdown("column of the bitext"))
             if f.name in source.keep
-            else (code(f.name), _type(f.type), meaning(f.name, language, view.own_scorers))
+            else (code(f.name), type_name(f.type), meaning(f.name, language, view.own_scorers))
             for f in columns
         ],
         scored=bucket.rows_out,
@@ -147,11 +133,10 @@ def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Mark
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('its French side in the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
     """
-    suffix = schema.decile("")
-    if column.endswith(suffix):
+    if column.endswith(suffix := schema.decile("")):
         name = code(column.removesuffix(suffix))
         return Markdown(f"decile of all pairs by {name}: 0 lowest, 9 highest")
-    if text := _TEXTS.get(column):
+    if text := schema.MEANINGS.get(column):
         return Markdown(text.format(language=plain(language)))
     return plain(score(column, own).meaning)
 
@@ -166,9 +151,9 @@ def model_name(model: UsedModel) -> str:
     return model.path if model.revision and not remote else PurePath(model.path).name
 
 
-def _type(of: pa.DataType) -> str:
-    kept = "as in the bitext" if pa.types.is_null(of) else str(of)
-    return "float32" if pa.types.is_float32(of) else kept
+def type_name(of: pa.DataType) -> str:
+    """A column's type; that of a kept one is known to its files only."""
+    return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 
 def _configurations(release: Release) -> Iterator[tuple[object, ...]]:

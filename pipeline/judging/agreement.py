@@ -26,8 +26,10 @@ from paraloom.pipeline.judging.record import (
     CutResult,
     ScoreAgreement,
 )
+from paraloom.pipeline.manifest import selection_view
+from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import RunRecord, ScorerRecord
-from paraloom.pipeline.stage import selection_view, shards_of, stage_path
+from paraloom.pipeline.stage import shards_of
 
 _TEXTS = ("reference", "translation")
 _MEETS = "meets"

@@ -24,9 +24,10 @@ from paraloom.beam_jobs.select import Criteria, near_misses
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, PairName
-from paraloom.pipeline.manifest import check_current, current, started
+from paraloom.pipeline.manifest import best_round, check_current, current, ranked_stage, started
+from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import BucketRecord, RunRecord
-from paraloom.pipeline.stage import best_round, shards_of, stage_path
+from paraloom.pipeline.stage import shards_of
 
 _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)
@@ -58,8 +59,9 @@ class ScoredRun:
         record = started(folder)
         check_current(folder, record, "bucket", "bucket")
         self.record: RunRecord = current(record)
-        self._stage = stage_path("bucket", best_round(self.record.stages))
-        bucket = self.record.find(BucketRecord, self._stage)
+        stages = self.record.stages
+        self._stage = ranked_stage(stages)
+        bucket = self.record.find(BucketRecord, stage_path("bucket", best_round(stages)))
         if bucket is None:
             raise UserError(f"{folder}: its pairs have no deciles yet; run `paraloom bucket` first")
         self.scores = list(bucket.deciles)
@@ -73,7 +75,7 @@ class ScoredRun:
             )
 
     def shards(self, stage: str = "") -> list[Shard]:
-        """The part files with deciles, or those of another stage, in order."""
+        """The part files that selection reads, or those of another stage, in order."""
         return shards_of(self.folder, stage or self._stage)
 
     def tables(self, columns: Sequence[str], stage: str = "") -> Iterator[pa.Table]:

@@ -18,12 +18,12 @@ from paraloom.pipeline.cards.licenses import HUB_LICENSES, license_name
 from paraloom.pipeline.cards.metadata import Release
 from paraloom.pipeline.cards.shown import public
 from paraloom.pipeline.judging.agreement import corpus_precisions
-from paraloom.pipeline.manifest import Manifest, current
+from paraloom.pipeline.manifest import Manifest, current, finished_corpus, selection_view
 from paraloom.pipeline.publishing.files import write_configurations
 from paraloom.pipeline.publishing.negatives import KINDS, NEAR, TripletOptions
 from paraloom.pipeline.publishing.triplets import write_triplets
 from paraloom.pipeline.records import RunRecord
-from paraloom.pipeline.stage import finished_corpus, selection_view, shards_of
+from paraloom.pipeline.stage import shards_of
 
 ABOUT = "provenance/release.json"
 """The file that tells a release from other folders."""

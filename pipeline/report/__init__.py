@@ -15,6 +15,8 @@ from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions, join, measure
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
+from paraloom.pipeline.manifest import ranked_stage
+from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import (
     AutoSelectRecord,
     BucketRecord,
@@ -29,7 +31,7 @@ from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
 from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw, thresholds
-from paraloom.pipeline.stage import best_round, shards_of, stage_path
+from paraloom.pipeline.stage import shards_of
 from paraloom.pipeline.stages.generate import GenerateRecord
 
 VERSION = 7
@@ -83,7 +85,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             )
         )
     if bucket and bucket.rows_out:
-        stage = stage_path("bucket", best_round(record.stages))
+        stage = ranked_stage(record.stages)
         select, source = resolve_auto(view), view.config.input
         region = regions(select, bucket.deciles)
         scores = read_scores(

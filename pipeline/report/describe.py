@@ -8,6 +8,7 @@ from paraloom.beam_jobs.transforms.exclusion import RULES, excluded
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.judging.describe import deciles_in_words
 from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import (
     AutoSelectRecord,
     Correlation,
@@ -20,8 +21,7 @@ from paraloom.pipeline.records import (
     SelectSection,
     TrainingRecord,
 )
-from paraloom.pipeline.stage import stage_path
-from paraloom.pipeline.stages.resources.exclude import ExcludeRecord
+from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 NEAR_COPIES = 0.8
 """The median unigram F1 above which the pairs of a corpus are said to differ little."""

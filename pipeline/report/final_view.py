@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.config.selection import CHOSEN
+from paraloom.pipeline.manifest import best_round
+from paraloom.pipeline.names import RANKING, RESULTS, stage_path
 from paraloom.pipeline.records import LoopRecord, PairsRecord, RunRecord, StageRecord
 from paraloom.pipeline.report.describe import resolve_auto
-from paraloom.pipeline.stage import RANKING, RESULTS, best_round, stage_path
 
 
 class Round(NamedTuple):

@@ -19,8 +19,10 @@ from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.agreement import join
 from paraloom.pipeline.judging.describe import good_of
 from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.manifest import best_round, ranked_stage
+from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import BucketRecord, RunRecord
-from paraloom.pipeline.stage import best_round, shards_of, stage_path
+from paraloom.pipeline.stage import shards_of
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
 _FILES, _PAIRS = 10, 20_000  # of the sample for distributions and distances
@@ -46,11 +48,10 @@ class GeneratorTables(NamedTuple):
 def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
     """Compare the generators of a run; counts are of all rows, the rest is of a sample."""
     made = record.find(GenerateRecord)
-    stage = stage_path("bucket", best_round(record.stages))
-    bucket = record.find(BucketRecord, stage)
+    bucket = record.find(BucketRecord, stage_path("bucket", best_round(record.stages)))
     if made is None or bucket is None or not bucket.rows_out:
         raise UserError(f"{folder}: has no scored candidates of several generators")
-    shards = shards_of(folder, stage)
+    shards = shards_of(folder, ranked_stage(record.stages))
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
     scores = list(bucket.deciles)
     table = _sample(shards, [*schema.ROW, _NAME, "reference", "translation", *scores])
@@ -68,8 +69,8 @@ def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
         counts = (f"{n:,}" for n in (rows[name], sum(one.rejected.values()), selected[name]))
         good = [judged[name]] if judged else []
         general.append([name, *counts, share, _number(distance), _number(each), *good])
-    columns = ["generator", "candidates", "rejected", "selected", "share of the corpus"]
-    columns += ["distance from the reference", "cost of 1,000 selected"]
+    columns = ["generator", "candidates", "rejected", "selected", "share"]
+    columns += ["distance", "cost of 1,000 selected"]
     columns += ["good of judged"] if judged else []
     quartiles = [[name, *(_quartiles(mine[of]) for of in scores)] for name, mine in found.items()]
     reasons = [

@@ -12,21 +12,20 @@ With several rounds, `paraloom.pipeline.rounds` repeats the stages from `score` 
 
 from paraloom.pipeline.stage import Stage
 from paraloom.pipeline.stages import (
-    auto_select,
     back_translate,
     bucket,
     embeddings,
     evaluate,
     generate,
     ingest,
-    judged,
     nmt,
     pivot,
     score,
     select,
     statistics,
 )
-from paraloom.pipeline.stages.resources import RESOURCES, exclude
+from paraloom.pipeline.stages.resources import RESOURCES
+from paraloom.pipeline.stages.selection import auto_select, exclude, judged
 
 STAGES: tuple[Stage, ...] = (
     ingest.STAGE,

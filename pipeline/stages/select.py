@@ -13,6 +13,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
@@ -51,7 +52,7 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> PairsRecord:
     """Select pairs; none is an error, before anything is trained on them."""
-    work = units(run.shards("bucket"), key)
+    work = units(run.shards(RANKED), key)
     result = select.run(work, run.folder("select"), criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:
@@ -89,7 +90,7 @@ def copy(source: Run, target: Run) -> None:
 
 STAGE = Stage(
     name="select",
-    depends_on=("bucket", "exclude", "auto_select", "judged"),
+    depends_on=(RANKED, "exclude", "auto_select", "judged"),
     version=select.VERSION,
     fingerprint=fingerprint,
     make=make,

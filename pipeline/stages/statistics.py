@@ -8,9 +8,16 @@ from paraloom.models.errors import reading
 from paraloom.models.files import digest
 from paraloom.pipeline import statistics
 from paraloom.pipeline.config.options import Config, StatisticsOptions
+from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.notices import notify, of_parser
-from paraloom.pipeline.records import PairsRecord
+from paraloom.pipeline.records import PairsRecord, StageRecord
 from paraloom.pipeline.stage import Run, Stage
+
+
+class StatisticsRecord(StageRecord, stage="statistics"):
+    """All pairs beside those of the corpus."""
+
+    results: statistics.Statistics
 
 
 def fingerprint(run: Run) -> Any:
@@ -20,11 +27,11 @@ def fingerprint(run: Run) -> Any:
     return run.with_language(parser)
 
 
-def make(run: Run, key: str) -> statistics.StatisticsRecord:
+def make(run: Run, key: str) -> StatisticsRecord:
     """Compute the statistics; all pairs have the scores of the best round too."""
     all_pairs = run.at(run.record(PairsRecord, "select").round or 0)
     corpora = {
-        "all pairs": all_pairs.verified_files("bucket"),
+        "all pairs": all_pairs.verified_files(RANKED),
         "corpus": run.verified_files("select"),
     }
     results = statistics.describe(
@@ -35,7 +42,7 @@ def make(run: Run, key: str) -> statistics.StatisticsRecord:
         languages=dict.fromkeys(corpora, run.language),
         folder=run.folder("statistics"),
     )
-    return statistics.StatisticsRecord(results=results, digest=content_key(results.json_values()))
+    return StatisticsRecord(results=results, digest=content_key(results.json_values()))
 
 
 def check(config: Config) -> None:
@@ -55,7 +62,7 @@ def _options(config: Config) -> StatisticsOptions:
 
 STAGE = Stage(
     name="statistics",
-    depends_on=("bucket", "select"),
+    depends_on=(RANKED, "select"),
     version=statistics.VERSION,
     fingerprint=fingerprint,
     make=make,

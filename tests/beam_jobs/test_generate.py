@@ -9,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("openai")
-
 from paraloom.beam_jobs import generate
 from paraloom.beam_jobs.generate import GenerationJob, GenerationUnit
 from paraloom.beam_jobs.io import schema
@@ -19,7 +17,9 @@ from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded
+from tests.extras import needs
 
+pytestmark = needs("openai")
 ONE = ["--direct_num_workers", "1"]
 ROWS = 30
 PAIRS = pa.table(

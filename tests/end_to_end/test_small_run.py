@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import folder_of
 from tests.sample import DATA, PHRASES, SIMILARITY
 from tests.small_model import new_pairs
 

@@ -29,8 +29,9 @@ from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.cli import main as paraloom
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config.options import Config
-from paraloom.pipeline.manifest import Manifest, current, outdated
-from paraloom.pipeline.stage import PAIR_STAGES, best_round, shards_of
+from paraloom.pipeline.manifest import Manifest, best_round, current, outdated
+from paraloom.pipeline.names import PAIR_STAGES
+from paraloom.pipeline.stage import shards_of
 from tests.faults.ground import Ground, main
 from tests.sample import LABELLED, PHRASES, SIMILARITY
 

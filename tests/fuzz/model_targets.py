@@ -27,7 +27,6 @@ from paraloom.papers import systems  # noqa: F401  # makes their encoders and he
 from paraloom.papers.heads import open_head
 from tests.fuzz.harness import Case, allowed
 from tests.fuzz.mutations import changed, damaged
-from tests.hub_models import FAMILIES, save
 from tests.models.scorers.small_transformers import write_sentence_model
 from tests.sample import DATA
 from tests.small_model import train_small_model
@@ -115,6 +114,8 @@ def checkpoint(random: Random, folder: Path) -> None:
 @cache
 def _hub_model(family: str) -> dict[str, bytes]:
     """The files of a small translation model in Hugging Face's format, which is not trained."""
+    from tests.hub_models import FAMILIES, save  # imports Transformers
+
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "model")
         folder.mkdir()

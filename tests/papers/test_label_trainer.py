@@ -16,7 +16,7 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_s
 from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.model import load_encoder, weights
 from paraloom.models.embeddings.ragged_columns import Sentences
-from paraloom.models.embeddings.training.initial_model import new_model, trained_model
+from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.errors import UserError
 from paraloom.papers import label_trainer as module
 from paraloom.papers import tasks
@@ -24,6 +24,7 @@ from paraloom.papers.heads.distribution import Distribution
 from paraloom.papers.label_trainer import LabelledExamples, LabelTrainer
 from paraloom.papers.options import MaLSTMOptions, SimilarityOptions, SystemOptions
 from paraloom.papers.tasks import train
+from paraloom.papers.tasks.similarity import trained_model
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")

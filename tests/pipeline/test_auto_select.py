@@ -16,12 +16,12 @@ from paraloom.beam_jobs.io.shards import Shard, write_shard
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.papers.options import SystemOptions
-from paraloom.pipeline.auto_select import Search, read_labelled, small_encoder
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.selection import AutoOptions
 from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.describe import selection_lines
 from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.selection.search import Search, read_labelled, small_encoder
 from tests.run_helpers import Capsys, WriteConfig, again, ran
 
 SCORERS = ["trigram_overlap", "translation_score"]

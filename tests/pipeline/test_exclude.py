@@ -22,7 +22,7 @@ from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import EvaluateRecord, Evaluation, PairsRecord
 from paraloom.pipeline.report.describe import excluded_rows
-from paraloom.pipeline.stages.resources.exclude import read_data_sets, sentences_of
+from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 from tests.run_helpers import again, one_line, table
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import folder_of
 from tests.run_helpers import STAGES, Capsys, WriteConfig, again, kill_in, parts, popen, ran
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from paraloom.beam_jobs.io import clients, remote, storage
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import folder_of
 from tests.object_store import KEYS
 from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, part_file, popen, ran
 

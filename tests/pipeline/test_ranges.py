@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraloom.pipeline.auto_select import (
+from paraloom.pipeline.records import DecileTrial
+from paraloom.pipeline.stages.selection.search import (
     best_deciles,
     grow_ranges,
     largest_of_the_best,
     pooled_deviation,
 )
-from paraloom.pipeline.records import DecileTrial
 
 curves = st.dictionaries(st.integers(0, 9), st.floats(-100, 100), min_size=1)
 

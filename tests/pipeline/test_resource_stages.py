@@ -1,7 +1,7 @@
 """The stages that make resources of scorers: made once, and again if their input changes."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pyarrow as pa
 import pytest
@@ -9,16 +9,18 @@ import pytest
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import commit
 from paraloom.models.errors import UserError
+from paraloom.models.options import InputFile
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.vectors import open_vectors
 from paraloom.pipeline import plan
 from paraloom.pipeline.config import read_config
+from paraloom.pipeline.config.options import ScoreOptions
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import BackTranslateRecord, IdfRecord, PairsRecord, TrainingRecord
 from paraloom.pipeline.run import _make_stages, _State
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
-from paraloom.pipeline.stages.resources import columns
+from paraloom.pipeline.stages.resources import RESOURCES, columns
 from paraloom.pipeline.stages.score import resource_paths
 from tests.run_helpers import Patch
 
@@ -32,6 +34,15 @@ score: {{scorers: [mean_idf], idf: {idf}}}
 select: {{by: mean_idf}}
 """
 IDF = next(stage for stage in STAGES if stage.name == "idf")
+
+
+def test_a_stage_says_which_of_its_files_a_key_may_name() -> None:
+    """So that `paraloom estimate` and `paraloom preview` know the file."""
+    keys = get_type_hints(ScoreOptions, include_extras=True)
+    files = {name for name, kind in keys.items() if kind == InputFile | None}
+    named = {stage.name for stage in RESOURCES} & files
+    assert "idf" in named
+    assert {stage.name for stage in RESOURCES if stage.given} == named
 
 
 def ingested(folder: Path, references: list[str]) -> None:

@@ -23,7 +23,7 @@ from paraloom.beam_jobs.io.shards import (
     receipts,
 )
 from paraloom.pipeline.manifest import locked
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.run import drop_receipts
 from tests.run_helpers import (
     STAGES,

@@ -16,7 +16,7 @@ from paraloom.pipeline import rounds
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.select import criteria as criteria_of
 from tests.once import made_once
@@ -361,9 +361,9 @@ def test_every_round_chooses_for_itself(
     write_config(tmp_path, **{**changes, "select": {**changes["select"], **auto}})
     assert again("corpus", tmp_path) == 0
     begun = ran(capsys.readouterr().err)
-    first, second = begun.index("auto_select"), begun.index("rounds/2/auto_select")
-    assert begun.index("rounds/1/select") in range(first, second)
-    assert begun.index("rounds/2/select") > second
+    one, two = begun.index("auto_select"), begun.index("rounds/2/auto_select")
+    assert begun.index("rounds/1/select") in range(one, two)
+    assert begun.index("rounds/2/select") > two
     stages = manifest(tmp_path)["stages"]
     chosen = [stages[name]["chosen"] for name in ("auto_select", "rounds/2/auto_select")]
     assert set(stages["auto_select"]["scores"]) == {"translation_score", "trigram_overlap"}

@@ -11,7 +11,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import scored
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import folder_of
 from tests.run_helpers import ONE, Capsys, WriteConfig, again, manifest, one_line, ran, table
 
 STRICT: dict[str, Any] = {"deciles": [2, 3], "where": ["reference_tokens >= 8"]}

@@ -43,14 +43,14 @@ _ID = r"^(?P<genre>[A-Za-z][^-:]*)-.*-s[0-9]+$"
 
 
 class CzEng16(BitextReader):
-    """CzEng 1.6: 4 tab-separated columns."""
+    """CzEng 1.6: four tab-separated columns."""
 
     name = "czeng16"
     columns = ("id", "score", "source", "reference")
 
 
 class CzEng20(BitextReader):
-    """CzEng 2.0: 6 tab-separated columns; empty lines separate documents."""
+    """CzEng 2.0: six tab-separated columns; empty lines separate documents."""
 
     name = "czeng20"
     columns = ("id", "adq_score", "cs_lang_score", "en_lang_score", "source", "reference")

@@ -94,7 +94,7 @@ class Context(Encoder):
 
     def encode(self, batch: RaggedBatch) -> Tensor:
         """h of n sentences with tags, [n, hidden]."""
-        return self.encoder.encode(batch.trimmed(head=True))
+        return self.encoder.encode(_trimmed(batch, head=True))
 
     @torch.no_grad()
     def unroll(self, codes: Tensor, steps: int) -> list[Tensor]:
@@ -123,7 +123,7 @@ class Context(Encoder):
         n = len(batch.own.offsets) - 1
         # One lookup, so that every word vector has one gradient.
         looked_up = self.encoder.input(join(batch))
-        own, *neighbours = (looked_up.sentences(i * n, (i + 1) * n) for i in range(3))
+        own, *neighbours = (_sentences(looked_up, i * n, (i + 1) * n) for i in range(3))
         codes = self.encode(own)
         # The decoders predict all tokens but the begin tag.
         targets = [column.ids[~edges(column.offsets, tail=False)] for column in batch[1:]]
@@ -135,7 +135,7 @@ class Context(Encoder):
             return -chances.flatten().index_select(0, index).mean()
         total, count = codes.new_zeros(()), 0
         for decoder, read, words in zip(self.decoders, neighbours, targets, strict=True):
-            states, trie = decoder(read.trimmed(tail=True), codes)
+            states, trie = decoder(_trimmed(read, tail=True), codes)
             goal = np.empty(len(trie.rows), np.int64)
             goal[trie.paths] = words
             logits = self.to_words(states)
@@ -150,3 +150,17 @@ def uniform_vectors(size: int, dim: int, seed: int) -> Tensor:
     """Initial word vectors, [size, dim], also for the unknown word (section 4)."""
     generator = torch.Generator().manual_seed(seed)
     return (2 * torch.rand(size, dim, generator=generator) - 1) * INITIAL_RANGE
+
+
+def _sentences(batch: RaggedBatch, start: int, end: int) -> RaggedBatch:
+    """The sentences `start:end` of a batch."""
+    offsets = batch.offsets[start : end + 1]
+    rows = batch.rows[offsets[0] : offsets[-1]]
+    return batch._replace(rows=rows, offsets=offsets - offsets[0])
+
+
+def _trimmed(batch: RaggedBatch, *, head: bool = False, tail: bool = False) -> RaggedBatch:
+    """A batch without the first or the last token of every sentence."""
+    rows = batch.rows[~edges(batch.offsets, head=head, tail=tail)]
+    offsets = batch.offsets - (head + tail) * np.arange(len(batch.offsets))
+    return batch._replace(rows=rows, offsets=offsets)

@@ -10,12 +10,19 @@ from typing import Any
 
 import torch
 
+from paraloom.models.embeddings.encoders.ragged_batches import Input
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import RunInputs
-from paraloom.models.embeddings.training.initial_model import device_of, new_model, trained_model
+from paraloom.models.embeddings.training.initial_model import device_of, new_model
+from paraloom.models.errors import UserError
 from paraloom.papers.datasets.splits import split
 from paraloom.papers.heads.distribution import Distribution
 from paraloom.papers.label_trainer import LabelTrainer, label_errors
 from paraloom.papers.options import SystemOptions
+
+SHAPE = ("model", "dim", "hidden", "cell", "combine", "mix", "tags")
+"""The options that an encoder's weights depend on."""
 
 
 def train(
@@ -46,3 +53,17 @@ def train(
     }
     model.save(folder, metrics={**metrics, "history": trainer.progress.evaluations}, texts=texts)
     return metrics
+
+
+def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
+    """The encoder of a model folder, to be trained further with `options`."""
+    if options.vector_file:
+        raise UserError(
+            f"embeddings.initial_vectors: the model {folder} brings its own vectors; take one away"
+        )
+    found = load_encoder(folder, device=str(device_of(options)))
+    shape = {name: getattr(found.options, name) for name in SHAPE}
+    for module in found.encoder.modules():
+        if isinstance(module, Input):
+            module.dropout, module.word_dropout = options.dropout, options.word_dropout
+    return SentenceEncoder(found.encoder, found.vocabularies, options.replace(**shape))

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 
@@ -37,14 +36,6 @@ def how_measured(sentences: int) -> str:
     )
 
 
-class _Round(NamedTuple):
-    """The work that is timed: the first sentences, embedded several times."""
-
-    batch_size: int
-    sentences: int
-    passes: int
-
-
 def speeds(models: Sequence[OpenedModel], sentences: Sequence[str]) -> list[tuple[float, int]]:
     """Sentences/s of each model and its batch size; the models take turns."""
     rounds = [_round(model, sentences) for model in models]
@@ -58,8 +49,8 @@ def speeds(models: Sequence[OpenedModel], sentences: Sequence[str]) -> list[tupl
     ]
 
 
-def _round(model: OpenedModel, sentences: Sequence[str]) -> _Round:
-    """The fastest batch size, and so much work that a round takes about `_SECONDS`."""
+def _round(model: OpenedModel, sentences: Sequence[str]) -> tuple[int, int, int]:
+    """The fastest batch size, and the sentences and passes of a round of about `_SECONDS`."""
     chosen, best, count = model.batch_sizes[0], 0.0, min(_FEWEST, len(sentences))
     _seconds(model, sentences[:count], chosen)  # the first call is slower
     for size in model.batch_sizes:
@@ -73,7 +64,7 @@ def _round(model: OpenedModel, sentences: Sequence[str]) -> _Round:
                 chosen, best = size, rate
             count = min(max(int(best * _SECONDS), count), len(sentences))
     count = min(max(int(best * _SECONDS), _FEWEST), len(sentences))
-    return _Round(chosen, count, max(round(best * _SECONDS / count), 1))
+    return chosen, count, max(round(best * _SECONDS / count), 1)
 
 
 def _seconds(

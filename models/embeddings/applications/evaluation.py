@@ -182,9 +182,10 @@ class Report:
                     }
                     for genre in self.genres[0][i]
                 }
-        for group in filter(_is_year, groups):
-            means = [show(self.mean(model, group)) for model in range(len(self.models))]
-            groups[group]["mean"] = self._of_models(means)
+        for group, found in groups.items():
+            if group.removeprefix("STS ").isdecimal():  # a year
+                means = [show(self.mean(model, group)) for model in range(len(self.models))]
+                found["mean"] = self._of_models(means)
         return groups
 
 
@@ -291,10 +292,6 @@ def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -
 def _pearson(x: NDArray[np.floating], y: NDArray[np.floating]) -> float:
     x, y = x - x.mean(), y - y.mean()
     return float(100 * np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1, 1))
-
-
-def _is_year(group: str) -> bool:
-    return group.removeprefix("STS ").isdecimal()
 
 
 def _cell(correlation: LabelCorrelation) -> str:

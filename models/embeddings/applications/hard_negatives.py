@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.comparison import Embed
+from paraloom.models.embeddings.comparison import Embed, unit
 
 _EXACT = 200_000  # vectors that are compared one by one
 _NEIGHBOURS = 64  # of a query, among which its negative is
@@ -41,9 +41,7 @@ class Bounds:
 
 def unit_vectors(embed: Embed, text: pa.Array) -> Matrix:
     """The vectors of n sentences, scaled to length 1: [n, dim]; zeros stay."""
-    vectors = np.asarray(embed(text), np.float32)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0))
+    return unit(np.asarray(embed(text), np.float32))
 
 
 def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArray[np.float16]:

@@ -3,46 +3,40 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
 
 from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.errors import UserError
 
-Format = Literal["ppdb", "tsv", "lexicon"]
-
 _ROWS = 20_000  # pairs of a block
 
 
-def read_phrases(
-    path: Path | str, format: Literal["auto"] | Format = "auto"
-) -> Iterator[tuple[str, str]]:
+def read_phrases(path: Path | str) -> Iterator[tuple[str, str]]:
     """The phrase pairs of a file, plain or gzip, in order.
 
-    Formats; `auto` detects them by the first line:
+    The first line tells the format:
         ppdb: fields separated by ` ||| `: an optional syntactic label (`[NP]`), phrase and
             paraphrase; further fields are ignored.
         tsv: phrase and paraphrase, separated by tabs; further fields are ignored.
         lexicon: a word and its paraphrases, all single words, separated by spaces.
     """
-    empty = True
+    format = ""
     for number, line in numbered_lines(Path(path)):
         text = line.strip(" \r\n")  # other Unicode white space can be a word in PPDB
         if not text:
             continue
-        if format == "auto":
+        if not format:
             format = "ppdb" if "|||" in text else "tsv" if "\t" in text else "lexicon"
         pairs = list(_parse(text, format))
         if not pairs or not all(left and right for left, right in pairs):
             raise UserError(f"{path}: line {number} holds no pair of phrases (format {format})")
-        empty = False
         yield from pairs
-    if empty:
+    if not format:
         raise UserError(f"{path}: empty, no phrase pairs")
 
 
-def _parse(text: str, format: Format) -> Iterable[tuple[str, str]]:
+def _parse(text: str, format: str) -> Iterable[tuple[str, str]]:
     if format == "lexicon":
         head, *paraphrases = text.split(" ")
         return [(head, paraphrase) for paraphrase in paraphrases if paraphrase]
@@ -52,11 +46,9 @@ def _parse(text: str, format: Format) -> Iterable[tuple[str, str]]:
     return [(fields[0], fields[1])] if len(fields) > 1 else []
 
 
-def phrase_blocks(
-    path: Path | str, format: Literal["auto"] | Format = "auto"
-) -> Iterator[tuple[pa.StringArray, pa.StringArray]]:
+def phrase_blocks(path: Path | str) -> Iterator[tuple[pa.StringArray, pa.StringArray]]:
     """Both sides of the pairs of `read_phrases`, in blocks."""
-    pairs = read_phrases(path, format)
+    pairs = read_phrases(path)
     while rows := list(islice(pairs, _ROWS)):
         left, right = zip(*rows, strict=True)
         yield pa.array(left, pa.string()), pa.array(right, pa.string())

@@ -1,7 +1,7 @@
 """Sentences of files in any form: Parquet, JSON Lines, tab-separated text, one sentence a line."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
 
@@ -19,9 +19,8 @@ from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 _ROWS = 20_000  # of a block
 _BLOCK = 1 << 24  # bytes of JSON Lines at once, which no line may be longer than
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
-_WORDS = (
-    3  # of the middle row of a column of sentences: names, labels, ids and addresses have fewer
-)
+# Of the middle row of a column of sentences: names, labels, ids and addresses have fewer.
+_WORDS = 3
 _LABEL = re.compile(r"(?:\d|[A-Z]{2,6}:[a-z]+) ")  # at the beginning of lines of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
 """Suffixes of the other files in the folder of a data set."""
@@ -33,7 +32,10 @@ def sentence_files(path: Path | str) -> dict[str, Path]:
     They are by name: the path from the folder on, without suffixes, such as `sts/2012/MSRpar`.
     """
     if is_hub_name(str(path)):
-        where, names = fetch_dataset(str(path), _parquet, [], "select.exclude or --against")
+        key = "select.exclude or --against"
+        where, names = fetch_dataset(
+            str(path), lambda names: [n for n in names if n.endswith(".parquet")], [], key
+        )
         repo = str(path).partition("@")[0]
         return {f"{repo}/{name.removesuffix('.parquet')}": where / name for name in names}
     folder = Path(path).resolve()
@@ -49,10 +51,6 @@ def sentence_files(path: Path | str) -> dict[str, Path]:
     if not found:
         raise UserError(f"{path}: no file of sentences here")
     return found
-
-
-def _parquet(names: Sequence[str]) -> list[str]:
-    return [name for name in names if name.endswith(".parquet")]
 
 
 def sentence_blocks(path: Path) -> Iterator[tuple[int, pa.Table]]:

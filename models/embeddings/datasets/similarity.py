@@ -1,6 +1,6 @@
 """Labelled sentence pairs: SemEval STS by year, the STS Benchmark, SICK, judgments."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraloom.models.embeddings.datasets.lines import tab_separated, wrong_columns
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, reading
 from paraloom.models.files import looked_up
 
 # The test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many
@@ -111,10 +111,8 @@ def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
     for path in paths:
         if not Path(path).exists():
             raise UserError(f"{key}: {path} is not there{looked_up(str(path))}")
-        try:
+        with reading(key):
             sets = read_labelled(path)
-        except UserError as error:
-            raise UserError(f"{key}: {error}") from error
         for pairs in sets:
             if np.ptp(pairs.scores) == 0:
                 raise UserError(
@@ -171,8 +169,7 @@ def _read_sick_file(path: Path) -> LabelledPairs:
     if absent := [column for column in _SICK_COLUMNS if column not in header]:
         raise UserError(f"{path}, row 1: no column {', '.join(absent)}")
     rows, judgments = [], []
-    for number, columns in islice(tab_separated(path, len(header)), 1, None):
-        row = dict(zip(header, columns, strict=True))
+    for number, row in _named_rows(path):
         first, second, label = (row[column] for column in _SICK_COLUMNS)
         rows.append((first, second, _score(label, SICK_SCALE, path, number)))
         if _JUDGMENT in row:
@@ -185,16 +182,19 @@ def _read_sick_file(path: Path) -> LabelledPairs:
 
 
 def _read_judgments(path: Path, columns: tuple[str, str, str]) -> LabelledPairs:
-    header = _header(path)
-    places = [header.index(name) for name in columns]
     rows = []
-    for number, row in islice(tab_separated(path, len(header)), 1, None):
-        first, second, score = (row[place] for place in places)
+    for number, row in _named_rows(path):
+        first, second, score = (row[column] for column in columns)
         rows.append((first, second, _score(score, JUDGMENT_SCALE, path, number)))
-    found = _labelled(
-        "judgments", path.name.removesuffix(".gz").removesuffix(".tsv"), rows, 0, path
-    )
-    return replace(found, scale=JUDGMENT_SCALE)
+    name = path.name.removesuffix(".gz").removesuffix(".tsv")
+    return replace(_labelled("judgments", name, rows, 0, path), scale=JUDGMENT_SCALE)
+
+
+def _named_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a file below its header, by column, and their numbers."""
+    header = _header(path)
+    for number, row in islice(tab_separated(path, len(header)), 1, None):
+        yield number, dict(zip(header, row, strict=True))
 
 
 def _labelled(

@@ -25,21 +25,24 @@ INITIAL_SCALE = 0.1  # standard deviation of random vectors; chosen on STS 2012â
 class Entry(NamedTuple):
     """An encoder of the registry."""
 
+    meaning: str  # what it makes of the vectors that it reads, in one line for the documents
     build: Callable[[Input, EmbeddingOptions], TokenEncoder]
     kind: Kind = "words"  # the vocabulary it reads
 
 
 ENCODERS: dict[str, Entry] = {
-    "word-avg": Entry(lambda input, options: Average(input)),
-    "word-sum": Entry(lambda input, options: Sum(input)),
-    "trigram-avg": Entry(lambda input, options: Average(input), "trigrams"),
-    "sentence-trigram-avg": Entry(lambda input, options: Average(input), "sentence-trigrams"),
-    "gru": Entry(gru),
-    "lstm": Entry(recurrent("last")),
-    "lstm-avg": Entry(recurrent("mean")),
-    "bilstm": Entry(recurrent("last", both=True)),
-    "bilstm-avg": Entry(recurrent("mean", both=True)),
-    "bilstm-max": Entry(recurrent("max", both=True)),
+    "word-avg": Entry("mean of the vectors", lambda input, options: Average(input)),
+    "word-sum": Entry("sum of the vectors", lambda input, options: Sum(input)),
+    "trigram-avg": Entry("mean of the vectors", lambda input, options: Average(input), "trigrams"),
+    "sentence-trigram-avg": Entry(
+        "mean of the vectors", lambda input, options: Average(input), "sentence-trigrams"
+    ),
+    "gru": Entry("last state of a GRU", gru),
+    "lstm": Entry("last state of an LSTM", recurrent("last")),
+    "lstm-avg": Entry("mean of an LSTM's states", recurrent("mean")),
+    "bilstm": Entry("last states of LSTMs in both directions", recurrent("last", both=True)),
+    "bilstm-avg": Entry("mean of the states of both directions", recurrent("mean", both=True)),
+    "bilstm-max": Entry("maximum of the states of both directions", recurrent("max", both=True)),
 }
 OF_THE_PAPERS = (
     *("gran", "gran-2", "gran-3", "gran-4", "gran-5", "gran-tanh", "gran-relu", "bigran"),
@@ -73,7 +76,7 @@ def build_encoder(
     """
     noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
     built: list[TokenEncoder] = []
-    for build, kind in (ENCODERS[name] for name in names(options.model)):
+    for _, build, kind in (ENCODERS[name] for name in names(options.model)):
         input = Input(EmbeddingMatrix(vectors[kind].clone()), kind, **noise)
         built.append(build(input, options))
     encoder = built[0] if len(built) == 1 else Mixed(built, options.mix)

@@ -1,6 +1,6 @@
-"""Batches without padding: the vectors of all tokens, and their weighted sums by sentence."""
+"""Batches without padding: the vectors of all tokens; weighted sums and maxima by sentence."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
 from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
-from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of
+from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, offsets_of
 
 
 class RaggedBatch(NamedTuple):
@@ -18,18 +18,6 @@ class RaggedBatch(NamedTuple):
     vectors: Tensor  # [v, dim]
     rows: NDArray[np.int32]  # [tokens]: the row of `vectors` of each token
     offsets: NDArray[np.int64]  # [n + 1]: sentence i has the tokens `offsets[i]:offsets[i + 1]`
-
-    def sentences(self, start: int, end: int) -> Self:
-        """The sentences `start:end`."""
-        offsets = self.offsets[start : end + 1]
-        rows = self.rows[offsets[0] : offsets[-1]]
-        return self._replace(rows=rows, offsets=offsets - offsets[0])
-
-    def trimmed(self, *, head: bool = False, tail: bool = False) -> Self:
-        """The batch without the first or the last token of every sentence."""
-        rows = self.rows[~edges(self.offsets, head=head, tail=tail)]
-        offsets = self.offsets - (head + tail) * np.arange(len(self.offsets))
-        return self._replace(rows=rows, offsets=offsets)
 
 
 class Input(nn.Module):
@@ -88,6 +76,18 @@ def means(batch: RaggedBatch) -> Tensor:
     """The mean of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
     lengths = np.diff(batch.offsets)
     return weighted_sums(batch, np.repeat(1 / np.maximum(lengths, 1), lengths))
+
+
+def maxima(batch: RaggedBatch) -> Tensor:
+    """The largest component of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
+    device = batch.vectors.device
+    words = batch.vectors[torch.from_numpy(batch.rows).to(device)]
+    lengths = np.diff(batch.offsets)
+    sentences = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths))
+    index = sentences.to(device).unsqueeze(1).expand_as(words)
+    # Not segment_reduce, which does not share a negative gradient among equal maxima.
+    zeros = words.new_zeros((len(lengths), words.shape[1]))
+    return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
 
 
 def weighted_sums(batch: RaggedBatch, weights: NDArray[np.float64]) -> Tensor:

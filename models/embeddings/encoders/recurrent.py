@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from paraloom.models.embeddings.encoders.base import TokenEncoder
 from paraloom.models.embeddings.encoders.gru import GRU
 from paraloom.models.embeddings.encoders.lstm import LSTM
-from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
+from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, maxima, means
 from paraloom.models.embeddings.options import FOR_PAPERS, EmbeddingOptions
 
 Pooling = Literal["last", "mean", "max"]
@@ -78,19 +78,12 @@ class Recurrent(TokenEncoder):
 
 def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
     """One vector per sentence, [n, size]; zeros for an empty one."""
-    if pooling != "max":
-        if torch.is_grad_enabled():
-            return means(batch)
-        # In double precision a mean does not depend on how it is added up, here or elsewhere.
-        return means(batch._replace(vectors=batch.vectors.double())).float()
-    device = batch.vectors.device
-    words = batch.vectors[torch.from_numpy(batch.rows).to(device)]
-    lengths = np.diff(batch.offsets)
-    sentences = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths))
-    index = sentences.to(device).unsqueeze(1).expand_as(words)
-    # Not segment_reduce, which does not share a negative gradient among equal maxima.
-    zeros = words.new_zeros((len(lengths), words.shape[1]))
-    return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
+    if pooling == "max":
+        return maxima(batch)
+    if torch.is_grad_enabled():
+        return means(batch)
+    # In double precision a mean does not depend on how it is added up, here or elsewhere.
+    return means(batch._replace(vectors=batch.vectors.double())).float()
 
 
 def recurrent(

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.average import Average
 from paraloom.models.embeddings.vocabulary import Tags
-from paraloom.models.errors import UserError
+from paraloom.models.errors import in_one_line
 
 WEIGHTS = "model.safetensors"
 _OURS = "paraloom.models.embeddings.sentence_transformer.MosesEncoder"
@@ -22,7 +21,7 @@ _OUR_NAME, _THEIR_NAME = "input.table.weight", "embeddings"
 
 def is_static_embedding(encoder: nn.Module, *, tags: Tags) -> bool:
     """Whether a module of sentence-transformers computes what an encoder computes."""
-    return isinstance(encoder, Average) and encoder.input.kind == "words" and not tags
+    return type(encoder) is Average and encoder.input.kind == "words" and not tags
 
 
 def write(folder: Path, weights: Mapping[str, Tensor], tokenizer: Tokenizer | None) -> None:
@@ -56,10 +55,8 @@ def read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The content of a file of weights."""
-    try:
+    with in_one_line(f"{path}: cannot be read as safetensors"):
         return load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{path}: cannot be read as safetensors ({error})") from error
 
 
 def _write_json(path: Path, value: Any) -> None:

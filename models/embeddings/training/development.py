@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.models.embeddings.applications.evaluation import agreement, embed_pairs
-from paraloom.models.embeddings.comparison import Vectors
+from paraloom.models.embeddings.comparison import Vectors, unit
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -64,10 +64,7 @@ def reciprocal_rank(first: Vectors, second: Vectors) -> float:
     >>> reciprocal_rank(np.eye(2), np.array([[1.0, 0.0], [1.0, 0.1]]))
     100.0
     """
-    lengths = (np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second))
-    first, second = (
-        s / np.maximum(n, 1e-12) for s, n in zip((first, second), lengths, strict=True)
-    )
+    first, second = unit(first), unit(second)
     found = []
     for start in range(0, len(first), _BLOCK):
         cosines = first[start : start + _BLOCK] @ second.T

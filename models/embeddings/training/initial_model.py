@@ -13,17 +13,13 @@ from paraloom.models.embeddings.encoders import (
     kinds,
     random_vectors,
 )
-from paraloom.models.embeddings.encoders.ragged_batches import Input
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.vocabulary import Vocabulary, build_vocabularies
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.vectors import UNKNOWN, WordVectors, load_vectors
-
-SHAPE = ("model", "dim", "hidden", "cell", "combine", "mix", "tags")
-"""The options that an encoder's weights depend on."""
 
 
 def new_model(
@@ -60,20 +56,6 @@ def new_model(
         torch.manual_seed(seed)
         encoder = build_encoder(options, vectors).to(device or device_of(options))
     return SentenceEncoder(encoder, vocabularies, options)
-
-
-def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
-    """The encoder of a model folder, to be trained further with `options`."""
-    if options.vector_file:
-        raise UserError(
-            f"embeddings.initial_vectors: the model {folder} brings its own vectors; take one away"
-        )
-    found = load_encoder(folder, device=str(device_of(options)))
-    shape = {name: getattr(found.options, name) for name in SHAPE}
-    for module in found.encoder.modules():
-        if isinstance(module, Input):
-            module.dropout, module.word_dropout = options.dropout, options.word_dropout
-    return SentenceEncoder(found.encoder, found.vocabularies, options.replace(**shape))
 
 
 def device_of(options: EmbeddingOptions) -> torch.device:

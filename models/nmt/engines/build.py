@@ -3,7 +3,7 @@
 import math
 
 from paraloom.models.cpu import cores
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.nmt.engines.base import Engine
 from paraloom.models.nmt.families.base import NmtModel
 from paraloom.models.nmt.families.fairseq import FairseqModel
@@ -44,12 +44,8 @@ def check_family(model: NmtModel, options: NmtOptions) -> None:
 
 def check_engine(engine: Engine, model: NmtModel, options: NmtOptions) -> None:
     """Translate one subword, to distinguish a broken engine or model from a sentence that fails."""
-    try:
+    with in_one_line(f"{model.path}: engine {options.engine} does not work"):
         (found,) = engine.submit([["▁a"]])()
-    except Exception as error:
-        raise UserError(
-            f"{model.path}: engine {options.engine} does not work ({one_line(error)})"
-        ) from error
     if not any(math.isfinite(hypothesis.score) for hypothesis in found):
         score = found[0].score if found else "missing"
         other = "" if options.compute_type == "float32" else ", or choose nmt.compute_type float32"
@@ -57,8 +53,3 @@ def check_engine(engine: Engine, model: NmtModel, options: NmtOptions) -> None:
             f"{model.path}: the model gives a translation no probability (its score is {score}); "
             f"get the model again{other}"
         )
-
-
-def one_line(error: BaseException) -> str:
-    """An error's type and message on one line of bounded length."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paraloom.models.errors import UserError
+from paraloom.models.errors import in_one_line
 from paraloom.models.nmt.convert import Conversion, convert_once
 from paraloom.models.nmt.families.subwords import Subwords
 
@@ -72,27 +72,16 @@ class NmtModel(ABC):
     def subwords(self) -> Subwords:
         """Load the subword models."""
 
-    @abstractmethod
     def convert(self, out: Path) -> tuple[int, int]:
         """Write the model in CTranslate2's format.
 
         Returns:
             the numbers of source and target positions, ends of sentence and tags included.
         """
+        raise NotImplementedError
 
     def converted(self) -> Conversion:
         """The model in CTranslate2's format, converted once and cached."""
-        return convert_once(self.digest, self._convert)
-
-    def _convert(self, out: Path) -> tuple[int, int]:
-        """Convert; the library takes settings as they are, and raises many types."""
-        try:
-            return self.convert(out)
-        except (UserError, OSError):  # of the system, such as a full disk
-            raise
-        except Exception as error:
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise UserError(
-                f"{self.path}: CTranslate2 cannot convert it ({reason}); choose engine "
-                f"{self.reference}"
-            ) from error
+        remedy = f"choose engine {self.reference}"
+        with in_one_line(f"{self.path}: CTranslate2 cannot convert it, {remedy}"):
+            return convert_once(self.digest, self.convert)

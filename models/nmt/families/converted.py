@@ -62,10 +62,6 @@ class ConvertedModel(NmtModel):
         """See `NmtModel`."""
         return open_subwords(self.path, _TOKENIZERS)
 
-    def convert(self, out: Path) -> tuple[int, int]:
-        """See `NmtModel`; never called, since `converted` needs no conversion."""
-        raise NotImplementedError
-
     def converted(self) -> Conversion:
         """The folder itself."""
         return Conversion(self.path, _POSITIONS, _POSITIONS)

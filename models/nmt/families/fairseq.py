@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.files import digest
 from paraloom.models.memory import bounded_by_files
 from paraloom.models.nmt.families.base import NmtModel
@@ -97,7 +97,7 @@ class FairseqModel(NmtModel):
 
     def _dictionary(self, language: object) -> Dictionary:
         """The dictionary of a language that the checkpoint names; the digest covers it."""
-        name = f"dict.{' '.join(str(language).split())[:80]}.txt"
+        name = f"dict.{one_line(language)[:80]}.txt"
         if name not in self._dictionaries:
             raise UserError(f"{self.path / name}: missing, and the checkpoint names its language")
         path = self._dictionaries[name]
@@ -148,8 +148,9 @@ def _settings(state: dict[str, Any], path: Path) -> argparse.Namespace:
     architecture = values.get("arch")
     known = import_fairseq().models.ARCH_MODEL_NAME_REGISTRY
     if not isinstance(architecture, str) or known.get(architecture) != "transformer":
-        shown = " ".join(str(architecture).split())[:200]
-        raise UserError(f"{path}: architecture {shown} is not a translation transformer")
+        raise UserError(
+            f"{path}: architecture {one_line(architecture)} is not a translation transformer"
+        )
     # These are paths on the machine that trained the model; the checkpoint has the weights.
     values |= {"encoder_embed_path": None, "decoder_embed_path": None, "task": "translation"}
     for key in ("max_source_positions", "max_target_positions"):

@@ -28,7 +28,8 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     float32), and not at all on the sides. Texts longer than the model's limit are cut, as the
     library does.
     """
-    texts = pa.concat_arrays([pairs.reference_text, pairs.translation_text]).cast(pa.string())
+    sides = pairs.reference_text, pairs.translation_text
+    texts = pa.concat_arrays(sides).cast(pa.string())
     distinct = texts.unique()
     distinct = distinct.take(pc.sort_indices(distinct))  # the same batches if sides are swapped
     with in_one_line("score.sentence_model: the model fails"):
@@ -40,7 +41,8 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
         ).astype(np.float32, copy=False)
     first, second = np.split(pc.index_in(texts, value_set=distinct).to_numpy(), 2)
     cosine = np.einsum("nd,nd->n", vectors[first], vectors[second], dtype=np.float32)
-    return np.where(_has_empty_side(pairs), np.float32(0), cosine.clip(-1, 1))
+    empty = pc.or_(*(pc.equal(pc.utf8_trim_whitespace(side), "") for side in sides))
+    return np.where(empty.to_numpy(zero_copy_only=False), np.float32(0), cosine.clip(-1, 1))
 
 
 def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndarray:
@@ -103,9 +105,3 @@ def open_cross_encoder(path: Path) -> CrossEncoder:
             "a model with the label entailment, or one number a pair, as for the STS Benchmark"
         )
     return model
-
-
-def _has_empty_side(pairs: PairText) -> np.ndarray:
-    sides = (pairs.reference_text, pairs.translation_text)
-    empty = (pc.equal(pc.utf8_trim_whitespace(side), "") for side in sides)
-    return np.asarray(pc.or_(*empty).to_numpy(zero_copy_only=False))

@@ -9,7 +9,6 @@ from rapidfuzz.process import cpdist
 from paraloom.models.text.tokens import PairText, TokenIds
 
 _SURROGATES = range(0xD800, 0xE000)  # code points that are not characters
-_CHARACTERS = 0x110000 - len(_SURROGATES)
 
 
 def length_ratio(pairs: PairText) -> np.ndarray:
@@ -28,8 +27,6 @@ def edit_distance(pairs: PairText) -> np.ndarray:
 
     Insertions, deletions and substitutions cost 1. 0 where both sides are empty.
     """
-    if len(pairs.vocabulary) > _CHARACTERS:
-        raise ValueError(f"more than {_CHARACTERS:,} distinct tokens: score fewer rows at once")
     distance = cpdist(
         _strings(pairs.reference), _strings(pairs.translation), scorer=Levenshtein.distance
     )

@@ -1,7 +1,7 @@
 """`paraloom estimate`: time, cost, disk and memory of a run, measured on a sample of its input.
 
 Back-translation is timed on the sample with the run's model, and so are scorers with a model or of
-others. One worker runs the other jobs on many copies of what it makes.
+others. One worker runs the other jobs on many copies of what it makes, or of pairs of references.
 """
 
 import tempfile
@@ -24,12 +24,18 @@ from paraloom.beam_jobs.score import Scoring
 from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.beam_jobs.transforms.directions import BACK, PIVOT
 from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
-from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
 from paraloom.models.text.tokens import moses_tokens
+from paraloom.pipeline.commands.corpus.requests import (
+    Requests,
+    extrapolated,
+    in_words,
+    rate,
+    two_digits,
+)
 from paraloom.pipeline.commands.corpus.timings import (
     Job,
     Translation,
@@ -38,6 +44,7 @@ from paraloom.pipeline.commands.corpus.timings import (
     time_scorers,
     translate,
     with_scorers,
+    with_stand_ins,
 )
 from paraloom.pipeline.commands.options import (
     Changes,
@@ -57,6 +64,7 @@ from paraloom.pipeline.report.describe import decoding
 from paraloom.pipeline.report.savings import Saving, hours_in_words
 from paraloom.pipeline.report.summary import savings_table
 from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.resources import RESOURCES
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.resources.translation_model import scoring_model
 from paraloom.pipeline.stages.score import resource_paths
@@ -73,21 +81,12 @@ class Estimate:
 
     preview: BitextPreview
     jobs: dict[str, Job]  # by stage
-    translation: Translation
+    translation: Translation | None  # None without back-translation
     left_out: tuple[str, ...]  # scorers that were not timed
     slow: dict[str, float]  # seconds for a row, of scorers timed by themselves
     savings: tuple[Saving, ...]  # by `input.where` and `input.unique`
     requests: int  # of each generator of kind chat
     asked: dict[str, Usage]  # by generator: what its answers to a sample took
-
-
-class Requests(BaseModel):
-    """What a generator's answers to all pairs take, if its server stays as fast as it was."""
-
-    seconds: float
-    tokens_in: float
-    tokens_out: float
-    cost: float | None  # None without prices
 
 
 class Estimated(BaseModel):
@@ -146,7 +145,7 @@ def command(
     found = estimate(run, rows, elsewhere, requests)
     lines = _basis(run, found)
     hours = sum(found.jobs[name].seconds for name in _TRANSLATIONS if name in found.jobs) / 3600
-    if gpu_hour is not None:
+    if gpu_hour is not None and hours:
         cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
         lines.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
@@ -159,14 +158,14 @@ def command(
         rows=seen.rows,
         counted=seen.counted,
         rejected=seen.rejected,
-        sampled=found.translation.job.rows,
+        sampled=found.translation.job.rows if found.translation else 0,
         jobs=found.jobs,
         scorers=found.slow,
         left_out=list(found.left_out),
         savings=list(found.savings),
         requests=found.requests,
         generators={
-            of.name: _requests(of, took, found.requests)
+            of.name: extrapolated(of, took, found.requests)
             for of in run.chats
             if (took := found.asked.get(of.name)) and took.requests
         },
@@ -192,9 +191,7 @@ def estimate(
     run = Run(config=config, manifest=Manifest(config.run))
     if config.input is None:
         raise UserError("input: is missing: there is nothing to estimate from")
-    if not config.translates:
-        raise UserError("generators: an estimate needs kind: nmt, whose translations are timed")
-    if config.nmt.model is None and "nmt" not in run.manifest.stages:
+    if config.translates and config.nmt.model is None and "nmt" not in run.manifest.stages:
         raise UserError(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
@@ -222,10 +219,12 @@ def estimate(
             text = sample.select(schema.TEXT.names)
             made["pivot"] = translate(run, PIVOT, forward(config), text, folder)
             sample = made["pivot"].pairs
-        translation = translate(run, BACK, backward(run), sample, folder)
-        made["back_translate"] = translation
-        # As many rows as without `nmt.candidates`: jobs are timed on many copies of them.
-        sample = translation.pairs[:sentences]
+        if config.translates:
+            made["back_translate"] = translate(run, BACK, backward(run), sample, folder)
+            # As many rows as without `nmt.candidates`: jobs are timed on many copies of them.
+            sample = made["back_translate"].pairs[:sentences]
+        else:
+            sample = with_stand_ins(sample)
         fast = {name: path for name, path in resources.items() if isinstance(path, str)}
         timed = time_jobs(run, sample, scorers or ["translation_score"], fast, folder)
         if slow:
@@ -244,12 +243,12 @@ def estimate(
         jobs[stage] = replace(job, size=job.size * left / translated)
         share = len(each.pairs) / each.job.rows
         left, translated = left * share, translated * share
-    jobs |= {stage: job.of(left + generated) for stage, job in timed.items()}
+    jobs |= {stage: job.of(left * config.translates + generated) for stage, job in timed.items()}
     hours = sum(jobs[stage].seconds / max(jobs[stage].rows, 1) for stage in made) / 3600
     return Estimate(
         preview=seen,
         jobs=jobs,
-        translation=translation,
+        translation=made.get("back_translate"),
         left_out=tuple(n for n in config.score.names if n not in (*scorers, *slow)),
         slow=seconds,
         savings=tuple(
@@ -299,7 +298,7 @@ def _scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
     """The scorers whose resources exist already: those timed in a job, and those timed by
     themselves, which have a model or are not Paraloom's; and the resources."""
     options = run.config.score
-    files = {key: path for key in ("paragram", "idf") if (path := getattr(options, key))}
+    files = {s.name: path for s in RESOURCES if s.given and (path := getattr(options, s.name))}
     made = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
     resources: dict[str, Any] = files | made | options.resources | model_names(run.config)
     if model := scoring_model(run):
@@ -323,7 +322,7 @@ def job_table(jobs: dict[str, Job]) -> Table:
 
     seconds, size, memory = 0.0, 0.0, 0
     for stage, job in jobs.items():
-        measured = f"{_rate(job.rate)} rows/s, {job.device}"
+        measured = f"{rate(job.rate)} rows/s, {job.device}"
         table.add_row(stage, f"{job.rows:,}", measured, *_taken(job.seconds, job.size, job.memory))
         seconds, size, memory = seconds + job.seconds, size + job.size, max(memory, job.memory)
     table.add_section()
@@ -332,65 +331,35 @@ def job_table(jobs: dict[str, Job]) -> Table:
 
 
 def _taken(seconds: float, size: float, memory: int) -> tuple[str, ...]:
-    sizes = (decimal(int(_two_digits(each))).replace(".0 ", " ") for each in (size, memory))
-    return duration(_two_digits(seconds)), *sizes
-
-
-def _rate(value: float) -> str:
-    return f"{_two_digits(value):,.0f}" if value >= 10 else f"{value:.2g}"
-
-
-def _two_digits(value: float) -> float:
-    return float(f"{value:.2g}")
+    sizes = (decimal(int(two_digits(each))).replace(".0 ", " ") for each in (size, memory))
+    return duration(two_digits(seconds)), *sizes
 
 
 def _basis(config: Config, found: Estimate) -> list[str]:
     """What the estimates are based on, in lines."""
-    seen, job = found.preview, found.translation.job
-    nmt = NmtSection.model_validate(config.nmt.model_dump())
+    seen, nmt = found.preview, NmtSection.model_validate(config.nmt.model_dump())
     how = "counted" if seen.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {seen.rejected:.1%} of those read cannot be used.",
-        f"Translated: {job.rows:,} sentences sampled from the beginnings of {seen.files} file(s), "
-        f"on {job.device}, {config.nmt.engine}, {config.nmt.compute_type}, {decoding(nmt)}; "
-        f"loading the model took {found.translation.loading:,.1f} s.",
+        "Back-translation: none; other references stand in for candidates, to time the jobs.",
         f"Other stages: timed with one worker, extrapolated to {cores()} cores.",
         "Estimates exclude model training, process start-up and further rounds.",
     ]
+    if made := found.translation:
+        lines[1] = (
+            f"Translated: {made.job.rows:,} sentences sampled from the beginnings of {seen.files} "
+            f"file(s), on {made.job.device}, {config.nmt.engine}, {config.nmt.compute_type}, "
+            f"{decoding(nmt)}; loading the model took {made.loading:,.1f} s."
+        )
     if config.input and config.input.unique and len(seen.pairs) != seen.rows:
         repeats = f"counted among {len(seen.pairs):,} rows; the whole input repeats more."
         lines.insert(1, f"Repeats: {repeats}")
     if found.slow:
-        rates = (f"{name} {_rate(1 / each)}" for name, each in found.slow.items())
+        rates = (f"{name} {rate(1 / each)}" for name, each in found.slow.items())
         lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
     for of in config.chats:
         took = found.asked.get(of.name)
-        lines.append(f"{of.name}: {_in_words(of, took, found.requests)}")
+        lines.append(f"{of.name}: {in_words(of, took, found.requests)}")
     if found.left_out:
         lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
     return lines
-
-
-def _requests(of: ChatGenerator, took: Usage, requests: int) -> Requests:
-    each = took.seconds / took.requests / of.concurrency
-    scale, prices = requests / took.requests, of.prices
-    return Requests(
-        seconds=requests * max(each, 60 / of.requests_per_minute if of.requests_per_minute else 0),
-        tokens_in=scale * took.tokens_in,
-        tokens_out=scale * took.tokens_out,
-        cost=scale * took.at_prices(prices.input, prices.output) if prices else None,
-    )
-
-
-def _in_words(of: ChatGenerator, took: Usage | None, requests: int) -> str:
-    if not took:
-        return f"{requests:,} requests, whose time is not known; `--requests 20` asks its server."
-    if not took.requests:
-        return "gave no answer that counts."
-    found = _requests(of, took, requests)
-    tokens = (f"{_two_digits(n):,.0f}" for n in (found.tokens_in, found.tokens_out))
-    time = duration(_two_digits(found.seconds))
-    what = f"{requests:,} requests, {time}, {' + '.join(tokens)} tokens"
-    if found.cost is not None:
-        what += f", cost {_two_digits(found.cost):,.2f}"
-    return f"{what}, from {took.requests} answers."

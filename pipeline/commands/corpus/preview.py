@@ -22,10 +22,9 @@ from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.run import run_stages
+from paraloom.pipeline.stages.resources import RESOURCES
 
 _READ = 20_000  # rows at the beginnings of the files, which the sample is drawn from
-_MADE = {"paragram": "vectors.txt", "idf": "idf.txt"}
-"""Resources that a run may have made, and the files in their folders that a key can name."""
 
 
 def command(
@@ -95,8 +94,8 @@ def _with_what_is_there(config: Config) -> tuple[dict[str, dict[str, Any]], str]
     nmt: dict[str, Any] = {"model": config.nmt.model}
     if config.nmt.model is None and "nmt" in finished:
         nmt["model"] = storage.join(config.run, "nmt")
-    for name, file in _MADE.items():
-        if name in finished and getattr(config.score, name) is None:
+    for name, file in ((stage.name, stage.given) for stage in RESOURCES):
+        if file and name in finished and getattr(config.score, name) is None:
             score[name] = storage.join(config.run, name, file)
     there = {None, "translation_model", *score}
     out = [

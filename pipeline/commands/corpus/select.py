@@ -17,9 +17,10 @@ from paraloom.pipeline.commands.options import Changes, ConfigFile, On, OnInterr
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest, with_selections
+from paraloom.pipeline.manifest import Manifest, check_selection, with_selections
+from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.plan import outdated
-from paraloom.pipeline.stage import Run, check_selection
+from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.select import criteria as criteria_of
 
 
@@ -74,16 +75,16 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
     whole = Run(config=config, manifest=Manifest(config.run))
     run, stale = whole.selected(name), outdated(whole)
     by = run.config.select.by
-    wanted = ["bucket", *([{"auto": "auto_select"}.get(by, by)] if by in CHOSEN else [])]
+    wanted = [RANKED, *([{"auto": "auto_select"}.get(by, by)] if by in CHOSEN else [])]
     wanted += ["exclude"] * bool(config.select.exclude)
     for stage in wanted:
         if run.path(stage) not in run.manifest.stages.keys() - stale:
-            remedy = "`paraloom bucket`" if stage == "bucket" else "`paraloom select`"
+            remedy = "`paraloom bucket`" if stage == RANKED else "`paraloom select`"
             raise UserError(
                 f"{config.run}: --dry-run needs the stage {stage} of this configuration; "
                 f"{remedy} makes it"
             )
-    return run.shards("bucket"), criteria_of(run)
+    return run.shards(RANKED), criteria_of(run)
 
 
 def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteria) -> pa.Table:

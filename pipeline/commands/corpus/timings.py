@@ -101,6 +101,14 @@ def translate(
     return Translation(pairs=pairs, job=job, loading=loading)
 
 
+def with_stand_ins(pairs: pa.Table) -> pa.Table:
+    """Pairs with another one's reference as the translation."""
+    zeros = pa.array([0] * len(pairs))
+    texts = pa.concat_tables([pairs[1:], pairs[:1]])["reference"]
+    columns = [*(pairs[name] for name in schema.INGEST.names), texts, zeros, zeros]
+    return pa.table(columns, schema.BACK_TRANSLATE.names).cast(schema.BACK_TRANSLATE)
+
+
 def ask(generator: ChatGenerator, sample: pa.Table, languages: tuple[str, str]) -> Usage:
     """What a generator's answers to some pairs take, a request each; nothing is kept."""
     answers = list[Answer]()
@@ -174,7 +182,8 @@ def time_jobs(
     by, columns = run.config.select.by, schema.bucketed(tuple(scorers)).names
     criteria = run.criteria(by if by in scorers else scorers[0], run.config.select.deciles)
     where = tuple(predicate for predicate in criteria.where if predicate.column in columns)
-    timed("select", select.run, bucketed, criteria=replace(criteria, where=where, size=None))
+    every = replace(criteria, where=where, size=None, per_generator=None)
+    timed("select", select.run, bucketed, criteria=every)
     return found
 
 

@@ -15,9 +15,8 @@ from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest, current, outdated
-from paraloom.pipeline.records import folder_of
-from paraloom.pipeline.stage import PAIR_STAGES, finished_corpus
+from paraloom.pipeline.manifest import Manifest, current, finished_corpus, outdated
+from paraloom.pipeline.names import PAIR_STAGES, folder_of
 
 
 @dataclass(slots=True, kw_only=True)

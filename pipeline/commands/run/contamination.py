@@ -25,7 +25,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.sentence_models import find_model, load_sentence_model
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.stages.resources.exclude import read_data_sets, sentences_of
+from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 from paraloom.pipeline.statistics import find_corpus
 
 _ANY = "any of them"

@@ -18,10 +18,9 @@ from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console
 from paraloom.pipeline.manifest import Manifest, as_made, outdated
-from paraloom.pipeline.records import folder_of
+from paraloom.pipeline.names import PAIR_STAGES, folder_of
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.report.final_view import final_view, pair_stages
-from paraloom.pipeline.stage import PAIR_STAGES
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,10 @@ from paraloom.pipeline.commands.options import (
 )
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import outdated, started
-from paraloom.pipeline.records import PairsRecord, RunRecord, folder_of
+from paraloom.pipeline.names import PAIR_STAGES, folder_of
+from paraloom.pipeline.records import PairsRecord, RunRecord
 from paraloom.pipeline.report.summary import rejected_table
-from paraloom.pipeline.stage import PAIR_STAGES, rejected_rows
+from paraloom.pipeline.stage import rejected_rows
 
 State = Literal["finished", "under way", "stopped", "waiting", "outdated"]
 
@@ -234,9 +235,7 @@ def _has_pairs(name: str) -> bool:
 def _to_make(name: str, record: RunRecord) -> tuple[int | None, int | None]:
     """The shards and rows that a stage will have made, if the stage that it reads is finished."""
     prefix, _, base = name.rpartition("/")
-    known = {base, *record.planned}
-    optional = ("pivot", "generate", *(["back_translate"] if "generate" in known else []))
-    stages = [n for n in PAIR_STAGES if n not in optional or n in known]
+    stages = [n for n in PAIR_STAGES if n == base or n in record.planned]
     before = stages[stages.index(base) - 1]
     read = record.find(PairsRecord, f"{prefix}/{before}") or record.find(PairsRecord, before)
     if read is None:

@@ -1,5 +1,4 @@
-"""Stages that make what scorers read: `pair_models`, or a module with the resource's name; and
-`exclude`, which reads what the selection keeps out."""
+"""Stages that make what scorers read: `pair_models`, or a module with the resource's name."""
 
 from importlib import import_module
 

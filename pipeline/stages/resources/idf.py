@@ -44,4 +44,5 @@ STAGE = Stage(
     is_valid=folder_is_valid,
     enabled=needed_by_scorers("idf"),
     resource="compact",
+    given="idf.txt",
 )

@@ -50,4 +50,5 @@ STAGE = Stage(
     is_valid=folder_is_valid,
     enabled=needed_by_scorers("paragram"),
     resource="compact",
+    given="vectors.txt",
 )

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai")
-
 from paraloom.models.chat import client as chat_client
 from paraloom.models.chat.answers import Answer, Found, Request, candidates
 from paraloom.models.chat.client import Clients, asked_pause
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import ChatServer, chat_server, reworded
+from tests.extras import needs
 
+pytestmark = needs("openai")
 PROMPTS = [f"Reword:\na dog number {i} runs in the snow" for i in range(12)]
 
 

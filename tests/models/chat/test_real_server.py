@@ -14,12 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("openai")
-pytest.importorskip("fastapi")
-pytest.importorskip("uvicorn")
-pytest.importorskip("accelerate")
-pytest.importorskip("transformers")
-
 from paraloom.beam_jobs import generate
 from paraloom.beam_jobs.generate import GenerationJob, GenerationUnit
 from paraloom.beam_jobs.io import schema
@@ -27,7 +21,9 @@ from paraloom.beam_jobs.io.shards import read_shard, write_shard
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.chat.options import ChatGenerator
 from tests.chat_model import SAYS, make_chat_model
+from tests.extras import needs
 
+pytestmark = needs("openai", "fastapi", "uvicorn", "accelerate", "transformers")
 ROWS = 8
 
 

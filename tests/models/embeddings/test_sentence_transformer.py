@@ -1,10 +1,10 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from paraloom.models.embeddings.encoders import build_encoder, kinds, random_vectors
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
@@ -35,14 +35,19 @@ def encoder(model: str, lines: list[str]) -> SentenceEncoder:
     return SentenceEncoder(build_encoder(options, vectors), vocabularies, options)
 
 
+def opened(folder: Path, *, trust_remote_code: bool = True) -> Any:
+    """As sentence-transformers opens it."""
+    from sentence_transformers import SentenceTransformer  # takes seconds
+
+    return SentenceTransformer(str(folder), device="cpu", trust_remote_code=trust_remote_code)
+
+
 @pytest.mark.parametrize("model", ["word-avg", "trigram-avg", "gran", "word-avg+bilstm-max"])
 def test_the_same_vectors(model: str, sentences: list[str], tmp_path: Path) -> None:
     native = model == "word-avg"
     encoder(model, sentences).save(tmp_path / "model")
     ours = load_encoder(tmp_path / "model").embed([*sentences, *ODD])
-    loaded = SentenceTransformer(
-        str(tmp_path / "model"), device="cpu", trust_remote_code=not native
-    )
+    loaded = opened(tmp_path / "model", trust_remote_code=not native)
     (module,) = loaded
     assert type(module).__name__ == ("StaticEmbedding" if native else "MosesEncoder")
     theirs = loaded.encode([*sentences, *ODD])
@@ -54,7 +59,7 @@ def test_the_same_vectors(model: str, sentences: list[str], tmp_path: Path) -> N
     np.testing.assert_allclose(similarity.diagonal(), np.ones(3), atol=1e-5)
 
     loaded.save(str(tmp_path / "again"))
-    again = SentenceTransformer(str(tmp_path / "again"), device="cpu", trust_remote_code=not native)
+    again = opened(tmp_path / "again", trust_remote_code=not native)
     np.testing.assert_allclose(again.encode(sentences), ours[: len(sentences)], atol=1e-5)
     if not native:  # else the folder is no longer one of ours
         back = load_encoder(tmp_path / "again").embed(sentences)
@@ -66,7 +71,7 @@ def test_our_module_loads_what_theirs_could(sentences: list[str], tmp_path: Path
     saved.write(tmp_path, native=False)
     ours = load_encoder(tmp_path).embed(sentences)
     assert np.array_equal(ours, saved.embed(sentences))
-    loaded = SentenceTransformer(str(tmp_path), device="cpu", trust_remote_code=True)
+    loaded = opened(tmp_path)
     np.testing.assert_allclose(loaded.encode(sentences), ours, atol=1e-5)
     loaded.save(str(tmp_path / "again"))
     assert np.array_equal(load_encoder(tmp_path / "again").embed(sentences), ours)
@@ -75,7 +80,7 @@ def test_our_module_loads_what_theirs_could(sentences: list[str], tmp_path: Path
 def test_a_prompt_stands_before_the_sentence(sentences: list[str], tmp_path: Path) -> None:
     saved = encoder("gru", sentences)
     saved.save(tmp_path / "model")
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
+    loaded = opened(tmp_path / "model")
     prompted = loaded.encode(["dog ."], prompt="A ")
     np.testing.assert_allclose(prompted, saved.embed(["A dog ."]), atol=1e-5)
 
@@ -85,5 +90,5 @@ def test_no_code_comes_from_the_folder(sentences: list[str], tmp_path: Path) -> 
     encoder("gru", sentences).save(tmp_path / "model")
     for name in ("models", "sentence_transformer", "MosesEncoder"):
         (tmp_path / "model" / f"{name}.py").write_text("raise SystemExit('ran')\n")
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
+    loaded = opened(tmp_path / "model")
     assert type(loaded[0]).__module__ == "paraloom.models.embeddings.sentence_transformer"

@@ -29,7 +29,7 @@ TINY = NmtTrainingOptions(
     learning_rate=0.01, checkpoints=3, held_out=24,
 )  # fmt: skip
 CZECH = Languages("cs", "en")
-SHORT = NmtOptions(max_source_subwords=30)  # half of `tests.hub_models.LONGEST`
+SHORT = NmtOptions(max_source_subwords=30)  # half of `tests.hub_folders.LONGEST`
 
 
 class Malicious:

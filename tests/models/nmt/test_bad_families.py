@@ -21,7 +21,7 @@ from paraloom.models.nmt.families.fairseq import FairseqModel, read_state
 from paraloom.models.nmt.families.pretrained import PretrainedModel
 from paraloom.models.nmt.families.registry import open_model
 from paraloom.models.nmt.translate import Translator
-from tests.hub_models import write_json
+from tests.hub_folders import write_json
 
 from .conftest import CZECH, Malicious, translator
 

@@ -174,7 +174,7 @@ def test_a_conversion_that_fails_is_one_line(model: Path) -> None:
     state = read_state(model / "checkpoint.pt")
     state["args"]._name = "none"
     torch.save(state, model / "checkpoint.pt")
-    with pytest.raises(UserError, match=r"CTranslate2 cannot convert it \(Replacement index"):
+    with pytest.raises(UserError, match=r"choose engine fairseq \(IndexError: Replacement index"):
         Translator(model, NmtOptions(engine="ctranslate2"), threads=1)
     Translator(model, NmtOptions(engine="fairseq"), threads=1)  # the remedy that it names
 

@@ -17,7 +17,7 @@ from paraloom.models.nmt.families.pretrained import PretrainedModel
 from paraloom.models.nmt.families.registry import open_model
 from paraloom.models.nmt.families.table import MARIAN
 from paraloom.models.nmt.options import Engine, SamplingOptions
-from tests.hub_models import FAMILIES, expected_of, write_json
+from tests.hub_folders import NAMES, expected_of, write_json
 
 from .conftest import CZECH, SHORT, translator
 
@@ -26,7 +26,7 @@ SPM = ("source.spm", "target.spm", "sentencepiece.bpe.model", "spiece.model", "t
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", NAMES)
 def test_translations_and_scores_are_those_of_transformers(
     hub_model: Callable[[str], Path], family: str, engine: Engine
 ) -> None:
@@ -98,7 +98,7 @@ def test_fairseq_scores_its_own_translations(toy_model: Path) -> None:
         assert best.pieces != second.pieces
 
 
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "t5"])
+@pytest.mark.parametrize("family", [family for family in NAMES if family != "t5"])
 def test_a_converted_folder_needs_only_its_tokeniser(
     hub_model: Callable[[str], Path], tmp_path: Path, family: str
 ) -> None:

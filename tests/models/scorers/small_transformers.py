@@ -1,19 +1,12 @@
-"""Small models of sentence-transformers with random weights, written as the Hub has them."""
+"""Small models of sentence-transformers with random weights, written as the Hub has them.
+
+Only tests that write one import Transformers, which takes seconds.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
-from tokenizers.processors import TemplateProcessing
-from transformers import (
-    BertConfig,
-    BertForSequenceClassification,
-    BertModel,
-    PreTrainedTokenizerFast,
-)
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 WORDS += ["a", "the", "dog", "cat", "man", "runs", "sits", "fast", ".", ","]
@@ -21,6 +14,17 @@ WORDS += ["a", "the", "dog", "cat", "man", "runs", "sits", "fast", ".", ","]
 
 def write_bert(folder: Path, *, labels: int | None = None) -> Path:
     """A network of BERT's kind with its tokeniser; with `labels`, a classifier of pairs."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+    from tokenizers.processors import TemplateProcessing
+    from transformers import (
+        BertConfig,
+        BertForSequenceClassification,
+        BertModel,
+        PreTrainedTokenizerFast,
+    )
+
     torch.manual_seed(1)
     sizes: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     config = BertConfig(vocab_size=len(WORDS), intermediate_size=64, initializer_range=0.2, **sizes)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.linear_model import SGDClassifier
 
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
@@ -129,8 +128,9 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_the_penalty_is_shared_and_texts_alternate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fits: list[tuple[float, list[bool]]] = []
+    from sklearn.linear_model import SGDClassifier
 
+    fits: list[tuple[float, list[bool]]] = []
     fit = SGDClassifier.fit
 
     def record(model: Any, features: Any, human: Any) -> Any:

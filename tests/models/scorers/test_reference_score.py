@@ -16,7 +16,7 @@ from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.fairseq import SENTENCEPIECE, FairseqModel
 from paraloom.models.nmt.families.subwords import load_sentencepiece
 from paraloom.models.scorers import PairScorer
-from tests.hub_models import LONGEST, expected_of
+from tests.hub_folders import LONGEST, expected_of
 from tests.small_model import new_pairs
 
 

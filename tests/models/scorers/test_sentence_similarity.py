@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
 
 from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
@@ -117,6 +116,8 @@ def test_each_distinct_pair_is_scored_once_and_has_its_own_score() -> None:
 
 
 def test_entailment_in_both_directions(tmp_path: Path) -> None:
+    from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
+
     folder = write_bert(tmp_path / "three", labels=3)
     path = folder / "config.json"
     names = {"0": "contradiction", "1": "neutral", "2": "ENTAILMENT"}

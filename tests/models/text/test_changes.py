@@ -8,6 +8,7 @@ from paraloom.models.text.changes import CHANGES, Sentence, antonyms_by_tag, wor
 
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed")
 
+VOCAB = spacy.blank("en").vocab
 ANTONYMS = antonyms_by_tag(
     {"man": frozenset({"woman", "civilian"}), "boy": frozenset({"girl"})},
     {"old": frozenset({"new", "young"}), "young": frozenset({"old", "aged"}),
@@ -19,14 +20,13 @@ ANTONYMS = antonyms_by_tag(
 
 def parsed(text: str):  # type: ignore[no-untyped-def]
     """A parse written as `word/TAG/relation/head`, with heads as positions; no space before `_`."""
-    vocab = spacy.blank("en").vocab
     fields = [token.split("/") for token in text.split()]
     follows = [not nxt[0].startswith("_") for nxt in [*fields[1:], ["."]]]
     follows[-1] = False
     poses = {"NN": "NOUN", "NNS": "NOUN", "NNP": "PROPN", "PRP": "PRON", ".": "PUNCT", ",": "PUNCT"}
     auxiliary = {"aux", "auxpass"}
     return spacy.tokens.Doc(
-        vocab,
+        VOCAB,
         words=[f[0].removeprefix("_") for f in fields],
         spaces=follows,
         tags=[f[1] for f in fields],

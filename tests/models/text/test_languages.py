@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mosestokenizer import MosesTokenizer
-from sacremoses import MosesTokenizer as SacreMoses
 
 from paraloom.models.languages import is_unspaced, language_name, short_code
 from paraloom.models.text import tokens
@@ -46,6 +45,8 @@ def test_tokens_are_those_of_moses(language: str) -> None:
 @given(texts=st.lists(SENTENCES, max_size=10))
 @settings(max_examples=12)
 def test_what_moses_does_not_know_sacremoses_tokenises(language: str, texts: list[str]) -> None:
+    from sacremoses import MosesTokenizer as SacreMoses
+
     python = SacreMoses(language)
     assert rows(texts, language) == [python.tokenize(text, escape=False) for text in texts]
 

@@ -3,7 +3,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.svm import SVC
 
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.papers.analyses.transfer import pair_features
@@ -38,6 +37,8 @@ def test_what_differs_is_learnt() -> None:
 
 
 def test_one_classifier_versus_the_rest_for_each_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sklearn.svm import SVC
+
     fitted = []
     fit = SVC.fit
 

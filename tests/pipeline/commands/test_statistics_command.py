@@ -13,7 +13,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.records import BucketRecord, PairsRecord
 from paraloom.pipeline.run import run_stages
-from paraloom.pipeline.statistics import StatisticsRecord
+from paraloom.pipeline.stages.statistics import StatisticsRecord
 from tests.models.parsers import train_parser
 from tests.run_helpers import Capsys, Patch, WriteConfig, ran
 

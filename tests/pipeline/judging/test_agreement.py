@@ -20,7 +20,8 @@ from paraloom.pipeline.judging.agreement import (
 from paraloom.pipeline.judging.describe import alpha, counts_line
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.records import PairsRecord, ScorerRecord, SelectSection, folder_of
+from paraloom.pipeline.names import folder_of
+from paraloom.pipeline.records import PairsRecord, ScorerRecord, SelectSection
 from tests.run_helpers import WriteConfig
 
 

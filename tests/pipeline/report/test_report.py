@@ -17,7 +17,8 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Measurements, commit, read_shard
 from paraloom.pipeline import report
 from paraloom.pipeline.manifest import restrict
-from paraloom.pipeline.records import EvaluateRecord, RunRecord, folder_of
+from paraloom.pipeline.names import folder_of
+from paraloom.pipeline.records import EvaluateRecord, RunRecord
 from paraloom.pipeline.report import report_path
 from paraloom.pipeline.stage import shards_of
 from tests.pipeline.report.made_run import MadeRun

@@ -14,7 +14,9 @@ import torch
 from safetensors.torch import save_file
 
 from paraloom.models.embeddings.encoders import build_encoder, kinds, random_vectors
+from paraloom.models.embeddings.encoders.average import Average
 from paraloom.models.embeddings.export import check
+from paraloom.models.embeddings.export.folder import is_static_embedding
 from paraloom.models.embeddings.export.tokenizer_words import words_tokenizer
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -126,6 +128,15 @@ def test_a_language_whose_rules_are_not_said_exactly(
     assert record["native"] and not record["exact"] and record["equal_sentences"] < 0.5
     share = f"{record['equal_sentences']:.2%} of {record['sentences']} sentences"
     assert share in capsys.readouterr().err
+
+
+def test_a_subclass_of_the_mean_keeps_our_module() -> None:
+    class Scaled(Average):
+        """A mean, scaled."""
+
+    mean = encoder().encoder
+    assert isinstance(mean, Average) and is_static_embedding(mean, tags=False)
+    assert not is_static_embedding(Scaled(mean.input), tags=False)
 
 
 @pytest.mark.parametrize(

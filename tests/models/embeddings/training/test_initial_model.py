@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,21 +9,12 @@ import pytest
 import torch
 
 from paraloom.models.embeddings.encoders import (
-    build_encoder,
     embedding_matrices,
-    kinds,
     random_vectors,
 )
-from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks.paraphrases import _initial
-from paraloom.models.embeddings.training.initial_model import (
-    SHAPE,
-    device_of,
-    new_model,
-    trained_model,
-)
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.training.initial_model import device_of, new_model
 from paraloom.models.text.vectors import UNKNOWN, WordVectors, write_vectors
 
 TEXTS = [pa.array(["b a", "a c a"]), pa.array(["c d"])]
@@ -86,21 +76,6 @@ def test_vocabularies_of_a_folder_are_taken_from_there(tmp_path: Path) -> None:
     (tmp_path / "trigrams.txt").unlink()  # killed between the two
     with pytest.raises(AssertionError):
         new_model(options, unread(), 1, folder=tmp_path)
-
-
-def test_a_trained_model_keeps_its_shape_and_takes_all_other_options(tmp_path: Path) -> None:
-    shape: dict[str, Any] = {"model": "bilstm+bigran", "dim": 3, "hidden": 3, "cell": "peephole"}
-    shape |= {"combine": "tanh", "mix": "add", "tags": True}
-    assert shape.keys() == set(SHAPE)
-    options = EmbeddingOptions(**shape, dropout=0.5, margin=0.3)
-    vocabularies = {kind: Vocabulary(["a", "b"], tags=True) for kind in kinds(options.model)}
-    encoder = build_encoder(options, {"words": torch.randn(5, 3)})
-    SentenceEncoder(encoder, vocabularies, options).save(tmp_path / "model")
-    given = EmbeddingOptions(dropout=0.125, word_dropout=0.25, margin=0.6, device="cpu")
-    found: Any = trained_model(given, str(tmp_path / "model"))
-    assert found.options == given.replace(**shape)
-    noise = [(part.input.dropout, part.input.word_dropout) for part in found.encoder.parts]
-    assert noise == [(0.125, 0.25)] * 2
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -5,16 +5,17 @@ from typing import Any
 from paraloom.beam_jobs.analysis import probes, sampling
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
-from paraloom.pipeline.auto_select import (
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.names import RANKED
+from paraloom.pipeline.records import AutoSelectRecord
+from paraloom.pipeline.stage import Run, Stage
+from paraloom.pipeline.stages.selection.search import (
     VERSION,
     Search,
     check_labelled,
     labelled_digests,
     small_encoder,
 )
-from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import AutoSelectRecord
-from paraloom.pipeline.stage import Run, Stage
 
 
 def fingerprint(run: Run) -> Any:
@@ -60,7 +61,7 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="auto_select",
-    depends_on=("bucket", "exclude"),
+    depends_on=(RANKED, "exclude"),
     version=VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -34,6 +34,7 @@ from paraloom.models.errors import UserError, reading
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.selection import AutoOptions
+from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.records import AutoSelectRecord, DecileTrial, Lead
 from paraloom.pipeline.stage import Run
 
@@ -77,7 +78,7 @@ class Search:
     @cached_property
     def sample(self) -> DecileSample:
         """The pairs that probes train on."""
-        work = units(self.run.shards("bucket"), content_key("draw", sampling.VERSION))
+        work = units(self.run.shards(RANKED), content_key("draw", sampling.VERSION))
         where = self.folder, self.criteria, self.scorers, self.run.arguments
         return sampling.run(work, *where, most=self.most, seeds=self.seeds)
 

@@ -9,6 +9,7 @@ from paraloom.pipeline.judging.agreement import join, measure
 from paraloom.pipeline.judging.describe import cut_in_words
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.stage import Run, Stage
 
 VERSION = 1
@@ -30,7 +31,7 @@ def make(run: Run, key: str) -> JudgedRecord:
     config = run.config
     pairs = join(
         read_judgments(config.run),
-        run.shards("bucket"),
+        run.shards(RANKED),
         run.ranked_by,
         own=run.manifest.record.own_scorers,
         where=run.criteria().where,
@@ -63,7 +64,7 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="judged",
-    depends_on=("bucket",),
+    depends_on=(RANKED,),
     version=VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -97,5 +97,4 @@ STAGE = Stage(
     is_valid=folder_is_valid,
     enabled=lambda config: bool(config.select.exclude),
     check=check,
-    resource=None,
 )
