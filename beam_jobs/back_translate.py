@@ -37,7 +37,7 @@ from paraloom.beam_jobs.io.shards import (
 )
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.crash_recovery import begin
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.beam_jobs.transforms.directions import BACK, Direction
 from paraloom.beam_jobs.transforms.first_occurrences import (
@@ -143,7 +143,7 @@ def run(
     Args:
         max_rejected: largest share of rows that may be rejected.
     """
-    threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
+    threads = threads_here(arguments)
     if job.accelerator:
         arguments = dataflow.one_process(arguments, job.accelerator)
     rows = sum(unit.rows for unit in units)
@@ -155,7 +155,6 @@ def run(
         output=output,
         processes=1,
         limit=Limit(share=max_rejected),
-        attempts=output,
     )
     if job.distinct is None:
         return launch(work, arguments)
@@ -163,15 +162,7 @@ def run(
     for receipt in receipts(folder):
         if not receipt.key.startswith(job.distinct):
             storage.remove(storage.join(folder, "receipts", f"{receipt.name}.json"))
-    by_name = {unit.name: unit.rows for unit in units}
-
-    def done() -> int:
-        names = storage.names(storage.join(folder, "receipts"))
-        return sum(by_name.get(name.removesuffix(".json"), 0) for name in names)
-
-    limit = Limit(share=max_rejected, folder=folder)
-    work = replace(work, units=units, done=done, attempts=folder, limit=limit)
-    result = launch(work, arguments)
+    result = launch(replace(work, units=units, first=folder), arguments)
     owned = [read_receipt(folder, unit.name) for unit in units]
     remove_orphans(folder, [receipt for receipt in owned if receipt is not None])
     return result

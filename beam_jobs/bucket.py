@@ -5,7 +5,7 @@ Sizes differ by at most one row; ties are broken by a hash of the id (and candid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import apache_beam as beam
@@ -24,6 +24,7 @@ from paraloom.beam_jobs.io.shards import (
     read_whole,
 )
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.transforms.merging import by_key
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
@@ -45,6 +46,11 @@ def decile_ranks(rows: int) -> list[int]:
     [2, 5, 7, 10, 12, 15, 17, 20, 22]
     """
     return [k * rows // 10 for k in range(1, 10)]
+
+
+def starts_of_deciles(rows: Mapping[str, int]) -> dict[str, list[int]]:
+    """The `decile_ranks` of scores, from the rows of each."""
+    return {score: decile_ranks(n) for score, n in rows.items()}
 
 
 def score_columns(table: pa.Table, scorers: Iterable[str]) -> Columns:
@@ -75,7 +81,7 @@ class Bucket(beam.PTransform):
         def read(unit: Unit) -> Columns:
             return score_columns(read_shard(unit.shard, [*schema.ROW, *scorers]), scorers)
 
-        bounds = units | "Bounds" >> OrderStatistics(read, decile_ranks)
+        bounds = units | "Bounds" >> OrderStatistics(read, starts_of_deciles)
         return units | "Assign" >> beam.ParDo(
             _AssignDeciles(self.output, scorers), beam.pvalue.AsSingleton(bounds)
         )
@@ -95,10 +101,7 @@ def run(
 
 def summarise(receipts: Sequence[Receipt]) -> dict[str, Deciles]:
     """The deciles of each score over all units."""
-    of_units: dict[str, list[Deciles]] = {}
-    for receipt in receipts:
-        for score, deciles in receipt.numbers.deciles.items():
-            of_units.setdefault(score, []).append(deciles)
+    of_units = by_key(receipt.numbers.deciles for receipt in receipts)
     return {score: _merged(many) for score, many in of_units.items()}
 
 

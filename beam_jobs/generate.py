@@ -24,7 +24,7 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.answer_files import AnswerFiles
 from paraloom.beam_jobs.io.shards import Measurements, Receipt, Shard, Unit, read_shard
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
 from paraloom.beam_jobs.runners.rejections import Limit, check_share
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
@@ -73,7 +73,7 @@ def run(
 
     On this machine one process asks, so that limits hold for all requests.
     """
-    threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
+    threads = threads_here(arguments)
     generate = beam.ParDo(_Generate(output, job, threads))
     if job.model and job.accelerator:
         generate = generate.with_resource_hints(accelerator=job.accelerator)

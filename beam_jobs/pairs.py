@@ -32,7 +32,7 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.shared import Shared
 
-from paraloom.beam_jobs.bucket import decile_ranks, deciles_of, score_columns
+from paraloom.beam_jobs.bucket import deciles_of, score_columns, starts_of_deciles
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.runners.launch import NAMESPACE
 from paraloom.beam_jobs.score import Scoring, score_table
@@ -143,7 +143,8 @@ class ExactDeciles(beam.PTransform):
         checked = _outcome(pairs, _ScoreBatch(Scoring(self.scores), []), given, [])
         tables = checked.pairs | "Batch" >> beam.ParDo(_Batches())
         read = partial(score_columns, scorers=self.scores)
-        bounds = beam.pvalue.AsSingleton(tables | "Bounds" >> OrderStatistics(read, decile_ranks))
+        statistics = OrderStatistics(read, starts_of_deciles)
+        bounds = beam.pvalue.AsSingleton(tables | "Bounds" >> statistics)
         fields = [*given, *((schema.decile(name), np.int8) for name in self.scores)]
         assign = beam.ParDo(_WithDeciles(fields, self.scores), bounds)
         return PairsAndRejects(tables | "Assign" >> assign, checked.rejected)

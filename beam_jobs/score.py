@@ -34,7 +34,7 @@ from paraloom.beam_jobs.io.shards import (
 )
 from paraloom.beam_jobs.io.storage import MissingError
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
@@ -194,8 +194,7 @@ def run(
             output of a unit is copied.
         max_rejected: largest share of rows that may be rejected.
     """
-    if not any(argument.startswith("--runner") for argument in arguments):
-        scoring = replace(scoring, threads=local_workers(arguments))
+    scoring = replace(scoring, threads=threads_here(arguments))
     score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
     if scoring.models and scoring.accelerator:
         score = score.with_resource_hints(accelerator=scoring.accelerator)

@@ -90,6 +90,10 @@ class Criteria:
         """How many to take, of so many pairs of each generator, or of all pairs."""
         return quotas(rows, self.per_generator, self.size)
 
+    def ranks(self, rows: dict[str, int]) -> dict[str, list[int]]:
+        """The rank of the first row of each generator that is not taken."""
+        return {name: [quota] for name, quota in self.quotas(rows).items()}
+
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
     """The conditions on n rows by themselves, in the order in which they reject: the reason, the
@@ -205,9 +209,7 @@ class Select(beam.PTransform):
         write = _WriteCorpus(self.output, criteria)
         if not criteria.draws:
             return joined | "Write" >> beam.ParDo(write)
-        bound = joined | "Sample" >> OrderStatistics(
-            accepted, seed=criteria.seed, limits=criteria.quotas
-        )
+        bound = joined | "Sample" >> OrderStatistics(accepted, criteria.ranks, seed=criteria.seed)
         return joined | "Write" >> beam.ParDo(write, beam.pvalue.AsSingleton(bound))
 
 

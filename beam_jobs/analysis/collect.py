@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import apache_beam as beam
 import pyarrow as pa
 
 from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.part_files import decode
+from paraloom.beam_jobs.io.shards import write_shard
 from paraloom.beam_jobs.runners.launch import Work, WorkUnit, watch_pipeline
 
 
@@ -24,24 +27,18 @@ def collect(
     that was begun, to show progress. Both are removed at the end.
     """
     rows = {unit.name: unit.rows or 0 for unit in units}
-    begun, result = storage.join(output, "begun"), storage.join(output, "collected.arrow")
+    begun, result = storage.join(output, "begun"), storage.join(output, "collected.parquet")
 
     def begin(unit: WorkUnit) -> WorkUnit:
         storage.write_bytes(storage.join(begun, unit.name), b"begun")
         return unit
-
-    def write(table: pa.Table) -> None:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table.combine_chunks())
-        storage.write_bytes(result, sink.getvalue().to_pybytes())
 
     def clear() -> None:
         storage.remove_all([result, *(storage.join(begun, unit) for unit in storage.names(begun))])
 
     def build(root: beam.Pipeline) -> beam.PCollection:
         work = root | beam.Create(list(units)) | beam.Reshuffle() | "Begin" >> beam.Map(begin)
-        return work | transform | "Write" >> beam.Map(write)
+        return work | transform | "Write" >> beam.Map(partial(write_shard, result))
 
     clear()
     work = Work(
@@ -53,7 +50,7 @@ def collect(
         total=sum(rows.values()),
     )
     watch_pipeline(work, arguments)
-    table = pa.ipc.open_file(storage.read_bytes(result)).read_all()
+    table = decode(storage.read_bytes(result))
     clear()
     return table
 

@@ -84,7 +84,7 @@ class UnitJob:
     processes: int | None = None  # the most worker processes, if the user did not choose a runner
     done: Callable[[], int] | None = None  # rows done so far, where receipts do not say so
     limit: Limit | None = None  # of the rows that the job may reject; None: all
-    attempts: str | None = None  # the folder of records of attempts, see `crash_recovery`
+    first: str | None = None  # the folder of units that are made first, and show what is done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +126,12 @@ def local_workers(arguments: Sequence[str]) -> int:
     direct = parse_options(arguments).view_as(DirectOptions)
     given = any(argument.startswith("--direct_num_workers") for argument in arguments)
     return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
+
+
+def threads_here(arguments: Sequence[str]) -> int | None:
+    """Cores of the one process that runs a model on this machine; None: a worker elsewhere, all."""
+    elsewhere = any(argument.startswith("--runner") for argument in arguments)
+    return None if elsewhere else local_workers(arguments)
 
 
 def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
@@ -172,7 +178,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         UserError: the first error of a worker that the user can fix, or too many rows are rejected.
         RuntimeError: a unit has no receipt.
     """
-    units, output = job.units, job.output
+    units, output, folder = job.units, job.output, job.first or job.output
     keys = {unit.name: unit.key for unit in units}
     shard_files.outdate(
         output, [r for r in shard_files.receipts(output) if keys.get(r.name) != r.key]
@@ -183,7 +189,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     def count() -> int:
         if job.done:
             return job.done()
-        names = storage.names(storage.join(output, "receipts"))
+        names = storage.names(storage.join(folder, "receipts"))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
     def look() -> int:
@@ -191,8 +197,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         return count() + _under_way(output)
 
     def finished() -> int:
-        found = crash_recovery.unfinished(job.attempts) if job.attempts else []
-        return count() + sum(len(attempt.poison) for attempt in found)
+        return count() + sum(len(each.poison) for each in crash_recovery.unfinished(folder))
 
     work = Work(
         name=job.name,
@@ -206,8 +211,8 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         label=shard_files.content_key([unit.key for unit in units])[:16],
     )
     # If an attempt crashed this process, the next is to be seen from outside.
-    separate = bool(job.attempts and crash_recovery.unfinished(job.attempts))
-    watch = RejectionWatch(job.name, output, job.limit)
+    separate = bool(crash_recovery.unfinished(folder))
+    watch = RejectionWatch(job.name, folder, job.limit)
     try:
         metrics = watch_pipeline(work, arguments, separate=separate)
     finally:

@@ -29,13 +29,11 @@ class Limit:
         share: `max_rejected` of the configuration.
         ignored: beginnings of the reasons of rows that the user chose to reject.
         question: for the user, about a likely cause.
-        folder: of the units that show what a running job rejects, if not its output.
     """
 
     share: float
     ignored: tuple[str, ...] = ()
     question: str = ""
-    folder: str | None = None
 
 
 @dataclass(slots=True)
@@ -73,14 +71,13 @@ class _Rejections:
 
 
 class RejectionWatch:
-    """Watches the units of a running job in the folder `output`, and judges a finished job.
+    """Watches the units of a running job in `folder`, and judges a finished job.
 
     Without a limit it never stops the job.
     """
 
-    def __init__(self, job: str, output: str, limit: Limit | None) -> None:
-        self._limit, self._job = limit, job
-        self._folder = (limit and limit.folder) or output
+    def __init__(self, job: str, folder: str, limit: Limit | None) -> None:
+        self._limit, self._job, self._folder = limit, job, folder
         self._seen: set[str] = set()
         self._found = _Rejections()
         self._stopped = limit is not None  # a killed command may have left its message

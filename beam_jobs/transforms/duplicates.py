@@ -84,14 +84,9 @@ def partitions(rows: int) -> int:
     return 1 + rows // _ROWS_PER_PARTITION
 
 
-def partition_hashes(
-    unit: int, hashed: Iterable[Hashes], count: int
-) -> Iterator[tuple[int, tuple[int, np.ndarray, np.ndarray]]]:
-    """Split blocks of hashes of a unit, given by its index, into `count` partitions by value."""
-    for hashes, rows in hashed:
-        part = hashes[:, 0] % np.uint64(count)
-        for partition, here in grouped(part, np.arange(len(part))):
-            yield partition, (unit, hashes[here], rows[here])
+def by_value(hashes: np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The number of each partition, of `count`, that hashes are in, and which ones these are."""
+    return grouped(hashes[:, 0] % np.uint64(count), np.arange(len(hashes)))
 
 
 def write_hashes(
@@ -106,14 +101,11 @@ def write_hashes(
         return
     with storage.writing(path) as stream:
         for hashes, rows in chain([first], blocks):
-            part = hashes[:, 0] % np.uint64(count)
-            order = np.argsort(part, kind="stable")
-            records = np.column_stack([hashes, rows.astype(np.uint64)])[order]
-            stream.write(records.tobytes())
-            found, counts = np.unique(part, return_counts=True)
-            for number, size in zip(found.tolist(), counts.tolist(), strict=True):
-                yield number, (unit, path, written, size)
-                written += size
+            records = np.column_stack([hashes, rows.astype(np.uint64)])
+            for partition, here in by_value(hashes, count):
+                stream.write(records[here].tobytes())
+                yield partition, (unit, path, written, len(here))
+                written += len(here)
 
 
 def read_hashes(places: Iterable[Place]) -> list[tuple[int, np.ndarray, np.ndarray]]:
@@ -138,7 +130,13 @@ def together(
     return np.concatenate(hashes), units, rows
 
 
-class ByPartition(beam.PTransform):
+def by_partition(
+    units: beam.PCollection,
+    split: Callable[[Any], Iterable[tuple[int, Any]]],
+    find: Callable[[tuple[int, Iterable[Any]]], Iterable[tuple[int, Any]]],
+    join: Callable[[Any, list[Any]], Any],
+    index: Callable[[Any], int] = lambda unit: int(unit.index),
+) -> beam.PCollection:
     """What units have in common is found partition by partition, and joined with the units.
 
     Args:
@@ -147,33 +145,19 @@ class ByPartition(beam.PTransform):
         join: from a unit and all that was found for it to the result.
         index: of a unit.
     """
-
-    def __init__(
-        self,
-        split: Callable[[Any], Iterable[tuple[int, Any]]],
-        find: Callable[[tuple[int, Iterable[Any]]], Iterable[tuple[int, Any]]],
-        join: Callable[[Any, list[Any]], Any],
-        index: Callable[[Any], int] = lambda unit: int(unit.index),
-    ):
-        super().__init__()
-        self.split, self.find, self.join, self.index = split, find, join, index
-
-    def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Group by partition, then by unit."""
-        index, join = self.index, self.join
-        kind = tuple[int, Any]
-        found = (
-            units
-            | "Hash" >> beam.FlatMap(self.split).with_output_types(kind)
-            | "Together" >> beam.GroupByKey()
-            | "Find" >> beam.FlatMap(self.find).with_output_types(kind)
-        )
-        by_index = units | "By index" >> beam.Map(lambda u: (index(u), u)).with_output_types(kind)
-        return (
-            {"unit": by_index, "found": found}
-            | "Group" >> beam.CoGroupByKey()
-            | "Join" >> beam.Map(lambda e: join(next(iter(e[1]["unit"])), list(e[1]["found"])))
-        )
+    kind = tuple[int, Any]
+    found = (
+        units
+        | "Hash" >> beam.FlatMap(split).with_output_types(kind)
+        | "Together" >> beam.GroupByKey()
+        | "Find" >> beam.FlatMap(find).with_output_types(kind)
+    )
+    by_index = units | "By index" >> beam.Map(lambda u: (index(u), u)).with_output_types(kind)
+    return (
+        {"unit": by_index, "found": found}
+        | "Group" >> beam.CoGroupByKey()
+        | "Join" >> beam.Map(lambda e: join(next(iter(e[1]["unit"])), list(e[1]["found"])))
+    )
 
 
 class WithDuplicates(beam.PTransform):
@@ -209,4 +193,4 @@ class WithDuplicates(beam.PTransform):
         def join(unit: Any, found: list[np.ndarray]) -> tuple[Any, np.ndarray]:
             return unit, np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
-        return units | ByPartition(split, find, join)
+        return by_partition(units, split, find, join)

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.beam_jobs.transforms.duplicates import (
-    ByPartition,
-    Hashes,
+    by_partition,
+    by_value,
     grouped,
     owners,
-    partition_hashes,
     partitions,
     row_hash,
     together,
@@ -106,8 +105,9 @@ class WithFirstOccurrences(beam.PTransform):
         def hashed(unit: Any) -> Iterator[tuple[int, Any]]:
             found = texts(unit)
             _, first = distinct_texts(found)
-            hashes: Hashes = row_hash(found.take(pa.array(first))), first
-            return partition_hashes(unit.index, [hashes], count)
+            hashes = row_hash(found.take(pa.array(first)))
+            for partition, here in by_value(hashes, count):
+                yield partition, (unit.index, hashes[here], first[here])
 
         def join(unit: Any, found: list[np.ndarray]) -> tuple[Any, Occurrences]:
             repeats = [rows for rows in found if rows.ndim == 1]
@@ -118,7 +118,7 @@ class WithFirstOccurrences(beam.PTransform):
                 np.sort(np.concatenate([np.empty(0, np.int64), *repeats])), sorted_requests[order]
             )
 
-        return units | ByPartition(hashed, _find, join)
+        return by_partition(units, hashed, _find, join)
 
 
 def _find(

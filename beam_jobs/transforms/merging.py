@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from itertools import chain
 from typing import Any
@@ -12,6 +12,19 @@ import apache_beam as beam
 
 _GROUPS = 64
 """Values that the last worker gets: Flink sends a worker all that it merges in one message."""
+
+
+def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """All values of each key, in their order.
+
+    >>> by_key([{"a": 1}, {"b": 2, "a": 3}])
+    {'a': [1, 3], 'b': [2]}
+    """
+    found: dict[str, list[Any]] = {}
+    for each in many:
+        for key, value in each.items():
+            found.setdefault(key, []).append(value)
+    return found
 
 
 class Merge(beam.CombineFn):

@@ -21,7 +21,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from paraloom.beam_jobs.transforms.merging import Merge, MergeGlobally
+from paraloom.beam_jobs.transforms.merging import Merge, MergeGlobally, by_key
 from paraloom.models.hashing import text_hashes
 
 CAPACITY = 1 << 15
@@ -43,7 +43,8 @@ Targets = dict[str, list[tuple[int, int]]]
 """(score, hash) of the rows at the ranks, by the name of the score."""
 
 ReadColumns = Callable[[Any], Columns]
-Ranks = Callable[[int], list[int]]
+Ranks = Callable[[dict[str, int]], dict[str, list[int]]]
+"""The ranks to find of each score (0 is the lowest row), from the rows of all scores."""
 
 
 def sortable(score: np.ndarray) -> np.ndarray:
@@ -90,10 +91,9 @@ class Sketch:
             kept = pairs[not lower :: 2]
             self.levels[level + 1] = np.concatenate([self.levels[level + 1], kept])
 
-    def windows(self, ranks: Ranks) -> Windows:
-        """Bounds of the keys at `ranks(n)`, n the rows of the sketch."""
-        rows = self.rows
-        wanted = np.array([rank for rank in ranks(rows) if 0 <= rank < rows], np.int64)
+    def windows(self, ranks: Iterable[int]) -> Windows:
+        """Bounds of the keys at those of `ranks` that the sketch's rows have."""
+        wanted = np.array([rank for rank in ranks if 0 <= rank < self.rows], np.int64)
         if not len(wanted):
             return Windows(wanted, np.empty(0, np.uint64), np.empty(0, np.uint64))
         keys = np.concatenate(self.levels)
@@ -141,11 +141,7 @@ def sample(columns: Columns, seed: int = 0) -> dict[str, Sketch]:
 
 def merge_samples(many: Iterable[dict[str, Sketch]]) -> dict[str, Sketch]:
     """One sketch for each score."""
-    groups: dict[str, list[Sketch]] = {}
-    for sketches in many:
-        for name, sketch in sketches.items():
-            groups.setdefault(name, []).append(sketch)
-    return {name: _merged(group) for name, group in groups.items()}
+    return {name: _merged(group) for name, group in by_key(many).items()}
 
 
 def _merged(sketches: Sequence[Sketch]) -> Sketch:
@@ -175,12 +171,8 @@ def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dic
 
 def merge_candidates(many: Iterable[dict[str, Candidates]]) -> dict[str, Candidates]:
     """The candidates of several shards."""
-    groups: dict[str, list[Candidates]] = {}
-    for candidates in many:
-        for name, found in candidates.items():
-            groups.setdefault(name, []).append(found)
     merged = {}
-    for name, group in groups.items():
+    for name, group in by_key(many).items():
         within = [
             (np.concatenate(keys), np.concatenate(hashes))
             for keys, hashes in (
@@ -212,37 +204,23 @@ def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> n
 
 
 class OrderStatistics(beam.PTransform):
-    """Units in, one element out: the `Targets` at `ranks(n)` of every score, n its rows.
+    """Units in, one element out: the `Targets` at the `ranks` of every score.
 
     Args:
         read: reads a unit's columns; called once per scan.
-        ranks: maps the number of rows to the ranks to find (0 is the lowest row).
-        limits: instead, maps the numbers of rows of all scores to one rank of each.
     """
 
-    def __init__(
-        self,
-        read: ReadColumns,
-        ranks: Ranks = lambda rows: [],
-        *,
-        seed: int = 0,
-        limits: Callable[[dict[str, int]], dict[str, int]] | None = None,
-    ):
+    def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
         super().__init__()
-        self.read, self.ranks, self.seed, self.limits = read, ranks, seed, limits
+        self.read, self.ranks, self.seed = read, ranks, seed
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Two scans; the second has the windows as a side input."""
-        read, ranks, seed, limits = self.read, self.ranks, self.seed, self.limits
+        read, ranks, seed = self.read, self.ranks, self.seed
 
         def bound(sketches: dict[str, Sketch]) -> dict[str, Windows]:
-            if limits is None:
-                return {name: sketch.windows(ranks) for name, sketch in sketches.items()}
-            found = limits({name: sketch.rows for name, sketch in sketches.items()})
-            return {
-                name: sketch.windows(lambda _, rank=found[name]: [rank])  # type: ignore[misc]
-                for name, sketch in sketches.items()
-            }
+            wanted = ranks({name: sketch.rows for name, sketch in sketches.items()})
+            return {name: sketch.windows(wanted[name]) for name, sketch in sketches.items()}
 
         windows = beam.pvalue.AsSingleton(
             units

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.beam_jobs.transforms.duplicates import (
-    ByPartition,
     Hashes,
+    by_partition,
+    by_value,
     grouped,
     owners,
-    partition_hashes,
     partitions,
     together,
 )
@@ -51,9 +51,8 @@ class WithRepeats(beam.PTransform):
         def hashed(element: Element) -> Iterator[tuple[int, Any]]:
             index = element[0].index
             for (hashes, rows), ids in read(element):
-                numbered: Hashes = hashes, np.arange(len(rows))
-                for partition, (_, part, at) in partition_hashes(index, [numbered], count):
-                    yield partition, (index, part, rows[at], ids.take(pa.array(at)))
+                for partition, here in by_value(hashes, count):
+                    yield partition, (index, hashes[here], rows[here], ids.take(pa.array(here)))
 
         def find(element: tuple[int, Iterable[Any]]) -> Iterator[tuple[int, Repeats]]:
             groups = list(element[1])
@@ -70,4 +69,4 @@ class WithRepeats(beam.PTransform):
             order = np.argsort(rows)
             return *given, Repeats(rows[order], first.take(pa.array(order)))
 
-        return elements | ByPartition(hashed, find, join, lambda element: int(element[0].index))
+        return by_partition(elements, hashed, find, join, lambda element: int(element[0].index))

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from paraloom.models.chat.prompts import Prompt, find_template
+from paraloom.models.chat.usage import ServedName
 from paraloom.models.options import Count, InputFile, NonNegativeNumber, Options, PositiveNumber
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -45,7 +46,7 @@ class ChatGenerator(Options):
     """Its name in the column `generator`."""
     base_url: str
     """Address of the server, such as `http://localhost:8000/v1`, without a user or a query."""
-    model: str
+    model: ServedName
     """Name of the model, as the server knows it."""
     prompt: str = "paraphrase"
     """translate, paraphrase, reword, or a template of Jinja2; see generators.md."""

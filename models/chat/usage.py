@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict
+
+SERVED = object()
+ServedName = Annotated[str, SERVED]
+"""A model as its server names it: a release shows it whole, of a path the last name."""
 
 
 class Usage(BaseModel):
@@ -15,7 +21,7 @@ class Usage(BaseModel):
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float = 0.0  # until the answers came, added up
-    models: list[str] = []  # as the server names them
+    models: list[ServedName] = []  # as the server names them
     first: float = 0.0  # when the first and the last answer came, in seconds since the epoch
     last: float = 0.0
 

@@ -15,9 +15,9 @@ from paraloom.models.embeddings.options import EmbeddingOptions, read_options
 from paraloom.models.files import CARD, OWN_CARD
 from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say
-from paraloom.pipeline.cards.data_card import model_name
+from paraloom.pipeline.cards.data_card import model_name, when
 from paraloom.pipeline.cards.metadata import encoder_metadata, model_index, results
-from paraloom.pipeline.cards.shown import harmless
+from paraloom.pipeline.cards.shown import harmless, public
 from paraloom.pipeline.manifest import selection_view
 from paraloom.pipeline.records import (
     BackTranslateRecord,
@@ -38,6 +38,7 @@ from paraloom.pipeline.report.describe import (
 )
 from paraloom.pipeline.report.final_view import final_view, round_view
 from paraloom.pipeline.report.render import Markdown, code, render_markdown
+from paraloom.pipeline.stages.generate import GenerateRecord
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 _SPLITS = {"train", "test", "trial", "dev"}
@@ -141,6 +142,8 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         forward=view.find(PivotRecord),
         model_name=model_name,
         bleu=view.bleu,
+        generators=generated.generators if (generated := public(view).find(GenerateRecord)) else {},
+        when=when,
         initial=_initial(options, trained.training),
         unknown="Words" if "words" in settings["vocabularies"] else "Trigrams",
         unordered=not settings.get("reads_order", True),

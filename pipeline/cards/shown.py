@@ -1,11 +1,13 @@
 """What a card and a release show of a run's record."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
+from paraloom.models.chat.usage import SERVED
 from paraloom.models.hub import is_hub_name
 from paraloom.models.options import InputPath
 from paraloom.pipeline.config import Config
@@ -14,6 +16,7 @@ from paraloom.pipeline.records import RunRecord, UsedModel
 TEXTS = {
     *("digest", "digests", "key", "sha256", "versions", "revision", "family", "license"),
     *("planned", "wanted", "stage", "meaning", "unit", "where", "keep", "subset", "split"),
+    *("prompt", "prompt_text"),
 }
 """The keys of texts that a release shows as they are."""
 
@@ -25,6 +28,9 @@ NAMES = {
 """The keys of names and paths, of which it shows the last name."""
 
 _HIDDEN = object()
+_PATH = re.compile(r"[/\\~.]|\w+:[/\\]")  # its beginning
+_ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
+"""A reason with the words of a server or of a connection, which may hold addresses."""
 
 
 def public(record: RunRecord) -> RunRecord:
@@ -40,6 +46,13 @@ def public(record: RunRecord) -> RunRecord:
         model = getattr(stage, "model", None)
         if isinstance(model, UsedModel) and model.revision and is_hub_name(model.path):
             stages[name]["model"]["path"] = model.path
+    made = stages.get("generate", {})
+    for counted in (made, *made.get("generators", {}).values()):
+        if "rejected" in counted:
+            reasons = Counter[str]()
+            for reason, rows in counted["rejected"].items():
+                reasons[_ERROR.sub(r"\1", reason)] += rows
+            counted["rejected"] = dict(reasons)
     shown = {**harmless(values, RunRecord), "config": config, "stages": stages}
     return RunRecord.model_validate(shown)
 
@@ -59,6 +72,8 @@ def harmless(value: Any, kind: Any, key: str = "") -> Any:
     parts = list(_parts(kind))
     if not isinstance(value, str) or value in parts or key in TEXTS:
         return value
+    if SERVED in parts and not _PATH.match(value):
+        return value
     if key == "commands":
         value = value.strip().partition(" ")[0]
     elif key not in NAMES and not any(isinstance(part, InputPath) for part in parts):
@@ -68,16 +83,17 @@ def harmless(value: Any, kind: Any, key: str = "") -> Any:
 
 def _kinds(kind: Any, names: Iterable[str], key: str) -> dict[str, tuple[Any, str]]:
     """The type of each value of a mapping, and the key that decides on its texts."""
+    found: dict[str, tuple[Any, str]] = {}
     for part in _parts(kind):
         if get_origin(part) is dict:
             return dict.fromkeys(names, (get_args(part)[1], key))
         if isinstance(part, type) and issubclass(part, BaseModel):
-            return {
-                alias: (field.rebuild_annotation(), name)
-                for name, field in part.model_fields.items()
-                for alias in (name, field.serialization_alias or name)
-            }
-    return dict.fromkeys(names, (Any, key))
+            for name, field in part.model_fields.items():
+                of = field.rebuild_annotation()
+                for alias in {name, field.serialization_alias or name}:
+                    known = found.get(alias, (of, ""))[0]  # of another class of a union
+                    found[alias] = (known | of, name)
+    return found or dict.fromkeys(names, (Any, key))
 
 
 def _parts(kind: Any) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from paraloom.beam_jobs import generate
 from paraloom.beam_jobs.io.shards import content_key, units
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.chat.options import ChatGenerator
-from paraloom.models.chat.usage import Usage
+from paraloom.models.chat.usage import ServedName, Usage
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
@@ -20,7 +20,7 @@ from paraloom.pipeline.translation import backward
 class GeneratedBy(Usage, Lenient):
     """A generator: what it is, what its answers took, and its rejected rows by reason."""
 
-    model: str = ""
+    model: ServedName = ""
     prompt: str = ""  # its name
     prompt_text: str = ""
     license: str | None = None

@@ -212,6 +212,11 @@ class _Gzip(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
+    @property
+    def waiting(self) -> int:
+        """Bytes of the file that are read, but not decompressed yet."""
+        return len(self._rest)
+
     def _more(self) -> bytes:
         data = self._stream.read1(CHUNK)
         self._offset += len(data)

@@ -1,7 +1,7 @@
 """A preview of a bitext: an estimate of its rows, and some of them, without reading all of it."""
 
+import gzip
 import io
-import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext.formats import READERS, read_bitext
-from paraloom.beam_jobs.io.bitext.lines import GZIP, CorruptError, decompressed, file_errors
+from paraloom.beam_jobs.io.bitext.lines import CorruptError, decompressed, file_errors
 from paraloom.beam_jobs.io.bitext.reader import Bitext
 from paraloom.models.errors import UserError
 
@@ -76,19 +76,10 @@ def _head(bitext: Bitext) -> tuple[int, int]:
 
 def _decompressed(data: bytes) -> tuple[bytes, int]:
     """The text of the first bytes of a file, not more than `_TEXT`, and how many bytes it is of."""
-    if not data.startswith(GZIP):
-        source: Any = io.BufferedReader(io.BytesIO(data))
-        stream, text = decompressed(source), bytearray()
-        with suppress(CorruptError):  # it is cut
-            while more := stream.read1(_TEXT - len(text)):
-                text += more
-        return bytes(text), source.tell()
-    pieces, room, rest, ended = [], _TEXT, data, True
-    while room and ended and rest.startswith(GZIP):
-        member = zlib.decompressobj(31)
-        pieces.append(member.decompress(rest, room))
-        room -= len(pieces[-1])
-        ended = member.eof
-        rest = member.unused_data if ended else member.unconsumed_tail
-    unread = 0 if room else len(rest)  # with room left, what follows is padding
-    return b"".join(pieces), len(data) - unread
+    source: Any = io.BufferedReader(io.BytesIO(data))
+    stream, text = decompressed(source), bytearray()
+    with suppress(CorruptError, EOFError, gzip.BadGzipFile):  # it is cut
+        while more := stream.read1(_TEXT - len(text)):
+            text += more
+    waiting = getattr(stream.raw, "waiting", 0) if len(text) == _TEXT else 0
+    return bytes(text), source.tell() - waiting

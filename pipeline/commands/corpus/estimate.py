@@ -1,13 +1,13 @@
 """`paraloom estimate`: time, cost, disk and memory of a run, measured on a sample of its input.
 
 Back-translation is timed on the sample with the run's model, and so are scorers with a model or of
-others. One worker runs the other jobs on many copies of what it makes.
+others. One worker runs the other jobs on many copies of what it makes, or of pairs of references.
 """
 
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,6 @@ from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from paraloom.models.scorers import SCORERS
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.pipeline.commands.corpus.timings import (
     Job,
@@ -36,8 +35,10 @@ from paraloom.pipeline.commands.corpus.timings import (
     ask,
     time_jobs,
     time_scorers,
+    timed_scorers,
     translate,
     with_scorers,
+    with_stand_ins,
 )
 from paraloom.pipeline.commands.options import (
     Changes,
@@ -57,10 +58,6 @@ from paraloom.pipeline.report.describe import decoding
 from paraloom.pipeline.report.savings import Saving, hours_in_words
 from paraloom.pipeline.report.summary import savings_table
 from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages.resources import RESOURCES
-from paraloom.pipeline.stages.resources.pair_models import model_names
-from paraloom.pipeline.stages.resources.translation_model import scoring_model
-from paraloom.pipeline.stages.score import resource_paths
 from paraloom.pipeline.translation import backward, forward
 
 _SENTENCES, _FEW = 2_000, 200  # sentences to translate; where another machine is to do it
@@ -74,7 +71,7 @@ class Estimate:
 
     preview: BitextPreview
     jobs: dict[str, Job]  # by stage
-    translation: Translation
+    translation: Translation | None  # None without back-translation
     left_out: tuple[str, ...]  # scorers that were not timed
     slow: dict[str, float]  # seconds for a row, of scorers timed by themselves
     savings: tuple[Saving, ...]  # by `input.where` and `input.unique`
@@ -147,7 +144,7 @@ def command(
     found = estimate(run, rows, elsewhere, requests)
     lines = _basis(run, found)
     hours = sum(found.jobs[name].seconds for name in _TRANSLATIONS if name in found.jobs) / 3600
-    if gpu_hour is not None:
+    if gpu_hour is not None and hours:
         cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
         lines.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
@@ -160,7 +157,7 @@ def command(
         rows=seen.rows,
         counted=seen.counted,
         rejected=seen.rejected,
-        sampled=found.translation.job.rows,
+        sampled=found.translation.job.rows if found.translation else 0,
         jobs=found.jobs,
         scorers=found.slow,
         left_out=list(found.left_out),
@@ -193,9 +190,7 @@ def estimate(
     run = Run(config=config, manifest=Manifest(config.run))
     if config.input is None:
         raise UserError("input: is missing: there is nothing to estimate from")
-    if not config.translates:
-        raise UserError("generators: an estimate needs kind: nmt, whose translations are timed")
-    if config.nmt.model is None and "nmt" not in run.manifest.stages:
+    if config.translates and config.nmt.model is None and "nmt" not in run.manifest.stages:
         raise UserError(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
@@ -214,7 +209,7 @@ def estimate(
     asked = {
         of.name: ask(of, sample.slice(0, requests), languages) for of in config.chats if requests
     }
-    scorers, slow, resources = _scorers(run)
+    scorers, slow, resources = timed_scorers(run)
     seconds: dict[str, float] = {}
     made: dict[str, Translation] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -223,10 +218,12 @@ def estimate(
             text = sample.select(schema.TEXT.names)
             made["pivot"] = translate(run, PIVOT, forward(config), text, folder)
             sample = made["pivot"].pairs
-        translation = translate(run, BACK, backward(run), sample, folder)
-        made["back_translate"] = translation
-        # As many rows as without `nmt.candidates`: jobs are timed on many copies of them.
-        sample = translation.pairs[:sentences]
+        if config.translates:
+            made["back_translate"] = translate(run, BACK, backward(run), sample, folder)
+            # As many rows as without `nmt.candidates`: jobs are timed on many copies of them.
+            sample = made["back_translate"].pairs[:sentences]
+        else:
+            sample = with_stand_ins(sample)
         fast = {name: path for name, path in resources.items() if isinstance(path, str)}
         timed = time_jobs(run, sample, scorers or ["translation_score"], fast, folder)
         if slow:
@@ -245,12 +242,12 @@ def estimate(
         jobs[stage] = replace(job, size=job.size * left / translated)
         share = len(each.pairs) / each.job.rows
         left, translated = left * share, translated * share
-    jobs |= {stage: job.of(left + generated) for stage, job in timed.items()}
+    jobs |= {stage: job.of(left * config.translates + generated) for stage, job in timed.items()}
     hours = sum(jobs[stage].seconds / max(jobs[stage].rows, 1) for stage in made) / 3600
     return Estimate(
         preview=seen,
         jobs=jobs,
-        translation=translation,
+        translation=made.get("back_translate"),
         left_out=tuple(n for n in config.score.names if n not in (*scorers, *slow)),
         slow=seconds,
         savings=tuple(
@@ -296,26 +293,6 @@ def choose(
     return accepted, left, saved
 
 
-def _scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
-    """The scorers whose resources exist already: those timed in a job, and those timed by
-    themselves, which have a model or are not Paraloom's; and the resources."""
-    options = run.config.score
-    files = {s.name: path for s in RESOURCES if s.given and (path := getattr(options, s.name))}
-    made = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
-    resources: dict[str, Any] = files | made | options.resources | model_names(run.config)
-    if model := scoring_model(run):
-        resources["translation_model"] = model
-    own = {source.name: source.load() for source in options.sources}
-    fast: list[str] = []
-    slow: list[str] = []
-    for name in options.names:
-        scorer = own.get(name) or SCORERS.get(name)
-        kind = scorer.resource if scorer else None
-        if name not in options.columns and (kind is None or kind.name in resources):
-            (slow if name in own or (kind and kind.is_model) else fast).append(name)
-    return fast, slow, resources
-
-
 def job_table(jobs: dict[str, Job]) -> Table:
     """The stages as they are estimated."""
     numbers = ("rows", "measured", "time", "disk", "memory of a worker")
@@ -347,17 +324,20 @@ def _two_digits(value: float) -> float:
 
 def _basis(config: Config, found: Estimate) -> list[str]:
     """What the estimates are based on, in lines."""
-    seen, job = found.preview, found.translation.job
-    nmt = NmtSection.model_validate(config.nmt.model_dump())
+    seen, nmt = found.preview, NmtSection.model_validate(config.nmt.model_dump())
     how = "counted" if seen.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {seen.rejected:.1%} of those read cannot be used.",
-        f"Translated: {job.rows:,} sentences sampled from the beginnings of {seen.files} file(s), "
-        f"on {job.device}, {config.nmt.engine}, {config.nmt.compute_type}, {decoding(nmt)}; "
-        f"loading the model took {found.translation.loading:,.1f} s.",
+        "Back-translation: none; other references stand in for candidates, to time the jobs.",
         f"Other stages: timed with one worker, extrapolated to {cores()} cores.",
         "Estimates exclude model training, process start-up and further rounds.",
     ]
+    if made := found.translation:
+        lines[1] = (
+            f"Translated: {made.job.rows:,} sentences sampled from the beginnings of {seen.files} "
+            f"file(s), on {made.job.device}, {config.nmt.engine}, {config.nmt.compute_type}, "
+            f"{decoding(nmt)}; loading the model took {made.loading:,.1f} s."
+        )
     if config.input and config.input.unique and len(seen.pairs) != seen.rows:
         repeats = f"counted among {len(seen.pairs):,} rows; the whole input repeats more."
         lines.insert(1, f"Repeats: {repeats}")
@@ -393,5 +373,5 @@ def _in_words(of: ChatGenerator, took: Usage | None, requests: int) -> str:
     time = duration(_two_digits(found.seconds))
     what = f"{requests:,} requests, {time}, {' + '.join(tokens)} tokens"
     if found.cost is not None:
-        what += f", cost {_two_digits(found.cost):,.2f}"
+        what += f", cost {_rate(found.cost)}"
     return f"{what}, from {took.requests} answers."

@@ -79,7 +79,7 @@ def test_what_a_killed_job_left_is_not_taken(tmp_path: Path) -> None:
     out = tmp_path / "idf"
     (out / "begun").mkdir(parents=True)
     (out / "begun" / "part-000").touch()
-    (out / "collected.arrow").write_bytes(b"of another corpus")
+    (out / "collected.parquet").write_bytes(b"of another corpus")
     counts = idf.run(units(write(tmp_path / "in", CAPTIONS, 10), "key"), str(out), [])
     assert counts.documents == len(CAPTIONS)
     assert storage.names(str(out)) == storage.names(str(out / "begun")) == []

@@ -201,7 +201,7 @@ def test_a_sentence_that_kills_workers_is_found(tmp_path: Path, workers: str) ->
     work = units([write_shard(f"{tmp_path}/in/part-0.parquet", table)], "k")
     out = f"{tmp_path}/out"
     begin(out, "part-0", work[0].key).failed()
-    job = UnitJob(name="t", units=work, transform=Translate(out), output=out, attempts=out)
+    job = UnitJob(name="t", units=work, transform=Translate(out), output=out)
     result = launch(job, ["--direct_num_workers", workers])
     (receipt,) = result.receipts
     assert (receipt.rows_in, receipt.rows_out) == (12, 11)

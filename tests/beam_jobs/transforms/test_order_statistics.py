@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from paraloom.beam_jobs.bucket import decile_ranks
+from paraloom.beam_jobs.bucket import decile_ranks, starts_of_deciles
 from paraloom.beam_jobs.runners.launch import beam_options
 from paraloom.beam_jobs.transforms import order_statistics
 from paraloom.beam_jobs.transforms.merging import Merge
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
-    Ranks,
     Sketch,
     Targets,
     choose,
@@ -32,6 +31,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 )
 from paraloom.models.hashing import text_hashes
 
+Ranks = Callable[[int], list[int]]
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
 ties = st.sampled_from([-0.0, 0.0, 1.0, -1.0, np.float32(1e-45), 0.5])
 
@@ -41,7 +41,7 @@ def select(shards: list[Columns], ranks: Ranks, seed: int = 0, fan: int = 2) -> 
     sketches = [sample(shard, seed) for shard in shards]
     while len(sketches) > 1:
         sketches = [merge_samples(sketches[i : i + fan]) for i in range(0, len(sketches), fan)]
-    windows = {name: s.windows(ranks) for name, s in merge_samples(sketches).items()}
+    windows = {name: s.windows(ranks(s.rows)) for name, s in merge_samples(sketches).items()}
     candidates = merge_candidates(collect(shard, windows, seed) for shard in shards)
     return choose(candidates, windows)
 
@@ -163,7 +163,7 @@ def test_the_memory_of_a_sketch_and_the_candidates_are_bounded() -> None:
     levels = int(np.log2(100)) + 1
     assert sum(map(len, merged.levels)) <= (levels + 1) * capacity
     assert merged.over + merged.under <= levels * 100
-    windows, ordered = merged.windows(decile_ranks), np.sort(np.concatenate(keys))
+    windows, ordered = merged.windows(decile_ranks(rows)), np.sort(np.concatenate(keys))
     first = np.searchsorted(ordered, windows.first, side="left")
     last = np.searchsorted(ordered, windows.last, side="right")
     assert (first <= windows.ranks).all()
@@ -184,7 +184,7 @@ def test_no_worker_is_given_all_sketches_or_candidates_at_once() -> None:
     _ = (
         pipeline
         | beam.Create([1])
-        | order_statistics.OrderStatistics(lambda unit: {}, decile_ranks)
+        | order_statistics.OrderStatistics(lambda unit: {}, starts_of_deciles)
     )
     pipeline.visit(Look())
     assert [type(fn) for fn in fns] == [Merge] * 4  # in groups, then all

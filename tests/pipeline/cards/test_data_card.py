@@ -168,6 +168,34 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
     assert "decile 3 of `word_order`; score and deciles were selected by training an" in words
 
 
+def test_a_corpus_of_language_models_names_them_and_no_server(run: Path, made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    del record["stages"]["back_translate"]
+    chat = {"kind": "chat", "name": "a", "model": "owner/tiny", "base_url": "http://sesame/v1"}
+    record["config"]["generators"] = [chat]
+    made = {
+        **{"model": "owner/tiny", "models": ["/sesame/tiny"], "prompt": "reword", "cost": 0.5},
+        **{"prompt_text": "Say: {{ source }}", "first": 1.8e9, "last": 1.8e9, "requests": 1200},
+    }
+    reasons = {"a: no answer: HTTP 400: of sesame": 1}
+    record["stages"]["generate"] = {"generators": {"a": made}, "rejected": reasons}
+    text = " ".join(write_data_card(run, record).split())
+    for said in (
+        "(`reference`) and a candidate of a language model (`translation`), after",
+        "1. Generation by language models. Generator `a`: the model `owner/tiny` (the server names "
+        "it `tiny`), asked from 2027-01-15 to 2027-01-15 with the prompt `reword`, "
+        "`Say: {{ source }}`; 1,200 requests, 0 tokens in, 0 out, cost 0.5; terms of its outputs: ",
+        "1 a: no answer: HTTP 400 |",
+        "of the training data of the language models.",
+    ):
+        assert said in text, said
+    assert "sesame" not in text
+    record["stages"]["back_translate"] = {"model": {"path": "/sesame/cs-en", "sha256": "5a"}}
+    text = " ".join(write_data_card(run, record).split())
+    assert "a machine translation of its foreign side or a candidate of a language model" in text
+    assert "of the translation model and of the language models." in text
+
+
 def test_it_says_how_good_the_model_is(run: Path, made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     record["stages"]["nmt"] = {"training": {"bleu": 28.25}}

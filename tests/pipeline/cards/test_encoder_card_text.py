@@ -161,6 +161,48 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         assert other not in text, other
 
 
+GENERATED = {
+    "generators": {
+        "a": {
+            **{"model": "owner/tiny", "models": ["/home/janet/tiny@main"], "prompt": "reword"},
+            **{"prompt_text": "Say: {{ source }}", "license": "CC0", "first": 1.8e9, "last": 1.9e9},
+        },
+        "b": {"model": "big-2026", "prompt": "p.txt", "prompt_text": "Paraphrase."},
+    }
+}
+"""The record of the stage `generate`."""
+
+
+def test_language_models_that_made_the_pairs_are_named() -> None:
+    corpus, model = {"rows_out": 9, "digest": "c0"}, {"path": "me/cs-en", "sha256": "5a"}
+    stages: dict[str, Any] = {"generate": GENERATED, "corpus": corpus}
+    config = {"run": "a", "input": {"source_language": "de"}}
+
+    def words_of(**options: Any) -> str:
+        record = RunRecord.model_validate({"config": config, "stages": stages})
+        return " ".join(card.encoder_card(record, settings(NATIVE, **options)).split())
+
+    text = words_of()
+    for said in (
+        "the other a candidate of a language model. Selection",
+        "Language models made the candidates:",
+        "- Generator `a`: the model `owner/tiny` (the server names it `tiny@main`), asked from "
+        "2027-01-15 to 2030-03-17 with the prompt `reword`, `Say: {{ source }}`; terms of its "
+        "outputs: CC0. - Generator `b`: the model `big-2026`, asked with the prompt `p.txt`, "
+        "`Paraphrase.`; terms of its outputs: not stated in the configuration. ",
+        "pairs are candidates of language models. Their errors, and the topics and biases of the "
+        "bitext and of the language models, are in",
+    ):
+        assert said in text, said
+    assert "janet" not in text and "machine translation" not in text
+    assert "Generator" not in words_of(pairs=[{"paths": ["mine.tsv"]}])
+    stages["back_translate"] = {"model": model}
+    text = words_of()
+    assert "a machine translation of its German side or a candidate of a language model." in text
+    assert "Language models made further candidates:" in text
+    assert "and of the translation model and the language models, are in the vectors" in text
+
+
 def test_labelled_tasks_have_the_results_of_their_test_data() -> None:
     numbers = {"pearson": 80.0, "spearman": 75.0, "mse": 0.4}
     constant = {**numbers, "pearson": float("nan")}

@@ -1,5 +1,6 @@
 """What cards and releases show of the manifest."""
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from paraloom.models.options import InputFile
 from paraloom.pipeline.cards.shown import harmless, public
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import RunRecord, StageRecord
+from paraloom.pipeline.stages.generate import GenerateRecord
 
 NAMES = st.text(st.sampled_from("abc.-_ é"), min_size=1, max_size=6)
 
@@ -91,3 +93,38 @@ def test_a_record_is_still_one() -> None:
     assert found["pivot"]["model"]["path"] == "en-cs"
     assert found["sentence_model"]["model"]["path"] == "mini"  # a folder in the current one
     assert found["new"] == {"key": "k"}
+
+
+def test_of_a_generator_all_is_shown_but_its_server_and_its_key() -> None:
+    chat = {
+        **{"kind": "chat", "name": "a", "model": "owner/tiny:free", "prompt": "{{ source }}: say"},
+        **{"temperature": 0.5, "prices": {"input": 1.0, "output": 2.0}, "license": "CC0"},
+    }
+    hidden = {
+        "base_url": "http://sesame:80/v1",
+        "api_key_env": "SESAME",
+        "prompt_file": "/sesame/p",
+    }
+    nmt = {"kind": "nmt", "name": "nmt"}
+    made = {
+        **{"model": "/sesame/tiny", "models": ["/sesame/tiny@main", "a/b"], "prompt": "reword"},
+        **{"prompt_text": "Say: {{ source }}", "license": "CC0", "first": 1.5},
+        "rejected": {"no answer: HTTP 400: at sesame": 1, "no answer: HTTP 400: ask sesame": 2},
+    }
+    reasons = {"a: no answer: SSLError: not sesame": 1, "a: no answer: no response within 1 s": 2}
+    stages = {"generate": {"rejected": reasons, "generators": {"a": made}}}
+    config = {"generators": [nmt, chat | hidden]}
+    shown = public(RunRecord.model_validate({"config": config, "stages": stages}))
+    assert "sesame" not in json.dumps(shown.json_values()).lower()
+    assert shown.config.generators == [nmt, chat | {"prompt_file": "p"}]
+    found = shown.find(GenerateRecord)
+    assert found is not None
+    assert found.rejected == {
+        "a: no answer: SSLError": 1,
+        "a: no answer: no response within 1 s": 2,
+    }
+    assert found.generators["a"].json_values() == {
+        **made,
+        **{"model": "tiny", "models": ["tiny@main", "a/b"]},
+        "rejected": {"no answer: HTTP 400": 3},
+    }

@@ -50,6 +50,7 @@ def test_what_a_run_takes_is_what_it_took(
 ) -> None:
     found, out = told(write_config(tmp_path), "--gpu-hour", "36000")
     assert list(found.jobs) == list(STAGES)
+    assert found.translation
     translated = found.translation.job.rows
     assert (found.preview.rows, found.preview.counted, translated) == (120, True, 119)
     for stage, job in found.jobs.items():
@@ -199,15 +200,27 @@ def test_language_models_are_asked_for_their_price(
         assert len(server.answered) == 2
     assert found.asked["paid"].tokens_out == 10
     # 10 tokens in and 2 answers of 5 out, of each of 119 requests
-    assert ", 1,200 + 1,200 tokens, cost 1.20, from 1 answers." in out
+    assert ", 1,200 + 1,200 tokens, cost 1.2, from 1 answers." in out
     assert "slow: 119 requests, 20 min" in out
+    assert found.translation
     assert found.jobs["score"].rows == len(found.translation.pairs) + 4 * 119
 
 
-def test_models_without_a_translation_model_have_no_estimate(
-    write_config: WriteConfig, tmp_path: Path, capsys: Capsys
+def test_language_models_without_a_translation_model(
+    write_config: WriteConfig, tmp_path: Path, told: Told
 ) -> None:
-    chat = {"kind": "chat", "name": "a", "base_url": "http://localhost:1/v1", "model": "good"}
-    config = write_config(tmp_path, generators=[chat])
-    assert main(["estimate", "--config", str(config)]) == 2
-    assert "an estimate needs kind: nmt" in capsys.readouterr().err
+    with chat_server() as (_, url):
+        chat = {"kind": "chat", "name": "a", "base_url": url, "model": "good", "n": 2}
+        paid, other = {"prices": {"input": 0.1, "output": 0.1}}, {"name": "b", "model": "one"}
+        config = write_config(
+            tmp_path,
+            generators=[chat | paid, chat | other],
+            nmt={"model": None},
+            score={"scorers": ["unigram_f1"]},
+            select={"by": "unigram_f1", "per_generator": 0.5},
+        )
+        found, out = told(config, "--requests", "1", "--gpu-hour", "3")
+    assert list(found.jobs) == ["ingest", "score", "bucket", "corpus"]
+    assert found.translation is None and found.jobs["score"].rows == 4 * 119
+    assert "other references stand in for candidates" in out and "an hour" not in out
+    assert "1,200 + 1,200 tokens, cost 0.00024, from 1 answers." in out
