@@ -32,7 +32,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, kinds, random_vectors
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind
-from paraloom.models.embeddings.training.data import Pairs, Shards, learnable, stack
+from paraloom.models.embeddings.training.data import Pairs, PairSource, learnable, stack
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory
 from paraloom.models.embeddings.vocabulary import Vocabulary
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
 def read(folder: Path | None) -> Texts:
     """Both columns of the corpus."""
     if folder is not None:
-        shards = Shards(sorted(folder.glob("*.parquet")), ("reference", "translation"))
+        shards = PairSource(sorted(folder.glob("*.parquet")), ("reference", "translation"))
         sides = list(shards.texts())
         return list(zip(sides[::2], sides[1::2], strict=True))
     left = captions(29_000)

@@ -44,7 +44,7 @@ EARLIER = "earlier"
 REPEATS = "repeats the pair"
 """Beginning of a reason of rejection that an id follows; such reasons are counted as one."""
 
-ROW = ", row "
+ROW_NUMBER = ", row "
 """Before the number at the end of a reason that names a row of a file; counted as one, too."""
 
 HASHES = "hashes"
@@ -313,7 +313,7 @@ def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
     'in sts/2012/MSRpar (equal)'
     """
     named = pc.replace_substring_regex(reasons, f"^{REPEATS} .*", REPEATS)
-    return pc.replace_substring_regex(named, f"{ROW}[0-9]+$", "")
+    return pc.replace_substring_regex(named, f"{ROW_NUMBER}[0-9]+$", "")
 
 
 def write_receipt(

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from scipy.sparse import csr_array, vstack
 
 from paraloom.beam_jobs.io.remote import localise
-from paraloom.beam_jobs.io.shards import ROW
+from paraloom.beam_jobs.io.shards import ROW_NUMBER
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.models.hashing import splitmix64, text_hashes
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
@@ -171,7 +171,7 @@ class Exclusion:
         reasons = np.full(len(normal[0]), "", object)
         for rule, rows, held in first_found(sides):
             reasons[rows] = [
-                f"{excluded(of['data_set'], rule)}{ROW}{of['row']}"
+                f"{excluded(of['data_set'], rule)}{ROW_NUMBER}{of['row']}"
                 for of in sentences.table.take(held).to_pylist()
             ]
         return reasons

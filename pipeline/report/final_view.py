@@ -6,7 +6,7 @@ from typing import NamedTuple
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.manifest import best_round
-from paraloom.pipeline.names import RANKING, RESULTS, stage_path
+from paraloom.pipeline.names import PAIR_STAGES, RANKING, RESULTS, stage_path
 from paraloom.pipeline.records import LoopRecord, PairsRecord, RunRecord, StageRecord
 from paraloom.pipeline.report.describe import resolve_auto
 
@@ -60,10 +60,11 @@ def verdict(record: RunRecord) -> str:
 
 def pair_stages(stages: Mapping[str, StageRecord]) -> list[str]:
     """The finished pair stages that lead to the run's corpus, in order."""
-    number = best_round(stages)
-    ranked = (stage_path(name, number) for name in ("score", "bucket"))
-    names = dict.fromkeys(("ingest", "pivot", "back_translate", "score", *ranked, "select"))
-    return [name for name in names if name in stages]
+    found: list[str] = []
+    for name in PAIR_STAGES:
+        own = stage_path(name, best_round(stages)) if name in RANKING else name
+        found += dict.fromkeys((name, own) if name == "score" else (own,))
+    return [name for name in found if name in stages]
 
 
 def final_view(record: RunRecord) -> RunRecord:

@@ -48,13 +48,6 @@ def test_an_error_of_the_user_is_one_line_and_exit_code_2(config: Path) -> None:
     assert done.stderr == "paraloom: --set nmt.beem: unknown key; did you mean beam?\n"
 
 
-def test_a_missing_input_is_found_before_any_work(config: Path, tmp_path: Path) -> None:
-    (tmp_path / "run" / "model").mkdir(parents=True)
-    done = real("ingest", "--config", str(config))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"paraloom: {tmp_path}/run/a.tsv: no such file\n"
-
-
 def test_an_error_says_what_a_path_is_relative_to(
     config: Path, tmp_path: Path, capsys: Capsys, monkeypatch: Patch
 ) -> None:

@@ -1,6 +1,6 @@
 """Training tasks: `embeddings.task` names one, whose module is in `EmbeddingOptions.tasks`.
 
-A task is a module with one function; it is imported when it is chosen:
+`train` below calls the task's module, imported when it is chosen, which has one function:
 
     train(options, folder, *, run, seed, language) -> metrics
 

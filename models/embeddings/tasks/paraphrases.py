@@ -15,7 +15,7 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import AUTO, EmbeddingOptions
 from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
-from paraloom.models.embeddings.training.data import PairColumns, Shards, learnable
+from paraloom.models.embeddings.training.data import PairColumns, PairSource, learnable
 from paraloom.models.embeddings.training.development import read_development
 from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
@@ -94,12 +94,12 @@ def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
     return None
 
 
-def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> Shards:
+def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> PairSource:
     held_out = options.development if isinstance(options.development, float) else 0.0
     columns = columns_of(options.pairs) if options.pairs else PairColumns(*_COLUMNS)
     weights = [pairs.weight for pairs in options.pairs] if options.pairs else None
     columns = columns._replace(held_out=held_out)
-    shards = Shards(paths, columns, seed=seed, loaders=options.loaders, weights=weights)
+    shards = PairSource(paths, columns, seed=seed, loaders=options.loaders, weights=weights)
     if options.pairs:
         shards.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)
     return shards

@@ -105,7 +105,7 @@ class Chunk(NamedTuple):
         return found
 
 
-class Shards:
+class PairSource:
     """The text columns of Parquet files, read a pool at a time.
 
     An epoch visits the row groups in a random order and joins them to pools; the trainer shuffles

@@ -12,7 +12,7 @@ from paraloom.models.embeddings.comparison import Vectors, unit
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.training.data import Shards
+from paraloom.models.embeddings.training.data import PairSource
 from paraloom.models.errors import UserError
 
 _BLOCK = 1000  # sentences compared with all others at once
@@ -25,7 +25,7 @@ class Development(NamedTuple):
     score: Callable[[SentenceEncoder], float]  # higher is better
 
 
-def read_development(options: EmbeddingOptions, source: Shards) -> Development | None:
+def read_development(options: EmbeddingOptions, source: PairSource) -> Development | None:
     """The data that `embeddings.development` names, or pairs that `source` holds out."""
     if isinstance(options.development, float):
         first, second = source.held_out()

@@ -1,4 +1,4 @@
-"""Files of pairs that a user names, copied once as Parquet in the form that `Shards` reads.
+"""Files of pairs that a user names, copied once as Parquet in the form that `PairSource` reads.
 
 The copy has row groups of a bounded size, so that large row groups in the user's files take no more
 memory, and its texts are known to be valid: every error is found before training.

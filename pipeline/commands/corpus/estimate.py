@@ -7,7 +7,7 @@ others. One worker runs the other jobs on many copies of what it makes, or of pa
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,6 @@ from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
 from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from paraloom.models.scorers import SCORERS
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.pipeline.commands.corpus.requests import (
     Requests,
@@ -42,6 +41,7 @@ from paraloom.pipeline.commands.corpus.timings import (
     ask,
     time_jobs,
     time_scorers,
+    timed_scorers,
     translate,
     with_scorers,
     with_stand_ins,
@@ -64,10 +64,6 @@ from paraloom.pipeline.report.describe import decoding
 from paraloom.pipeline.report.savings import Saving, hours_in_words
 from paraloom.pipeline.report.summary import savings_table
 from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages.resources import RESOURCES
-from paraloom.pipeline.stages.resources.pair_models import model_names
-from paraloom.pipeline.stages.resources.translation_model import scoring_model
-from paraloom.pipeline.stages.score import resource_paths
 from paraloom.pipeline.translation import backward, forward
 
 _SENTENCES, _FEW = 2_000, 200  # sentences to translate; where another machine is to do it
@@ -210,7 +206,7 @@ def estimate(
     asked = {
         of.name: ask(of, sample.slice(0, requests), languages) for of in config.chats if requests
     }
-    scorers, slow, resources = _scorers(run)
+    scorers, slow, resources = timed_scorers(run)
     seconds: dict[str, float] = {}
     made: dict[str, Translation] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -292,26 +288,6 @@ def choose(
         left = save("input.unique", left, repeated(hashes, one_unit, np.arange(accepted)))
         accepted = len(left) if options.unique == "pair" else accepted
     return accepted, left, saved
-
-
-def _scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
-    """The scorers whose resources exist already: those timed in a job, and those timed by
-    themselves, which have a model or are not Paraloom's; and the resources."""
-    options = run.config.score
-    files = {s.name: path for s in RESOURCES if s.given and (path := getattr(options, s.name))}
-    made = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
-    resources: dict[str, Any] = files | made | options.resources | model_names(run.config)
-    if model := scoring_model(run):
-        resources["translation_model"] = model
-    own = {source.name: source.load() for source in options.sources}
-    fast: list[str] = []
-    slow: list[str] = []
-    for name in options.names:
-        scorer = own.get(name) or SCORERS.get(name)
-        kind = scorer.resource if scorer else None
-        if name not in options.columns and (kind is None or kind.name in resources):
-            (slow if name in own or (kind and kind.is_model) else fast).append(name)
-    return fast, slow, resources
 
 
 def job_table(jobs: dict[str, Job]) -> Table:

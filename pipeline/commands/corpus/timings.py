@@ -27,7 +27,12 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.nmt.translate import Translator
+from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.resources import RESOURCES
+from paraloom.pipeline.stages.resources.pair_models import model_names
+from paraloom.pipeline.stages.resources.translation_model import scoring_model
+from paraloom.pipeline.stages.score import resource_paths
 from paraloom.pipeline.translation import Model
 
 COPIES = 50
@@ -185,6 +190,26 @@ def time_jobs(
     every = replace(criteria, where=where, size=None, per_generator=None)
     timed("select", select.run, bucketed, criteria=every)
     return found
+
+
+def timed_scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
+    """The scorers whose resources exist already: those timed in a job, and those timed by
+    themselves, which have a model or are not Paraloom's; and the resources."""
+    options = run.config.score
+    files = {s.name: path for s in RESOURCES if s.given and (path := getattr(options, s.name))}
+    made = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
+    resources: dict[str, Any] = files | made | options.resources | model_names(run.config)
+    if model := scoring_model(run):
+        resources["translation_model"] = model
+    own = {source.name: source.load() for source in options.sources}
+    fast: list[str] = []
+    slow: list[str] = []
+    for name in options.names:
+        scorer = own.get(name) or SCORERS.get(name)
+        kind = scorer.resource if scorer else None
+        if name not in options.columns and (kind is None or kind.name in resources):
+            (slow if name in own or (kind and kind.is_model) else fast).append(name)
+    return fast, slow, resources
 
 
 def time_scorers(scoring: score.Scoring, sample: pa.Table) -> dict[str, float]:

@@ -14,7 +14,7 @@ from paraloom.models.embeddings.encoders.base import Encoder
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, Sentences
-from paraloom.models.embeddings.training.data import Shards
+from paraloom.models.embeddings.training.data import PairSource
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.text.tokens import PairText
 from tests.sample import odd_sentences
@@ -47,7 +47,7 @@ def test_the_same_tokens_everywhere(tmp_path: Path, kind: Kind) -> None:
     (forum,) = read_sts(tmp_path / "forum.tsv")
     table = pa.table({"reference": forum.first, "translation": forum.second})
     pq.write_table(table, tmp_path / "pairs.parquet")
-    corpus = Shards([tmp_path / "pairs.parquet"], ("reference", "translation"))
+    corpus = PairSource([tmp_path / "pairs.parquet"], ("reference", "translation"))
     vocabulary = Vocabulary.build(corpus.texts(), kind=kind)
     corpus.vocabularies = {kind: vocabulary}
     (trained,) = corpus.epoch(0)

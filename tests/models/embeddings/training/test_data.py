@@ -9,14 +9,14 @@ import pytest
 
 from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.training import data
-from paraloom.models.embeddings.training.data import PairColumns, Pairs, Shards, learnable
+from paraloom.models.embeddings.training.data import PairColumns, Pairs, PairSource, learnable
 from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.hashing import text_hashes, threshold
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shards:
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PairSource:
     """100 pairs in 3 files, 14 row groups, in pools of at most 24."""
     monkeypatch.setattr(data, "POOL", 24)
     monkeypatch.setattr(data, "_ROWS", 5)
@@ -27,19 +27,19 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shards:
         paths.append(tmp_path / f"{i}.parquet")
         table = pa.table({"reference": left, "translation": right, "score": [1.0] * len(left)})
         pq.write_table(table, paths[-1], row_group_size=8)
-    shards = Shards(paths, ("reference", "translation"), seed=3)
+    shards = PairSource(paths, ("reference", "translation"), seed=3)
     shards.vocabularies = {"words": Vocabulary.build(shards.texts())}
     return shards
 
 
-def texts(source: Shards, pairs: Pairs) -> list[tuple[str, ...]]:
+def texts(source: PairSource, pairs: Pairs) -> list[tuple[str, ...]]:
     words = np.array(source.vocabularies["words"].words)
     flats = pairs.left["words"], pairs.right["words"]
     sides = (np.split(words[flat.ids], flat.offsets[1:-1]) for flat in flats)
     return [tuple(" ".join(side) for side in pair) for pair in zip(*sides, strict=True)]
 
 
-def test_an_epoch_has_every_pair_once_in_bounded_pools(source: Shards) -> None:
+def test_an_epoch_has_every_pair_once_in_bounded_pools(source: PairSource) -> None:
     epochs = []
     for epoch in (0, 1):
         pools = [texts(source, pool) for pool in source.epoch(epoch)]
@@ -53,13 +53,13 @@ def test_an_epoch_has_every_pair_once_in_bounded_pools(source: Shards) -> None:
     assert [pair for pool in again for pair in pool] == epochs[0]
 
 
-def test_an_epoch_can_begin_at_any_pool(source: Shards) -> None:
+def test_an_epoch_can_begin_at_any_pool(source: PairSource) -> None:
     pools = [texts(source, pool) for pool in source.epoch(0)]
     for first in range(len(pools) + 1):
         assert [texts(source, pool) for pool in source.epoch(0, first)] == pools[first:]
 
 
-def test_the_texts_of_a_vocabulary_are_those_trained_on(source: Shards) -> None:
+def test_the_texts_of_a_vocabulary_are_those_trained_on(source: PairSource) -> None:
     source.columns = source.columns._replace(held_out=0.3)
     read = [text for column in source.texts() for text in column.to_pylist()]
     trained = [pair for pool in source.epoch(0) for pair in texts(source, pool)]
@@ -67,7 +67,7 @@ def test_the_texts_of_a_vocabulary_are_those_trained_on(source: Shards) -> None:
     assert sorted(read) == sorted(side for pair in trained for side in pair)
 
 
-def test_loader_processes_give_the_same(source: Shards) -> None:
+def test_loader_processes_give_the_same(source: PairSource) -> None:
     expected = [texts(source, pool) for pool in source.epoch(0, 1)]
     source.loaders = 1
     started = source.epoch(0, 1)
@@ -77,7 +77,9 @@ def test_loader_processes_give_the_same(source: Shards) -> None:
     started.close()  # training may end in the middle of an epoch
 
 
-def test_what_fits_in_memory_is_read_once(source: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fits_in_memory_is_read_once(
+    source: PairSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(data, "POOL", 100)
     (pool,) = source.epoch(1)
     (again,) = source.epoch(0)
@@ -87,7 +89,7 @@ def test_what_fits_in_memory_is_read_once(source: Shards, monkeypatch: pytest.Mo
     assert list(source.epoch(0, 1)) == []
 
 
-def test_order_depends_on_the_seed(source: Shards) -> None:
+def test_order_depends_on_the_seed(source: PairSource) -> None:
     first = [chunk for pool in source.pools(0) for chunk in pool]
     source.seed = 4
     assert [chunk for pool in source.pools(0) for chunk in pool] != first
@@ -96,7 +98,7 @@ def test_order_depends_on_the_seed(source: Shards) -> None:
 def test_null_is_empty(tmp_path: Path) -> None:
     table = pa.table({"l": ["a", None, "b", "c"], "r": ["b", "c", None, "C"]})
     pq.write_table(table, tmp_path / "a.parquet")
-    source = Shards([tmp_path / "a.parquet"], ("l", "r"))
+    source = PairSource([tmp_path / "a.parquet"], ("l", "r"))
     source.vocabularies = {"words": Vocabulary.build(source.texts())}
     (pairs,) = source.epoch(0)
     assert (len(pairs), pairs.empty, pairs.identical) == (1, 2, 1) and source.rows == 4
@@ -111,7 +113,7 @@ def test_translations_of_a_source_are_known_by_its_id(tmp_path: Path) -> None:
     for names, sources in cases:
         path = tmp_path / "-".join(names)
         pq.write_table(pa.table({**{name: columns[name] for name in names}, **sides}), path)
-        source = Shards([path], ("l", "r"))
+        source = PairSource([path], ("l", "r"))
         source.vocabularies = {"words": vocabulary}
         (pairs,) = source.epoch(0)
         if sources is None:
@@ -128,7 +130,7 @@ def test_held_out_pairs_have_two_different_sides(
     useless = [("", "x"), ("y", " "), (None, "z"), ("same", "same")]
     table = pa.table([pa.array(side) for side in zip(*rows, *useless, strict=True)], ["l", "r"])
     pq.write_table(table, tmp_path / "held.parquet", row_group_size=9)
-    every = Shards([tmp_path / "held.parquet"], PairColumns("l", "r", held_out=1.0))
+    every = PairSource([tmp_path / "held.parquet"], PairColumns("l", "r", held_out=1.0))
 
     def held_out() -> list[tuple[str, str]]:
         return list(zip(*(side.to_pylist() for side in every.held_out()), strict=True))
@@ -149,7 +151,9 @@ def test_a_share_of_a_row_group_is_another_in_each_group_file_epoch_and_seed(
         pq.write_table(table, tmp_path / name, row_group_size=60)
 
     def shares(seed: int, epoch: int) -> list[tuple[str, ...]]:
-        source = Shards([tmp_path / "a", tmp_path / "b"], ("l", "r"), seed=seed, weights=[0.5, 0.5])
+        source = PairSource(
+            [tmp_path / "a", tmp_path / "b"], ("l", "r"), seed=seed, weights=[0.5, 0.5]
+        )
         assert source.rows == 120
         chunks = [copy for pool in source.pools(epoch) for copy in pool]
         assert [chunk.rows for chunk in chunks] == [30] * 4

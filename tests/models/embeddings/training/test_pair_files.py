@@ -17,7 +17,7 @@ from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import train
 from paraloom.models.embeddings.training import pair_trainer
-from paraloom.models.embeddings.training.data import PairColumns, Shards, learnable
+from paraloom.models.embeddings.training.data import PairColumns, PairSource, learnable
 from paraloom.models.embeddings.training.negatives import nearer_given
 from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
@@ -181,7 +181,7 @@ def test_weights_are_how_often_an_epoch_has_a_pair(
 
     def epoch(number: int) -> list[str]:
         """The first words of an epoch's pairs."""
-        shards = Shards(copies, columns_of(sources), seed=1, weights=weights)
+        shards = PairSource(copies, columns_of(sources), seed=1, weights=weights)
         vocabulary = Vocabulary.build(shards.texts())
         shards.vocabularies = {"words": vocabulary}
         (pool,) = shards.epoch(number)
@@ -252,7 +252,7 @@ def test_a_negative_that_is_a_side_of_its_pair_is_removed() -> None:
 def test_a_pair_keeps_its_source_where_others_are_held_out(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(tsv([(f"x{i // 2}", f"y{i}") for i in range(80)]))
     copies = copy_pairs([PairsOptions(paths=[str(tmp_path / "a")])], tmp_path / "copies")
-    shards = Shards(copies, PairColumns("first", "second", same_first=True, held_out=0.5))
+    shards = PairSource(copies, PairColumns("first", "second", same_first=True, held_out=0.5))
     shards.vocabularies = {"words": Vocabulary.build(shards.texts())}
     (pool,) = shards.epoch(0)
     pairs = pool.take(np.arange(len(pool)))
