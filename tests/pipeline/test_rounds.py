@@ -367,8 +367,8 @@ def test_every_round_chooses_for_itself(
     stages = manifest(tmp_path)["stages"]
     chosen = [stages[name]["chosen"] for name in ("auto_select", "rounds/2/auto_select")]
     assert set(stages["auto_select"]["scores"]) == {"translation_score", "trigram_overlap"}
-    second = set(stages["rounds/2/auto_select"]["scores"])
-    assert second == {chosen[1]["scorer"]} == {"encoder_similarity"}
+    again_by = set(stages["rounds/2/auto_select"]["scores"])
+    assert again_by == {chosen[1]["scorer"]} == {"encoder_similarity"}
     for number, choice in enumerate(chosen, 1):
         corpus = table(tmp_path, f"rounds/{number}/corpus")
         deciles = set(corpus[f"{choice['scorer']}_decile"].to_pylist())
