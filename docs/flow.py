@@ -19,9 +19,9 @@ STAGES = (  # name, folder, what it adds, module; resources that other stages ma
         "paragram/ …",
     ),
     ("bucket", "bucket/", "<score>_decile, exact", "beam_jobs/bucket.py", ""),
-    ("select", "corpus/", "the selected pairs, corpus.tsv.gz, a card", "beam_jobs/select.py", ""),
+    ("select", "corpus/", "the selected pairs, corpus.tsv.gz", "beam_jobs/select.py", ""),
     ("embeddings", "embeddings/", "a sentence encoder", "models/embeddings/", ""),
-    ("evaluate", "report/", "correlations on STS, SICK", "pipeline/stages/evaluate.py", ""),
+    ("evaluate", "evaluation.json", "correlations on STS, SICK", "pipeline/stages/evaluate.py", ""),
 )
 LOOP = ("embeddings", "score")
 WIDTH, ROW, LEFT, BOX = 860, 64, 150, 150

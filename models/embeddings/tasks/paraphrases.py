@@ -99,10 +99,10 @@ def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> 
     columns = columns_of(options.pairs) if options.pairs else PairColumns(*_COLUMNS)
     weights = [pairs.weight for pairs in options.pairs] if options.pairs else None
     columns = columns._replace(held_out=held_out)
-    shards = PairSource(paths, columns, seed=seed, loaders=options.loaders, weights=weights)
+    source = PairSource(paths, columns, seed=seed, loaders=options.loaders, weights=weights)
     if options.pairs:
-        shards.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)
-    return shards
+        source.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)
+    return source
 
 
 def _fingerprint(
