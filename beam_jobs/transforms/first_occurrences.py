@@ -124,7 +124,7 @@ class WithFirstOccurrences(beam.PTransform):
 def _find(
     element: tuple[int, Iterable[tuple[int, np.ndarray, np.ndarray]]],
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """For each unit its rows that repeat another's, [n], and what others request of it, [m, 3]."""
+    """Per unit: rows that another unit translates, [n], and rows that others request, [m, 3]."""
     hashes, units, rows = together(element[1])
     owner = owners(hashes, units, rows)
     repeats = np.flatnonzero(owner != np.arange(len(owner)))

@@ -58,9 +58,8 @@ def by_decile(good: Floats, judged: Floats) -> Shares:
 def best_deciles(good: Floats, judged: Floats, squares: Floats, rows: Floats) -> Shares:
     """Of the best 1, 2, … deciles together: arrays are [..., 10], the best decile first.
 
-    Shares are those of the weights, intervals those of as many pairs of equal weight as have the
-    same variance (Kish 1965). A decile that has rows but no judged pair ends the deciles that are
-    measured.
+    Shares are weighted; intervals use Kish's effective sample size (Kish 1965). A decile
+    that has rows but no judged pair ends the deciles that are measured.
 
     `good` and `judged` are sums of the weights of good and of judged pairs, `squares` sums of the
     squares of the latter; `rows` are the run's.
