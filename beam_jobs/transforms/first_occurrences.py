@@ -55,7 +55,7 @@ def spread(codes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """Give every row what was made of a row with the same code.
 
     Args:
-        codes: of each row, int [n].
+        codes: the row's, int [n].
         rows: the row that each of m results was made of; a row may have several results.
 
     Returns:
