@@ -93,8 +93,7 @@ class Rows(NamedTuple):
             start += len(batch)
 
     def hashes(self) -> list[np.ndarray]:
-        """Hashes of all sources, references and translations, without case and punctuation: uint64 [n]
-        each."""
+        """Hashes of all sources, references and translations, uint64 [n] each; they ignore case."""
         batches = [
             [text_hashes(normalised(column)) for column in batch.columns]
             for batch in self._batches(*_COLUMNS)
