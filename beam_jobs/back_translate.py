@@ -64,7 +64,7 @@ VERSION = 1
 """Bump when the job's rows change for the same input."""
 
 _TOGETHER = 16
-"""Shards that are joined together: what they need of another shard is one message."""
+"""Shards per join group; one message carries what a group needs of another shard."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,7 +50,7 @@ class IngestUnit:
     """Lines of a bitext (a file, or a Moses pair of files) that one worker splits into shards.
 
     Attributes:
-        name: of its receipt; units sort in the order of the input.
+        name: the receipt's; units sort in the order of the input.
         file: how the names of its part files begin; numbered, so that they sort, too.
     """
 

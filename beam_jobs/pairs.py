@@ -74,7 +74,7 @@ class BackTranslate(beam.PTransform):
         languages: for models of several languages.
         threads: cores that a worker process may use, all by default.
         accelerator: Beam resource hint; if it is a GPU of NVIDIA's, a worker without one fails.
-        seed: of translations drawn at random, which depend on the rows of a batch, too.
+        seed: draws translations at random; they depend on the rows of a batch, too.
     """
 
     def __init__(

@@ -118,10 +118,10 @@ class Scoring:
 
     Attributes:
         scorers: the scores of the output; those that the input already has are copied.
-        resources: of the scorers, by name (`paraloom.models.scorers`): paths, or the
+        resources: what the scorers need, by name (`paraloom.models.scorers`): paths, or the
             translation model.
-        sources: of scorers that are not in `SCORERS`.
-        language: of references and translations.
+        sources: where scorers come from that are not in `SCORERS`.
+        language: the code of the language of references and translations.
         threads: for a model; None: all cores.
         accelerator: Beam resource hint, if there is a model.
     """
@@ -190,7 +190,7 @@ def run(
     is loaded once.
 
     Args:
-        keys: of what a score depends on besides the pairs. A column with the same key in an earlier
+        keys: what each score depends on besides the pairs. A column with the same key in an earlier
             output of a unit is copied.
         max_rejected: largest share of rows that may be rejected.
     """

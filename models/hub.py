@@ -110,7 +110,7 @@ def fetch_dataset(
     Args:
         choose: the files to fetch, given the names of all.
         asked: what they depend on besides.
-        key: of the configuration, for errors.
+        key: the configuration's, for errors.
     """
     import huggingface_hub
 

@@ -136,7 +136,7 @@ def score(
 
     Args:
         scorers: names of scorers, of Paraloom (docs/scorers.md) or of plug-ins.
-        language: of both sides.
+        language: the code of both sides' language.
         resources: what scorers need, by name, as paths: `paragram="vectors.txt"`.
 
     Returns:

@@ -46,7 +46,7 @@ def _of_selection(stage: Stage, name: str) -> Stage:
 def key_of(stage: Stage, run: Run) -> str:
     """The key of all that a stage's result depends on.
 
-    It does not depend on the folder: the first of several rounds has the keys of a single one.
+    The key ignores the folder, so round 1 has the key of a single-round run.
     """
     names = stage.dependencies(run.config)
     needed = [other.name for other in closure(stage.name, run.config) if other.name in names]

@@ -348,7 +348,7 @@ class RunRecord(Lenient):
         """The record of a finished stage by its class.
 
         Args:
-            name: of a stage of a round, or of one that has its class in common with others.
+            name: the stage's, if it is of a round or has its class in common with others.
 
         >>> RunRecord(stages={"nmt": {"training": {"bleu": 31.5}}}).find(NmtRecord).training.bleu
         31.5

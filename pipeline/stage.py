@@ -141,7 +141,7 @@ class Run:
         return self.config.language
 
     def with_language(self, values: Any) -> Any:
-        """Values of a key, and the language, unless it is English: as in versions without it."""
+        """Add the language to the values of a key, except English."""
         return values if self.language == ENGLISH else [values, self.language]
 
     @property

@@ -232,7 +232,7 @@ class _Measure(OneCoreDoFn):
 
 
 def _share(ones: int, total: int) -> Moments:
-    """The mean and the variance of `total` zeros and ones with `ones` ones."""
+    """Mean and variance of `total` zeros and ones with `ones` ones."""
     share = ones / total
     return Moments(total, share, ones * (1 - share))
 

@@ -60,7 +60,7 @@ def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
 
     Args:
         columns: those that the part file lacks; as many rows.
-        schema: of the result. If the columns of `data` do not come first in it, they are
+        schema: the result's. If the columns of `data` do not come first in it, they are
             compressed again.
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:

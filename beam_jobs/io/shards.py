@@ -42,7 +42,7 @@ EARLIER = "earlier"
 """The folder of receipts that are out of date."""
 
 REPEATS = "repeats the pair"
-"""Beginning of a reason of rejection that an id follows; such reasons are counted as one."""
+"""Rejection reasons with this prefix end in an id; they are counted together."""
 
 ROW_NUMBER = ", row "
 """Before the number at the end of a reason that names a row of a file; counted as one, too."""

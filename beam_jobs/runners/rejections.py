@@ -15,8 +15,8 @@ from paraloom.beam_jobs.io.storage import MissingError
 from paraloom.models.errors import UserError, one_line
 
 ENOUGH_ROWS = 1_000
-"""A running job is judged once so many rows are done, a finished one by all of its rows: the first
-shards of a corpus may be bad by chance."""
+"""A running job is checked after so many rows, since early shards may be bad by chance; a finished
+job is always checked."""
 
 _MESSAGE = "stopped"
 

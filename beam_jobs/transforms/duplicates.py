@@ -143,7 +143,7 @@ def by_partition(
         split: what a unit has, by partition.
         find: from a partition and what units have in it to what concerns a unit, by its index.
         join: from a unit and all that was found for it to the result.
-        index: of a unit.
+        index: the unit's.
     """
     kind = tuple[int, Any]
     found = (

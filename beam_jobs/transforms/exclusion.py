@@ -154,7 +154,7 @@ class Exclusion:
     """What keeps evaluation sentences out of a corpus; workers open it once a process.
 
     Attributes:
-        folder: of the stage `exclude`, whose result has this digest.
+        folder: the folder of the stage `exclude`, whose result has this digest.
         similarity: a pair with a higher cosine goes out; None: cosines do not count.
         model: a model of sentence-transformers, where they do.
     """

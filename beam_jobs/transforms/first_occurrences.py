@@ -55,7 +55,7 @@ def spread(codes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """Give every row what was made of a row with the same code.
 
     Args:
-        codes: of each row, int [n].
+        codes: the row's, int [n].
         rows: the row that each of m results was made of; a row may have several results.
 
     Returns:
@@ -124,7 +124,7 @@ class WithFirstOccurrences(beam.PTransform):
 def _find(
     element: tuple[int, Iterable[tuple[int, np.ndarray, np.ndarray]]],
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """For each unit its rows that repeat another's, [n], and what others request of it, [m, 3]."""
+    """Per unit: rows that another unit translates, [n], and rows that others request, [m, 3]."""
     hashes, units, rows = together(element[1])
     owner = owners(hashes, units, rows)
     repeats = np.flatnonzero(owner != np.arange(len(owner)))

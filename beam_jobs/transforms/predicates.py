@@ -118,7 +118,7 @@ class Predicate:
         return pa.scalar(words.get(str(self.value), self.value)).cast(kind)
 
     def holds_in(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-        """As `holds`, for a column of any type; no value equals nothing and is in no range."""
+        """`holds` for a column of any type; no value equals nothing and is in no range."""
         if not isinstance(self.value, str):
             return self.holds(column.to_numpy(zero_copy_only=False))
         equal = pc.equal(column, self._word(column.type)).fill_null(False)

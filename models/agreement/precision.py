@@ -49,18 +49,17 @@ def wilson(share: Floats, pairs: Floats) -> tuple[Floats, Floats]:
 
 
 def by_decile(good: Floats, judged: Floats) -> Shares:
-    """Of each decile: from the number of good and of judged pairs."""
+    """The shares of good pairs in each decile, from the numbers of good and of judged pairs."""
     with np.errstate(invalid="ignore", divide="ignore"):
         share = good / judged
     return Shares(share, *wilson(share, judged))
 
 
 def best_deciles(good: Floats, judged: Floats, squares: Floats, rows: Floats) -> Shares:
-    """Of the best 1, 2, … deciles together: arrays are [..., 10], the best decile first.
+    """The shares in the best 1, 2, … deciles together: arrays are [..., 10], the best decile first.
 
-    Shares are those of the weights, intervals those of as many pairs of equal weight as have the
-    same variance (Kish 1965). A decile that has rows but no judged pair ends the deciles that are
-    measured.
+    Shares are weighted; intervals use Kish's effective sample size (Kish 1965). A decile
+    that has rows but no judged pair ends the deciles that are measured.
 
     `good` and `judged` are sums of the weights of good and of judged pairs, `squares` sums of the
     squares of the latter; `rows` are the run's.

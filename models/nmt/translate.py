@@ -128,7 +128,7 @@ class Translator:
 
         Args:
             hints: rows that crashed earlier attempts; other rows are batched as without hints.
-            seed: of `sampling`; the same sentences and seed give the same translations.
+            seed: `sampling` draws by it; the same sentences and seed give the same translations.
 
         Returns:
             `translation` (null where rejected), `translation_score` (log p(translation | source)

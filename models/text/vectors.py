@@ -248,7 +248,7 @@ def _parse(
 def _parse_slowly(
     text: bytes, delimiter: str, dim: int, source: str, before: int
 ) -> tuple[pa.StringArray, np.ndarray]:
-    """As `_parse`, line by line: names the line of an error, accepts words with spaces (GloVe)."""
+    """`_parse` line by line: names the line of an error, accepts words with spaces (GloVe)."""
     words, vectors = [], []
     for number, line in enumerate(text.splitlines(), before + 1):
         fields = line.rstrip(b" ").split(delimiter.encode())

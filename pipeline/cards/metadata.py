@@ -144,8 +144,8 @@ def model_index(
     """The results of a model on each data set, the means, and MTEB's tasks that are complete.
 
     Args:
-        score: of two sentences, as sentence-transformers names it in metrics: `cosine`, `dot`, or
-            empty for predicted labels.
+        score: what compares two sentences, as sentence-transformers names it in metrics: `cosine`,
+            `dot`, or empty for predicted labels.
         without: data sets that are left out, as `<group> <name>`, and all means over them.
     """
     for group, content in evaluation.groups.items():

@@ -65,7 +65,7 @@ class TripletOptions:
         return f"Similarities are those of {' and '.join(shown)}"
 
     def digests(self) -> list[str]:
-        """Of the models that decide on negatives."""
+        """The digests of the models that decide on negatives."""
         names = {"--triplets-model": self.model, "--triplets-cross-encoder": self.cross_encoder}
         return [digest(fetch(name, option)) for option, name in names.items() if name]
 
@@ -93,8 +93,7 @@ class Rows(NamedTuple):
             start += len(batch)
 
     def hashes(self) -> list[np.ndarray]:
-        """Of all sources, references and translations: uint64 [n] each. They tell no difference in
-        case and punctuation."""
+        """Hashes of all sources, references and translations, uint64 [n] each; they ignore case."""
         batches = [
             [text_hashes(normalised(column)) for column in batch.columns]
             for batch in self._batches(*_COLUMNS)

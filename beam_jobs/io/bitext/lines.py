@@ -83,7 +83,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
     """Open a file of UTF-8 text, decompressed, without byte order marks.
 
     Args:
-        sha256: of the file that the caller expects.
+        sha256: the checksum that the caller expects of the file.
 
     Raises:
         UserError: the file cannot be opened, is empty, or is no text; or, while the block reads,

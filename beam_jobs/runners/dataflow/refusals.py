@@ -45,7 +45,7 @@ def refusal(what: str, said: Sequence[str]) -> UserError:
     """The error for the messages of the service; that of a worker, if a worker raised one.
 
     Args:
-        what: that they are about.
+        what: the thing that is refused.
     """
     if error := user_error("\n".join(said)):
         return error

@@ -19,11 +19,11 @@ from paraloom.models.files import atomic_folder, user_cache
 from paraloom.models.printing import say
 
 FLINK = "1.19.3"
-"""One of the versions that Beam 2.77 has a runner for."""
+"""A version that Beam 2.77 has a runner for."""
 
 BEAM = "2.62.0"
-"""Of the job server: the newest for this Flink of which Maven finds every part. It and the workers
-of a newer Beam understand each other; `make test-flink` sees that they do."""
+"""Newest job server for this Flink that Maven can resolve completely. It works with the workers of
+a newer Beam; `make test-flink` checks that."""
 
 JAVA = 17
 

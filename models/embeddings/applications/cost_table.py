@@ -51,5 +51,5 @@ def costs_json(models: Sequence[str], costs: Sequence[Cost], how: str) -> dict[s
 
 
 def megabytes(size: int | None) -> str:
-    """Bytes as millions of them."""
+    """Bytes in MB."""
     return "–" if size is None else f"{size / 1e6:,.1f}"

@@ -41,12 +41,12 @@ class OpenedModel:
 
     @property
     def name(self) -> str:
-        """As the user named it."""
+        """The name that the user gave."""
         return self.evaluated.name
 
     @property
     def size(self) -> int:
-        """Of its files, in bytes."""
+        """Size of its files in bytes."""
         return sum(file.stat().st_size for file in self.files)
 
 

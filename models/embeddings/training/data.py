@@ -122,7 +122,7 @@ class PairSource:
         loaders: int = 0,
         weights: Sequence[float] | None = None,
     ) -> None:
-        """Read the shards' footers; so many `loaders` (processes) tokenise the next pools ahead.
+        """Read the shards' footers; `loaders` processes tokenise the next pools in advance.
 
         With `weights`, one per path, an epoch reads each pair of a file so many times; of a
         fraction, a random part of the pairs.

@@ -2,9 +2,9 @@
 
     python supervise.py LIFELINE PROGRAM [ARGUMENT …]
 
-LIFELINE is the descriptor of a pipe whose other end only that process holds: however it ends, even
-killed, the pipe then ends too. The program has the standard streams, and a process group of its
-own. The exit code is the program's; 128 + N if signal N killed it, 127 if it cannot be started.
+LIFELINE is the descriptor of a pipe held open by the parent; when the parent dies, it closes. The
+program has the standard streams, and a process group of its own. The exit code is the program's;
+128 + N if signal N killed it, 127 if it cannot be started.
 
 The file is run as it stands, by a Python without Paraloom's packages.
 """

@@ -180,7 +180,7 @@ def estimate(
     """Measure the stages of pairs on a sample.
 
     Args:
-        rows: of the input, if not those of its files.
+        rows: how many the input has, if not as many as its files.
         elsewhere: sentences a second that another machine translates, and its name.
         requests: pairs that each generator of kind chat is asked about.
     """
