@@ -16,7 +16,6 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Deciles, read_shard
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.pipeline.judging.describe import neighbouring
-from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.records import SelectSection
 from paraloom.pipeline.stage import shards_of
 
@@ -84,7 +83,7 @@ def read_scores(
     deciles: Mapping[str, Deciles],
     *,
     with_corpus: bool,
-    stage: str = RANKED,
+    stage: str,
     limited: Sequence[str] = (),
 ) -> ScoreFigures:
     """Read the run in `folder`, whose `stage` has the pairs with these deciles; `limited` are the

@@ -19,6 +19,7 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.select import criteria as criteria_of
+from paraloom.pipeline.stages.selection import search
 from tests.once import made_once
 from tests.run_helpers import (
     Capsys,
@@ -254,7 +255,7 @@ def test_of_equal_rounds_the_first_is_best(
 ) -> None:
     labelled = [SimpleNamespace(name=i, first=range(n)) for i, n in enumerate((3, 90))]
     number = {f"{tmp_path}/run/rounds/{n + 1}/embeddings": n for n in range(3)}
-    monkeypatch.setattr(rounds, "read_labelled", lambda paths: labelled)
+    monkeypatch.setattr(search, "read_labelled", lambda paths: labelled)
     monkeypatch.setattr(
         "paraloom.models.embeddings.model.load_encoder",
         lambda path: SimpleNamespace(embed=number[path]),

@@ -220,7 +220,7 @@ def test_language_models_without_a_translation_model(
             select={"by": "unigram_f1", "per_generator": 0.5},
         )
         found, out = told(config, "--requests", "1", "--gpu-hour", "3")
-    assert list(found.jobs) == ["ingest", "score", "bucket", "corpus"]
+    assert list(found.jobs) == ["ingest", "score", "bucket", "select"]
     assert found.translation is None and found.jobs["score"].rows == 4 * 119
     assert "other references stand in for candidates" in out and "an hour" not in out
     assert "1,200 + 1,200 tokens, cost 0.00024, from 1 answers." in out

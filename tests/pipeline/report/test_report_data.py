@@ -35,7 +35,7 @@ def deciles(made_run: MadeRun) -> dict[str, Deciles]:
 
 @pytest.fixture
 def scores(made_run: MadeRun, deciles: dict[str, Deciles]) -> ScoreFigures:
-    return read_scores(made_run.folder, deciles, with_corpus=True)
+    return read_scores(made_run.folder, deciles, with_corpus=True, stage="bucket")
 
 
 def binned(values: Array, edges: Array) -> Array:
