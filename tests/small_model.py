@@ -17,7 +17,7 @@ TEXTS = 600
 TRAINED_ON = 3000
 OPTIONS = NmtTrainingOptions(
     pieces=2000, layers=1, dim=64, heads=2, ffn=128, dropout=0.0, learning_rate=0.007,
-    warmup=40, updates=300, batch_tokens=800, checkpoints=2, held_out=20,
+    warmup=40, updates=500, batch_tokens=800, checkpoints=2, held_out=20,
 )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import language_name
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.cards.metadata import PART_FILES, Release, card_metadata, title
-from paraloom.pipeline.cards.shown import public
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.manifest import best_round, selection_view
@@ -49,7 +48,7 @@ def write_data_card(folder: str, record: RunRecord, selection: str = "") -> None
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
     path = storage.join(place, "README.md")
     precision = corpus_precisions(folder, record).get(selection, "")
-    card = data_card(public(selection_view(record, selection)), parts, precision=precision)
+    card = data_card(selection_view(record, selection), parts, precision=precision)
     storage.write_bytes(path, card.encode())
 
 

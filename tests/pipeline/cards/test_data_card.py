@@ -13,6 +13,7 @@ import yaml
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Deciles, read_shard, receipts, write_shard
 from paraloom.pipeline.cards import data_card as card
+from paraloom.pipeline.cards.shown import public
 from paraloom.pipeline.records import RunRecord, UsedModel
 from tests.pipeline.report.made_run import MadeRun
 from tests.run_helpers import Patch
@@ -27,6 +28,10 @@ def data_card(record: dict[str, Any], size: int) -> str:
 def write_data_card(folder: Path, record: dict[str, Any]) -> str:
     card.write_data_card(str(folder), RunRecord.model_validate(record))
     return (folder / "corpus" / "README.md").read_text()
+
+
+def released_card(record: dict[str, Any]) -> str:
+    return card.data_card(public(RunRecord.model_validate(record)), 1)
 
 
 @pytest.fixture
@@ -168,7 +173,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
     assert "decile 3 of `word_order`; score and deciles were selected by training an" in words
 
 
-def test_a_corpus_of_language_models_names_them_and_no_server(run: Path, made_run: MadeRun) -> None:
+def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     del record["stages"]["back_translate"]
     chat = {"kind": "chat", "name": "a", "model": "owner/tiny", "base_url": "http://sesame/v1"}
@@ -179,7 +184,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(run: Path, made_ru
     }
     reasons = {"a: no answer: HTTP 400: of sesame": 1}
     record["stages"]["generate"] = {"generators": {"a": made}, "rejected": reasons}
-    text = " ".join(write_data_card(run, record).split())
+    text = " ".join(released_card(record).split())
     for said in (
         "(`reference`) and a candidate of a language model (`translation`), after",
         "1. Generation by language models. Generator `a`: the model `owner/tiny` (the server names "
@@ -191,7 +196,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(run: Path, made_ru
         assert said in text, said
     assert "sesame" not in text
     record["stages"]["back_translate"] = {"model": {"path": "/sesame/cs-en", "sha256": "5a"}}
-    text = " ".join(write_data_card(run, record).split())
+    text = " ".join(released_card(record).split())
     assert "a machine translation of its foreign side or a candidate of a language model" in text
     assert "of the translation model and of the language models." in text
 

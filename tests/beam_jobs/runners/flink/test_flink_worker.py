@@ -60,7 +60,7 @@ def test_two_task_managers_use_the_same_number(
     workers: list[psutil.Process] = []
     while len(workers) < 2:
         time.sleep(0.05)
-        workers = [psutil.Process(int(path.name)) for path in tmp_path.glob("[0-9]*")]
+        workers = [psutil.Process(int(path.name)) for path in tmp_path.glob("[0-9]*[0-9]")]
     assert not pool.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id="1-1"), None).error
     ends = [f"--{end}_endpoint=localhost:{end}" for end in ENDS]
     for process in workers:
