@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from paraloom.models.agreement.resampling import (
     RESAMPLES,
@@ -56,6 +55,8 @@ def spearman(
 
 def _with_the_last(columns: Floats) -> Floats:
     """Spearman's rho of every column but the last with the last; NaN of constant ones."""
+    from scipy.stats import rankdata  # late: it takes most of a second
+
     ranks = rankdata(columns, axis=0)
     ranks -= ranks.mean(axis=0)
     norms = np.linalg.norm(ranks, axis=0)

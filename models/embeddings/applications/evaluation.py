@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from rich.table import Table
-from scipy.stats import rankdata
 
 from paraloom.models.embeddings.applications.cost_table import Cost, ResultRow, cost_rows
 from paraloom.models.embeddings.applications.protocols import PROTOCOLS, Benchmark, benchmarks
@@ -284,6 +283,8 @@ def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -
     # Rounding errors are no signal: 1e-9 is far below the resolution of a float32 cosine.
     if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
         return LabelCorrelation(float("nan"), float("nan"))
+    from scipy.stats import rankdata  # late: it takes most of a second
+
     return LabelCorrelation(
         _pearson(predicted, labels), _pearson(rankdata(predicted), rankdata(labels))
     )
