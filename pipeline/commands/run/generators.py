@@ -21,7 +21,5 @@ def command(context: typer.Context, run: RunFolder) -> None:
         raise UserError(f"{run}: no run here that has finished a stage")
     out = console(160)
     for shown in compare_generators(run, as_made(manifest.record, "select")).tables:
-        table = number_table(shown.title, shown.columns[0], numbers=shown.columns[1:])
-        for row in shown.rows:
-            table.add_row(*row)
-        out.print(table)
+        first, *numbers = shown.columns
+        out.print(number_table(shown.title, first, numbers=numbers, rows=shown.rows))
