@@ -14,12 +14,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.remote import localise
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from paraloom.beam_jobs.transforms.exclusion import (
-    RULES,
-    EvaluationSentences,
-    embed,
-    first_found,
-)
+from paraloom.beam_jobs.transforms.exclusion import RULES, EvaluationSentences, embed, first_found
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
 from paraloom.models.sentence_models import find_model, load_sentence_model
