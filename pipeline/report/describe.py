@@ -252,7 +252,7 @@ def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> Evaluat
         columns += [f"{prefix}{kind}" for kind in ("Pearson", "Spearman", "MSE")[: 2 + has_mse]]
 
     def cells(found: Iterable[Correlation]) -> list[str]:
-        shown = []
+        shown: list[str] = []
         for each in found:
             kinds = correlation(each.pearson), correlation(each.spearman), mse(each)
             shown += kinds[: 2 + has_mse]

@@ -62,8 +62,9 @@ def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
         one = used.get(name, GeneratedBy())
         distance = _distance(mine["reference"], mine["translation"], language)
         share = f"{selected[name] / selected.total():.1%}" if selected else ""
-        paid = one.cost is not None and selected[name]
-        each = 1000 * one.cost / selected[name] if paid else None
+        each = None
+        if one.cost is not None and selected[name]:
+            each = 1000 * one.cost / selected[name]
         counts = (f"{n:,}" for n in (rows[name], sum(one.rejected.values()), selected[name]))
         good = [judged[name]] if judged else []
         general.append([name, *counts, share, _number(distance), _number(each), *good])
