@@ -151,9 +151,10 @@ def run(
         occurrences = of.table["occurrences"].to_numpy()
         if name == "genre":
             genres = of.table.sort_by([("occurrences", "descending"), ("word", "ascending")])
-            for row in genres.to_pylist():
-                share = _share(row["occurrences"], occurrences.sum())
-                found[corpus][f"genre_{row['word']}"] = share
+            total = occurrences.sum()
+            for row in genres.to_pylist():  # the moments of zeros, and of a one for each occurrence
+                share, ones = row["occurrences"] / total, row["occurrences"]
+                found[corpus][f"genre_{row['word']}"] = Moments(total, share, ones * (1 - share))
         elif name != _DOCUMENTS:
             found[corpus][f"{name}_entropy"] = entropy(occurrences)
     return [dict(of) for of in found]
@@ -221,12 +222,6 @@ class _Measure(OneCoreDoFn):
             for name, of in total.items()
         ]
         yield pa.Table.from_pylist(rows, _MOMENTS)
-
-
-def _share(ones: int, total: int) -> Moments:
-    """Mean and variance of `total` zeros and ones with `ones` ones."""
-    share = ones / total
-    return Moments(total, share, ones * (1 - share))
 
 
 def _open(path: str) -> pq.ParquetFile:
