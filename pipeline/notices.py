@@ -65,7 +65,10 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
         yield f"input.target_language: {code} is {rules}"
     if short == short_code(config.input.source_language):
         yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
-    if short != ENGLISH and (files := _files(config, stages)):
+    wanted = tuple(key for stage in stages for key in _FILES.get(stage.rpartition("/")[2], ()))
+    named = dict.fromkeys(key.partition("[")[0] for key in config.files())  # without numbers
+    files = [key for key in named if wanted and key.startswith(wanted)]
+    if short != ENGLISH and files:
         keys = f"{', '.join(files[:-1])} and {files[-1]}" if files[1:] else files[0]
         yield f"{keys}: must be in {name} too; PPDB, PARAGRAM, STS and SICK are English"
 
@@ -78,13 +81,6 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
     if found := [*([few] if pairs < ENOUGH else []), *([starts] if random else [])]:
         remedy = "; name embeddings.initial_vectors" if random else ""
         yield f"embeddings: {'; '.join(found)}{remedy}"
-
-
-def _files(config: Config, stages: Collection[str]) -> list[str]:
-    """The keys that name files in the language of the corpus, without numbers in lists."""
-    wanted = tuple(key for stage in stages for key in _FILES.get(stage.rpartition("/")[2], ()))
-    named = (key.partition("[")[0] for key in config.files())
-    return [key for key in dict.fromkeys(named) if wanted and key.startswith(wanted)]
 
 
 def of_models(models: Sequence[tuple[str, SentenceEncoder]], data: str) -> Iterator[str]:

@@ -28,8 +28,6 @@ from paraloom.pipeline.records import (
     UsedModel,
 )
 from paraloom.pipeline.report.describe import (
-    count,
-    decoding,
     excluded_rows,
     resolve_auto,
     score,
@@ -78,14 +76,10 @@ def data_card(
         language=language,
         release=release,
         configurations=_configurations(release) if release else [],
-        negatives=[(code(k), of, count(n)) for k, of, n in release.negatives] if release else [],
-        rows=corpus.rows_out,
-        shards=corpus.shards,
+        negatives=[(code(k), of, n) for k, of, n in release.negatives] if release else [],
+        corpus=corpus,
         size=size,
-        license=release.license if release else None,
-        source_license=source.license,
-        nmt=config.nmt,
-        decoding=decoding(config.nmt),
+        source=source,
         model=translated.model,
         model_name=model_name,
         when=when,
@@ -96,22 +90,19 @@ def data_card(
         ],
         generators=generated.generators if (generated := view.find(GenerateRecord)) else {},
         forward=pivot.model if (pivot := view.find(PivotRecord)) else None,
-        source_language=source.source_language,
+        view=view,
         bleu=view.bleu,
         select=select,
         selection=Markdown(selection_in_words(select, code)),
-        auto_selected="auto_select" in view.stages,
         cut=judged.chosen if (judged := view.find(JudgedRecord)) else None,
         rules=RULES,
-        excluded=[
-            (code(name), count(size), *map(count, rows)) for name, size, rows in excluded_rows(view)
-        ],
+        excluded=[(code(name), size, *rows) for name, size, rows in excluded_rows(view)],
         precision=precision,
         verdict=verdict(record) if best_round(record.stages) else "",
         encoder=ENCODER,
-        inputs=[(code(PurePath(i.path).name), count(i.bytes), code(i.sha256)) for i in view.inputs],
+        inputs=[(code(PurePath(i.path).name), i.bytes, code(i.sha256)) for i in view.inputs],
         stages=[
-            (name, count(stage.rows_in), count(stage.rows_out), _reasons(stage))
+            (name, stage.rows_in, stage.rows_out, _reasons(stage))
             for name, stage in view.pair_records.items()
         ],
         columns=[
@@ -120,7 +111,7 @@ def data_card(
             else (code(f.name), type_name(f.type), meaning(f.name, language, view.own_scorers))
             for f in columns
         ],
-        scored=bucket.rows_out,
+        bucket=bucket,
         scores=[code(name) for name in bucket.deciles],
         deciles=list(_distribution(list(bucket.deciles.values()))),
     )
@@ -156,11 +147,10 @@ def type_name(of: pa.DataType) -> str:
 
 
 def _configurations(release: Release) -> Iterator[tuple[object, ...]]:
-    """The rows of the table of splits."""
     for each in release.configurations:
         columns = "all" if each is release.configurations[0] else ", ".join(each.columns.names)
         for split in each.splits:
-            numbers = map(count, (split.rows, len(split.files), split.size))
+            numbers = split.rows, len(split.files), split.size
             yield code(each.name), columns, code(split.name), *numbers
 
 

@@ -1,7 +1,5 @@
 """Judgments that were made elsewhere, from a TSV file with a header."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ Microsoft Research Paraphrase Corpus (0 or 1), and judgments (0 to 100): tab-sep
 that has `reference`, `paraphrase` or `translation`, `score`, and perhaps `reference_id`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

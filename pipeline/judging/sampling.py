@@ -7,8 +7,6 @@ would judge them alike; a decile with many of them has fewer pairs in the sample
 of the other pairs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

@@ -184,8 +184,6 @@ _TEXTS = pa.schema([("positive", pa.string())])
 
 
 class _Changed:
-    """The positive with one thing changed."""
-
     def __init__(self, rows: Rows, options: TripletOptions, kinds: Sequence[str]) -> None:
         from paraloom.models.text.parses import Parser
         from paraloom.models.text.wordnet import open_antonyms

@@ -186,12 +186,10 @@ def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | N
 
 
 def _density(deciles: Mapping[str, Deciles], limited: Sequence[str] = ()) -> Density | None:
-    """Similarity of meaning against overlap of words, or the nearest scores that there are."""
-    found = axes(deciles, limited)
-    if found is None:
-        return None
-    x, y = found
-    return Density(x=x, y=y, x_edges=axis(deciles[x], CELLS), y_edges=axis(deciles[y], CELLS))
+    if found := axes(deciles, limited):
+        x, y = found
+        return Density(x=x, y=y, x_edges=axis(deciles[x], CELLS), y_edges=axis(deciles[y], CELLS))
+    return None
 
 
 def _count(
@@ -207,7 +205,7 @@ def _count(
     if density is not None:
         sides = ((density.x, density.x_edges), (density.y, density.y_edges))
         x, y = (_clipped(table[name].to_numpy(), edges) for name, edges in sides)
-        ends = [(edges[0], edges[-1]) for _, edges in sides]
+        ends = [edges[[0, -1]] for _, edges in sides]
         counts = getattr(density, into)
         counts += np.histogram2d(x, y, CELLS, ends)[0].astype(np.int64)
 
