@@ -33,7 +33,7 @@ def number_table(
     after: Sequence[str] = (),
     rows: Iterable[Iterable[RenderableType]] = (),
 ) -> Table:
-    """A table; the columns of numbers, set to the right, stand before those of `after`."""
+    """A table; the columns of numbers, set to the right, stand before the columns `after`."""
     table = Table(*columns, title=title)
     for name in numbers:
         table.add_column(name, justify="right", overflow="fold")

@@ -248,7 +248,7 @@ def check_selection(folder: str, known: Collection[str], name: str) -> None:
 
 
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> str:
-    """The stage of a run's corpus, or of that of a named selection, which must be finished."""
+    """The stage of a run's corpus, or of a named selection's, which must be finished."""
     check_selection(folder, record.config.select.named, selection)
     stage = stage_path("select", selection)
     check_current(folder, record, stage, "select")

@@ -50,7 +50,7 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
                 if test and (path.is_relative_to(test) or test.is_relative_to(path)):
                     yield (
                         f"embeddings.development: {path} is in evaluate.{name} too; its results "
-                        "there are those of development data"
+                        "there are correlations with development data"
                     )
     if config.input is None:
         return
@@ -91,7 +91,7 @@ def of_models(models: Sequence[tuple[str, SentenceEncoder]], data: str) -> Itera
 
 
 def of_parser(parser: str, parses: str, language: str) -> Iterator[str]:
-    """A notice that a spaCy pipeline parses another language than that of the texts."""
+    """A notice that a spaCy pipeline parses another language than the texts have."""
     if parses not in (language, "xx"):
         names = language_name(parses), language_name(language)
         yield "{}: this pipeline parses {}, the texts are {}".format(parser, *names)

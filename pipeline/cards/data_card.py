@@ -54,7 +54,7 @@ def data_card(
     record: RunRecord, size: int, release: Release | None = None, precision: str = ""
 ) -> str:
     """The card of a run with a corpus as text. `size` is the bytes of the part files, `precision`
-    that of the corpus by judgments, in words."""
+    says, in words, how precise the corpus is by judgments."""
     view = final_view(record)
     config, select = view.config, resolve_auto(view)
     corpus = view.find(PairsRecord, "select") or PairsRecord()
@@ -132,7 +132,7 @@ def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Mark
 
 
 def model_name(model: UsedModel) -> str:
-    """A model's name on the Hub, or that of its folder; paths of a machine do not go out.
+    """A model's name on the Hub, or its folder's name; paths of a machine do not go out.
 
     >>> model_name(UsedModel(path="/models/cs-en"))
     'cs-en'
@@ -142,7 +142,7 @@ def model_name(model: UsedModel) -> str:
 
 
 def type_name(of: pa.DataType) -> str:
-    """A column's type; that of a kept one is known to its files only."""
+    """A column's type; the type of a kept column is known to its files only."""
     return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 

@@ -151,7 +151,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
 
 def _initial(options: EmbeddingOptions, metrics: dict[str, Any]) -> str:
     if options.start:
-        return f"those of the encoder {PurePath(options.start).name}"
+        return f"the vectors of the encoder {PurePath(options.start).name}"
     if options.vector_file:
         return f"the file {PurePath(options.vector_file).name}"
     return str(metrics.get("initial_vectors", "random numbers"))

@@ -62,7 +62,7 @@ def join(
     """The judged pairs of a run; the label of a pair is the mean over its judges.
 
     A judgment counts if the run has its pair with the texts that were judged, and the pair meets
-    the conditions. `shards` are those of the stage `bucket`; `own` has the run's scorers that are
+    the conditions. `shards` come from the stage `bucket`; `own` has the run's scorers that are
     not Paraloom's.
     """
     of_pair: dict[Key, list[Judgment]] = {}

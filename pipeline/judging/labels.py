@@ -97,7 +97,7 @@ def score_labels(
 ) -> JudgedPairs:
     """Score labelled pairs; scores that need more than two texts are left out.
 
-    Deciles are those of the file, without copies. `sources` have the scorers that are not
+    Deciles are cut over the file, without copies. `sources` have the scorers that are not
     Paraloom's; `resources` are as for `PairScorer`.
     """
     known = SCORERS | {source.name: source.load() for source in sources}

@@ -43,7 +43,7 @@ def final_view(record: RunRecord) -> RunRecord:
     """The record without the rounds that the result does not depend on.
 
     Deciles and automatic selection of the best round have their plain names, its scores follow
-    those of the first round, and the configuration is the one of that round.
+    the first round's, and the configuration is the best round's.
     """
     return _view(record, best_round(record.stages), RANKING)
 

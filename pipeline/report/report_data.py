@@ -37,7 +37,7 @@ class Histogram:
     edges: Array  # float64 [BINS + 1]
     bounds: list[float]  # lowest score of deciles 1 to 9; empty if there is no pair
     pairs: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
-    """Int64 [BINS]: all scored pairs, and those of the corpus."""
+    """Int64 [BINS]: all scored pairs, and the pairs of the corpus."""
     corpus: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
     beyond: int = 0  # pairs with a score beyond the axis
 
@@ -50,7 +50,7 @@ class Histogram:
 
 @dataclass
 class Density:
-    """Counts over two scores: int64 [x, y], all pairs and those of the corpus."""
+    """Counts over two scores: int64 [x, y], all pairs and the pairs of the corpus."""
 
     x: str
     y: str

@@ -94,7 +94,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     kinds = {_format(path): path for path in paths}
     if len(kinds) > 1:
         found = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
-        raise UserError(f"the files have several formats: {found}; give those of one")
+        raise UserError(f"the files have several formats: {found}; give files of one")
     (form,) = kinds
     if form == "moses":
         return _moses(paths)

@@ -56,7 +56,7 @@ def command(
     """Rows are matched by id, whatever their order and the part files that hold them.
 
     The exit code is 0 if the runs are the same, 1 if they differ. Rows are sorted in files in
-    TMPDIR. Without --selection, all stages are compared, those of named selections too.
+    TMPDIR. Without --selection, all stages are compared, of named selections, too.
     """
     connect(beam_options(context), [first, second])
     found = compare(first, second, selection)

@@ -45,7 +45,7 @@ def command(
     ] = 0.01,
     license: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Licence of the corpus, if not that of `input.license`."),
+        typer.Option(metavar="NAME", help="Licence of the corpus, if not `input.license`."),
     ] = None,
     license_link: Annotated[
         str | None,
