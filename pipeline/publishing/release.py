@@ -42,8 +42,9 @@ class ReleaseOptions:
 
 
 def make_release(run: str, out: Path, options: ReleaseOptions, selection: str = "") -> None:
-    """Make the release of a run's corpus, or of a named selection's, in the folder `out`, in place of
-    an earlier one."""
+    """Make the release of a run's corpus, or of a named selection's, in the folder `out`.
+
+    It takes the place of an earlier one."""
     found = Manifest(run).record
     stage = finished_corpus(run, found, selection)
     record, out = public(selection_view(current(found), selection)), out.resolve()
