@@ -23,7 +23,7 @@ from paraloom.pipeline.manifest import best_round, ranked_stage
 from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.stage import shards_of
-from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
+from paraloom.pipeline.stages.generate import GeneratedBy, generators_of
 
 _FILES, _PAIRS = 10, 20_000  # of the sample for distributions and distances
 _NAME = schema.GENERATOR.name
@@ -47,9 +47,9 @@ class GeneratorTables(NamedTuple):
 
 def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
     """Compare the generators of a run; counts are of all rows, the rest is of a sample."""
-    made = record.find(GenerateRecord)
+    used = generators_of(record)
     bucket = record.find(BucketRecord, stage_path("bucket", best_round(record.stages)))
-    if made is None or bucket is None or not bucket.rows_out:
+    if not used or bucket is None or not bucket.rows_out:
         raise UserError(f"{folder}: has no scored candidates of several generators")
     shards = shards_of(folder, ranked_stage(record.stages))
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
@@ -58,7 +58,7 @@ def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
     names = [of["name"] for of in record.config.generators or []]
     found = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
     judged, language = _judged(folder, record, shards, names), record.language
-    general, used = [], made.generators
+    general = []
     for name, mine in found.items():
         one = used.get(name, GeneratedBy())
         distance = _distance(mine["reference"], mine["translation"], language)

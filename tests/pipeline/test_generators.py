@@ -1,6 +1,7 @@
 """A run with several generators, from a kill to the corpus; and what its configuration may say."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
@@ -25,6 +27,7 @@ from paraloom.pipeline.judging.judgments import Action, JudgeFile
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.report import document
 from paraloom.pipeline.report.generators import compare_generators
+from paraloom.pipeline.stages.generate import check, generators_of
 from tests.chat_server import ChatServer, chat_server, reworded
 from tests.run_helpers import ROOT
 
@@ -229,6 +232,36 @@ def test_what_a_configuration_must_not_say(generators: list[Any], message: str) 
     with pytest.raises(ValueError, match=message) as error:
         config(*generators)
     assert "word@" not in str(error.value) and "sk-word" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        ("Reword {{ referenc }}", "a: prompt: 'referenc' is undefined; there are id, json, n, "),
+        ("Reword it {{ n }} times", "a: prompt: it names no column; there are "),
+        ("{% for i in range(n) %}{{ reference }}{% endfor %}", ""),
+        ("{% if domain is defined %}{{ domain }}{% endif %}: {{ source }}", ""),
+        ("reword", ""),
+    ],
+)
+def test_prompts_are_checked_before_anything_is_translated(prompt: str, message: str) -> None:
+    pytest.importorskip("openai")
+    given = config({**CHAT, "prompt": prompt})
+    if not message:
+        check(given)
+        return
+    with pytest.raises(UserError, match=re.escape(message)):
+        check(given)
+
+
+def test_licence_and_prices_are_those_of_now(finished: Finished) -> None:
+    record = Manifest(str(finished.folder)).record
+    now: list[Any] = [{"name": "a", "license": "MIT", "prices": {"input": 0, "output": 3}}]
+    record.config.generators = now
+    found, pairs = generators_of(record), len(table(finished, "ingest"))
+    assert found["a"].license == "MIT" and found["b"].license is None
+    assert found["a"].cost == pytest.approx(3 * 10 * pairs / 1e6)
+    assert found["b"].cost is None and found["b"].rejected
 
 
 def test_translation_score_needs_a_translation_model() -> None:

@@ -1,5 +1,6 @@
 """Measures the jobs of a run on a sample of its pairs, on this machine."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,6 @@ from paraloom.beam_jobs.transforms.translations import with_translations
 from paraloom.models.chat.answers import Answer
 from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
-from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.memory import forget_peak, peak_memory
@@ -33,7 +33,7 @@ from paraloom.pipeline.stages.resources import RESOURCES
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.resources.translation_model import scoring_model
 from paraloom.pipeline.stages.score import resource_paths
-from paraloom.pipeline.translation import Model
+from paraloom.pipeline.translation import Model, backward
 
 COPIES = 50
 """Copies of the sample that the fast jobs are measured on."""
@@ -114,12 +114,28 @@ def with_stand_ins(pairs: pa.Table) -> pa.Table:
     return pa.table(columns, schema.BACK_TRANSLATE.names).cast(schema.BACK_TRANSLATE)
 
 
-def ask(generator: ChatGenerator, sample: pa.Table, languages: tuple[str, str]) -> Usage:
-    """What a generator's answers to some pairs take, a request each; nothing is kept."""
+def ask(generator: ChatGenerator, sample: pa.Table, languages: tuple[str, str]) -> list[Answer]:
+    """A generator's answers to some pairs, a request each; nothing is kept."""
     answers = list[Answer]()
     requests = generate.requests(generator, generator.template(), languages, sample)
     Clients([generator]).ask(requests, answers.append)
-    return sum((answer.usage for answer in answers), Usage())
+    return answers
+
+
+def time_generated(run: Run, sample: pa.Table, folder: Path) -> Job:
+    """The stage `generate` without its requests: the model, if there is one, scores candidates."""
+    rate = math.inf
+    if run.config.has_model:
+        scoring = score.Scoring(["reference_score"], {"translation_model": backward(run).factory})
+        rate = 1 / time_scorers(scoring, sample)["reference_score"]
+    return Job(
+        rows=len(sample),
+        rate=rate,
+        size=_size(_write_parts([sample], len(sample), folder / "generate")),
+        memory=peak_memory(),
+        cores=cores(),
+        device=f"{len(run.config.chats)} language model(s)",
+    )
 
 
 def _name(device: str) -> str:
