@@ -184,8 +184,7 @@ def _key(of: ChatGenerator) -> str:
     """The key without white space around it, as secrets in files have it; none is `none`."""
     key = os.environ.get(of.api_key_env, "").strip()
     if " " in key or not (key.isascii() and key.isprintable()):
-        what = f"{of.api_key_env} has a space, a line break or another character that no key has"
-        raise UserError(f"generators: {of.name}: {what}")
+        raise UserError(f"generators: {of.name}: {of.api_key_env} has a character that no key has")
     return key or "none"
 
 

@@ -63,15 +63,12 @@ def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
         one = used.get(name, GeneratedBy())
         distance = _distance(mine["reference"], mine["translation"], language)
         share = f"{selected[name] / selected.total():.1%}" if selected else ""
-        each = None
-        if one.cost is not None and selected[name]:
-            each = 1000 * one.cost / selected[name]
+        each = 1000 * one.cost / selected[name] if one.cost is not None and selected[name] else None
         counts = (f"{n:,}" for n in (rows[name], sum(one.rejected.values()), selected[name]))
         good = [judged[name]] if judged else []
         general.append([name, *counts, share, _number(distance), _number(each), *good])
     columns = ["generator", "candidates", "rejected", "selected", "share"]
-    columns += ["distance", "cost of 1,000 selected"]
-    columns += ["good of judged"] if judged else []
+    columns += ["distance", "cost of 1,000 selected", *(["good of judged"] if judged else [])]
     quartiles = [[name, *(_quartiles(mine[of]) for of in scores)] for name, mine in found.items()]
     reasons = [
         [f"{name}: {reason}", f"{n:,}"]
@@ -79,14 +76,11 @@ def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
         for reason, n in one.rejected.items()
     ]
     taken = [*(name.replace("_", " ") for name in _COUNTS), "seconds each", "cost"]
+    far = list(_distances(found, language))
     tables = [
         Shown("Generators", columns, general),
         Shown("Quartiles of the scores", ["generator", *scores], quartiles),
-        Shown(
-            "Distance between generators",
-            ["generators", "distance"],
-            list(_distances(found, language)),
-        ),
+        Shown("Distance between generators", ["generators", "distance"], far),
         Shown("Rejected candidates", ["reason", "candidates"], reasons),
         Shown("Requests and tokens", ["generator", *taken], list(_taken(used))),
     ]

@@ -26,6 +26,7 @@ from paraloom.beam_jobs.transforms.directions import BACK, PIVOT
 from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
+from paraloom.models.memory import peak_memory
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.pipeline.commands.corpus.requests import (
     Requests,
@@ -38,7 +39,6 @@ from paraloom.pipeline.commands.corpus.timings import (
     Job,
     Translation,
     ask,
-    time_generated,
     time_jobs,
     time_scorers,
     timed_scorers,
@@ -220,12 +220,15 @@ def estimate(
         else:
             sample = with_stand_ins(sample)
         fast = {name: path for name, path in resources.items() if isinstance(path, str)}
-        timed = {"generate": time_generated(run, sample, folder)} if answered else {}
-        timed |= time_jobs(run, sample, scorers or ["translation_score"], fast, folder)
+        timed = time_jobs(run, sample, scorers or ["translation_score"], fast, folder)
         if slow:
             scoring = Scoring(slow, resources, config.score.sources, run.language)
             seconds = time_scorers(scoring, sample)
             timed["score"] = with_scorers(timed["score"], seconds, model=bool(scoring.models))
+        scored = 0.0  # seconds for a candidate of a language model
+        if answered and config.has_model:
+            scoring = Scoring(["reference_score"], {"translation_model": backward(run).factory})
+            scored = time_scorers(scoring, sample)["reference_score"]
     jobs = {"ingest": timed.pop("ingest").of(seen.rows)}
     left, translated = scale * accepted, scale * len(pairs)
     generated = left * sum(of.n for of in config.chats)
@@ -237,11 +240,13 @@ def estimate(
         jobs[stage] = replace(job, size=job.size * left / translated)
         share = len(each.pairs) / each.job.rows
         left, translated = left * share, translated * share
-    jobs |= {stage: job.of(left * config.translates + generated) for stage, job in timed.items()}
-    if job := jobs.get("generate"):  # all servers are asked at once; then the model scores
-        took = max(of.seconds for of in answered) + generated / job.rate
-        size = job.size + sum(of.size for of in answered)
-        jobs["generate"] = replace(job, rate=job.rows / took, size=size)
+    rest = {stage: job.of(left * config.translates + generated) for stage, job in timed.items()}
+    if answered:  # all servers are asked at once; then the model scores
+        job, took = rest["score"], max(of.seconds for of in answered) + generated * scored
+        device, size = f"{len(answered)} language model(s)", sum(of.size for of in answered)
+        job = replace(job, device=device, cores=cores(), memory=max(job.memory, peak_memory()))
+        jobs["generate"] = replace(job, rate=job.rows / took, size=job.size + size)
+    jobs |= rest
     hours = sum(jobs[stage].seconds / max(jobs[stage].rows, 1) for stage in made) / 3600
     return Estimate(
         preview=seen,
@@ -297,17 +302,17 @@ def job_table(jobs: dict[str, Job], *, several: bool = False) -> Table:
     numbers = ("rows", "measured", "time", "disk", "memory of a worker")
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=numbers)
+    unknown = several and "generate" not in jobs
 
     seconds, size, memory = 0.0, 0.0, 0
     for stage, job in jobs.items():
-        if stage == "score" and several and "generate" not in jobs:
+        if stage == "score" and unknown:
             table.add_row("generate", f"{job.rows:,}", "not measured: --requests")
         measured = f"{rate(job.rate)} rows/s, {job.device}"
         table.add_row(stage, f"{job.rows:,}", measured, *_taken(job.seconds, job.size, job.memory))
         seconds, size, memory = seconds + job.seconds, size + job.size, max(memory, job.memory)
     table.add_section()
-    whole = not several or "generate" in jobs
-    table.add_row("all" if whole else "all but generate", "", "", *_taken(seconds, size, memory))
+    table.add_row("all but generate" if unknown else "all", "", "", *_taken(seconds, size, memory))
     return table
 
 

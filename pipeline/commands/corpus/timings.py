@@ -1,6 +1,5 @@
 """Measures the jobs of a run on a sample of its pairs, on this machine."""
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +32,7 @@ from paraloom.pipeline.stages.resources import RESOURCES
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.resources.translation_model import scoring_model
 from paraloom.pipeline.stages.score import resource_paths
-from paraloom.pipeline.translation import Model, backward
+from paraloom.pipeline.translation import Model
 
 COPIES = 50
 """Copies of the sample that the fast jobs are measured on."""
@@ -120,22 +119,6 @@ def ask(generator: ChatGenerator, sample: pa.Table, languages: tuple[str, str]) 
     requests = generate.requests(generator, generator.template(), languages, sample)
     Clients([generator]).ask(requests, answers.append)
     return answers
-
-
-def time_generated(run: Run, sample: pa.Table, folder: Path) -> Job:
-    """The stage `generate` without its requests: the model, if there is one, scores candidates."""
-    rate = math.inf
-    if run.config.has_model:
-        scoring = score.Scoring(["reference_score"], {"translation_model": backward(run).factory})
-        rate = 1 / time_scorers(scoring, sample)["reference_score"]
-    return Job(
-        rows=len(sample),
-        rate=rate,
-        size=_size(_write_parts([sample], len(sample), folder / "generate")),
-        memory=peak_memory(),
-        cores=cores(),
-        device=f"{len(run.config.chats)} language model(s)",
-    )
 
 
 def _name(device: str) -> str:
