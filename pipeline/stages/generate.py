@@ -99,7 +99,7 @@ def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> Gener
         prompt_text=prompt.text,
         license=of.license,
         rejected={r.removeprefix(own): n for r, n in rejected.items() if r.startswith(own)},
-        cost=usage.at_prices(of.prices and of.prices.model_dump()),
+        cost=usage.at_prices(of.prices.model_dump() if of.prices else None),
     )
 
 

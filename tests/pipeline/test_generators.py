@@ -23,7 +23,9 @@ from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.judging.judgments import Action, JudgeFile
+from paraloom.pipeline.judging.agreement import conditions, join
+from paraloom.pipeline.judging.judgments import Action, JudgeFile, read_judgments
+from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.report import document
 from paraloom.pipeline.report.generators import compare_generators
@@ -180,9 +182,15 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
         for score, row in zip(scores, rows, strict=True)
     )
     found = compare_generators(str(finished.folder), Manifest(str(finished.folder)).record)
+    under = conditions(["generator = a"], ["trigram_overlap"], ["generator"])
+    shards = ScoredRun(str(finished.folder)).shards()
+    judged = join(
+        read_judgments(str(finished.folder)), shards, ["trigram_overlap"], own={}, where=under
+    )
     columns, cells = found.tables[0].columns, {row[0]: row[-1] for row in found.tables[0].rows}
     shutil.rmtree(finished.folder / "judgments")
     assert columns[-1] == "good of judged"
+    assert sorted(judged.labels) == [20, 20, 80, 80]
     assert cells == {"nmt": "7 of 10 (0.40–0.89)", "a": "2 of 4 (0.15–0.85)", "b": ""}
 
 

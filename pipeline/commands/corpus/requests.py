@@ -27,7 +27,8 @@ def extrapolated(of: ChatGenerator, answers: Sequence[Answer], requests: int) ->
     took = sum((answer.usage for answer in answers), Usage())
     if not took.requests:
         return None
-    scale, cost = requests / took.requests, took.at_prices(of.prices and of.prices.model_dump())
+    cost = took.at_prices(of.prices.model_dump() if of.prices else None)
+    scale = requests / took.requests
     least = 60 / of.requests_per_minute if of.requests_per_minute else 0
     return Requests(
         answers=took.requests,

@@ -200,14 +200,14 @@ def test_language_models_are_asked_for_their_price(
         assert "all but generate" in out and "generate" not in found.jobs
         found, out = told(config, "--requests", "1")
         assert len(server.answered) == 2
-    paid, most = found.asked["paid"], found.asked["slow"]
-    assert paid and paid.tokens_out == 119 * 10
+    cheap, most = found.asked["paid"], found.asked["slow"]
+    assert cheap and cheap.tokens_out == 119 * 10
     # 119 requests, of which one begins every 10 s; then the model scores.
     made = found.jobs["generate"]
     assert most and most.seconds == 1190 < made.seconds < 1250
     assert made.rows == found.jobs["score"].rows and "all but" not in out
     assert list(found.jobs)[1:4] == ["back_translate", "generate", "score"]
-    assert made.size > paid.size + most.size > 119 * 2 * 100
+    assert made.size > cheap.size + most.size > 119 * 2 * 100
     # 10 tokens in and 2 answers of 5 out, of each of 119 requests
     assert ", 1,200 + 1,200 tokens, cost 1.2, from 1 answers." in out
     assert "slow: 119 requests, 20 min" in out
