@@ -180,6 +180,11 @@ def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
         except DamagedError:
             run.manifest.remember(forgotten)  # the repaired input may well be as it was
             raise
+        except UserError as error:
+            if not (name := stage.selection):
+                raise
+            forget = f"`--set select.named.{name}=null` makes the run forget it"
+            raise UserError(f"select.named.{name}: {error}; {forget}") from error
         if key_of(stage, run) != key:
             drop_receipts(run.folder(stage.name))
             raise UserError(

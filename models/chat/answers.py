@@ -60,7 +60,7 @@ class Answer(BaseModel):
     def usage(self) -> Usage:
         """What it took."""
         return Usage(
-            requests=1,
+            requests=int(not self.error),
             retries=self.retries,
             tokens_in=self.tokens_in,
             tokens_out=self.tokens_out,

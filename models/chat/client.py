@@ -74,7 +74,7 @@ class _Client:
 
         self.generator = generator
         self._client: Any = AsyncOpenAI(
-            api_key=os.environ.get(generator.api_key_env) or "none",
+            api_key=_key(generator),
             base_url=generator.base_url,
             timeout=generator.timeout,
             max_retries=0,
@@ -176,6 +176,14 @@ class _Client:
         of = self.generator
         said = what.format(key=of.api_key_env, model=of.model) if "{" in what else what
         raise UserError(f"generators: {of.name}: the server at {of.base_url} {said}")
+
+
+def _key(of: ChatGenerator) -> str:
+    """The key without white space around it, as secrets in files have it; none is `none`."""
+    key = os.environ.get(of.api_key_env, "").strip()
+    if " " in key or not (key.isascii() and key.isprintable()):
+        raise UserError(f"generators: {of.name}: {of.api_key_env} has a character that no key has")
+    return key or "none"
 
 
 def asked_pause(headers: Mapping[str, str]) -> float | None:

@@ -5,12 +5,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import StrictUndefined, TemplateError
+from jinja2 import StrictUndefined, TemplateError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from paraloom.models.errors import UserError, one_line, reading
 from paraloom.models.languages import language_name
 
+_ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
 _FORM = """\
 {% if json %}Answer with a JSON object that has one key, "paraphrases": a list of {{ n }} \
 different sentence{{ "s" if n > 1 }}, and nothing else.\
@@ -37,6 +38,11 @@ class Prompt(NamedTuple):
 
     name: str
     text: str
+
+    @property
+    def names(self) -> set[str]:
+        """What the template reads of a pair and of its languages."""
+        return meta.find_undeclared_variables(_ENVIRONMENT.parse(self.text))
 
     def render(self, row: Mapping[str, Any], **more: Any) -> str:
         """The prompt for a pair; `row` has all columns of the pair.
@@ -92,5 +98,4 @@ def _parse(text: str) -> None:
 
 @cache
 def _compiled(text: str) -> Any:
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
-    return environment.from_string(text)
+    return _ENVIRONMENT.from_string(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict
@@ -39,6 +40,9 @@ class Usage(BaseModel):
             last=max(self.last, other.last),
         )
 
-    def at_prices(self, price_in: float, price_out: float) -> float:
-        """The cost at these prices of a million tokens."""
-        return (self.tokens_in * price_in + self.tokens_out * price_out) / 1e6
+    def at_prices(self, prices: Mapping[str, float] | None) -> float | None:
+        """The cost at the prices of a million tokens, `input` and `output`; None without prices, or
+        if the server counts no tokens."""
+        if not prices or not (self.tokens_in or self.tokens_out):
+            return None
+        return (self.tokens_in * prices["input"] + self.tokens_out * prices["output"]) / 1e6

@@ -35,7 +35,7 @@ from paraloom.pipeline.report.describe import (
 )
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.render import Markdown, code, plain, render_markdown
-from paraloom.pipeline.stages.generate import GenerateRecord
+from paraloom.pipeline.stages.generate import generators_of
 
 
 def write_data_card(folder: str, record: RunRecord, selection: str = "") -> None:
@@ -88,7 +88,7 @@ def data_card(
             for name, of in view.stages.items()
             if isinstance(of, ScoringModelRecord)
         ],
-        generators=generated.generators if (generated := view.find(GenerateRecord)) else {},
+        generators=generators_of(view),
         forward=pivot.model if (pivot := view.find(PivotRecord)) else None,
         view=view,
         bleu=view.bleu,

@@ -38,7 +38,7 @@ from paraloom.pipeline.report.describe import (
 )
 from paraloom.pipeline.report.final_view import final_view, round_view
 from paraloom.pipeline.report.render import Markdown, code, render_markdown
-from paraloom.pipeline.stages.generate import GenerateRecord
+from paraloom.pipeline.stages.generate import generators_of
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 _SPLITS = {"train", "test", "trial", "dev"}
@@ -134,7 +134,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         forward=view.find(PivotRecord),
         model_name=model_name,
         bleu=view.bleu,
-        generators=generated.generators if (generated := public(view).find(GenerateRecord)) else {},
+        generators=generators_of(public(view)),
         when=when,
         initial=_initial(options, trained.training),
         run=run,

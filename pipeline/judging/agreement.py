@@ -159,12 +159,14 @@ def corpus_precisions(folder: str, record: RunRecord, good: float | None = None)
     return found
 
 
-def conditions(texts: Sequence[str], scores: Sequence[str]) -> list[Predicate]:
-    """The conditions of `--where` on pairs with these scores."""
+def conditions(
+    texts: Sequence[str], scores: Sequence[str], kept: Sequence[str] = ()
+) -> list[Predicate]:
+    """The conditions of `--where` on pairs with these scores and `kept` columns."""
     try:
-        found = [Predicate.parse(text) for text in texts]
+        found = [Predicate.parse(text, words=bool(kept)) for text in texts]
         for predicate in found:
-            predicate.check(scores)
+            predicate.check(scores, kept)
     except ValueError as error:
         raise UserError(f"--where: {error}") from error
     return found

@@ -122,7 +122,7 @@ def near_copies(corpus: PairsRecord | None, select: SelectSection) -> str:
     """
     if corpus is None or (corpus.unigram_f1 or 0) <= NEAR_COPIES:
         return ""
-    remedy = f"add content_overlap to score.scorers and '{REWORDED}' to select.where"
+    remedy = f"add '{REWORDED}' to select.where, and content_overlap to score.scorers"
     if any("content_overlap" in condition for condition in select.where):
         remedy = "lower the bound of content_overlap in select.where"
     return (

@@ -21,7 +21,7 @@ from paraloom.pipeline.manifest import best_round, ranked_stage
 from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.stage import first_rows, shards_of
-from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
+from paraloom.pipeline.stages.generate import GeneratedBy, generators_of
 
 _SAMPLE = 20_000  # candidates for distributions and distances
 _NAME = schema.GENERATOR.name
@@ -45,9 +45,9 @@ class GeneratorTables(NamedTuple):
 
 def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
     """Compare the generators of a run; counts are of all rows, the rest is of a sample."""
-    made = record.find(GenerateRecord)
+    used = generators_of(record)
     bucket = record.find(BucketRecord, stage_path("bucket", best_round(record.stages)))
-    if made is None or bucket is None or not bucket.rows_out:
+    if not used or bucket is None or not bucket.rows_out:
         raise UserError(f"{folder}: has no scored candidates of several generators")
     shards = shards_of(folder, ranked_stage(record.stages))
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
@@ -57,20 +57,17 @@ def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
     names = [of["name"] for of in record.config.generators or []]
     found = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
     judged, language = _judged(folder, record, shards, names), record.language
-    general, used = [], made.generators
+    general = []
     for name, mine in found.items():
         one = used.get(name, GeneratedBy())
         distance = _distance(mine["reference"], mine["translation"], language)
         share = f"{selected[name] / selected.total():.1%}" if selected else ""
-        each = None
-        if one.cost is not None and selected[name]:
-            each = 1000 * one.cost / selected[name]
+        each = 1000 * one.cost / selected[name] if one.cost is not None and selected[name] else None
         counts = (f"{n:,}" for n in (rows[name], sum(one.rejected.values()), selected[name]))
         good = [judged[name]] if judged else []
         general.append([name, *counts, share, _number(distance), _number(each), *good])
     columns = ["generator", "candidates", "rejected", "selected", "share"]
-    columns += ["distance", "cost of 1,000 selected"]
-    columns += ["good of judged"] if judged else []
+    columns += ["distance", "cost of 1,000 selected", *(["good of judged"] if judged else [])]
     quartiles = [[name, *(_quartiles(mine[of]) for of in scores)] for name, mine in found.items()]
     reasons = [
         [f"{name}: {reason}", f"{n:,}"]
@@ -78,14 +75,11 @@ def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
         for reason, n in one.rejected.items()
     ]
     taken = [*(name.replace("_", " ") for name in _COUNTS), "seconds each", "cost"]
+    far = list(_distances(found, language))
     tables = [
         Shown("Generators", columns, general),
         Shown("Quartiles of the scores", ["generator", *scores], quartiles),
-        Shown(
-            "Distance between generators",
-            ["generators", "distance"],
-            list(_distances(found, language)),
-        ),
+        Shown("Distance between generators", ["generators", "distance"], far),
         Shown("Rejected candidates", ["reason", "candidates"], reasons),
         Shown("Requests and tokens", ["generator", *taken], list(_taken(used))),
     ]

@@ -26,7 +26,8 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     out = console(max(120, 24 * (2 + len(run.config.score.names))))
     record = restrict(run.manifest.record, stages)
     table = _stages(record.stages, ran)
-    if (many := run.config.nmt.candidates) > 1 and "back_translate" in record.stages:
+    many = 1 if run.config.chats else run.config.nmt.candidates
+    if many > 1 and "back_translate" in record.stages:
         table.caption = f"from back_translate on, a row is one of {many} candidates of a source"
     out.print(table)
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}

@@ -5,14 +5,16 @@ from typing import Any
 from pydantic import Field
 
 from paraloom.beam_jobs import generate
+from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import content_key, units
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.chat.options import ChatGenerator
+from paraloom.models.chat.prompts import variables
 from paraloom.models.chat.usage import ServedName, Usage
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import Lenient, PairsRecord
+from paraloom.pipeline.records import Lenient, PairsRecord, RunRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 from paraloom.pipeline.translation import backward
 
@@ -97,15 +99,32 @@ def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> Gener
         prompt_text=prompt.text,
         license=of.license,
         rejected={r.removeprefix(own): n for r, n in rejected.items() if r.startswith(own)},
-        cost=usage.at_prices(of.prices.input, of.prices.output) if of.prices else None,
+        cost=usage.at_prices(of.prices.model_dump() if of.prices else None),
     )
 
 
+def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
+    """What each generator made, with the licence and at the prices that the run now has."""
+    made, found = record.find(GenerateRecord) or GenerateRecord(), {}
+    given = {of["name"]: of for of in record.config.generators or ()}
+    for name, one in made.generators.items():
+        of = given.get(name, {})
+        more = {"license": of.get("license"), "cost": one.at_prices(of.get("prices"))}
+        found[name] = one.model_copy(update=more)
+    return found
+
+
 def check(config: Config) -> None:
-    """Check the prompts, and that the library is there."""
+    """Check the prompts before anything is translated, and that the library is there."""
+    columns = {*schema.INGEST.names, *(config.input.keep if config.input else ())}
+    known = columns | variables("", "", n=1, json=False).keys()
     for of in config.chats:
         try:
-            of.template()
+            prompt = of.template()
+            unknown = set() if " defined" in prompt.text else prompt.names - known
+            if unknown or not prompt.names & columns:
+                what = f"{min(unknown)!r} is undefined" if unknown else "it names no column"
+                raise UserError(f"prompt: {what}; there are {', '.join(sorted(known))}")
         except UserError as error:
             raise UserError(f"generators: {of.name}: {error}") from error
     if config.chats:

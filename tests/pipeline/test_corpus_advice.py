@@ -37,7 +37,7 @@ def test_near_copies_are_said(a_run: Path, capsys: pytest.CaptureFixture[str]) -
     advice = near_copies(corpus, SelectSection())
     assert advice[:50] in out
     assert advice[:50] in report
-    assert "add content_overlap to score.scorers" in advice
+    assert "add 'content_overlap <= 0.8' to select.where" in advice
     bound = SelectSection(where=["content_overlap <= 0.9"])
     assert near_copies(corpus, bound).endswith("lower the bound of content_overlap in select.where")
     assert not near_copies(PairsRecord(unigram_f1=0.8), bound)

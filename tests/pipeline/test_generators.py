@@ -1,6 +1,7 @@
 """A run with several generators, from a kill to the corpus; and what its configuration may say."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,14 +18,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.judging.judgments import Action, JudgeFile
+from paraloom.pipeline.judging.agreement import conditions, join
+from paraloom.pipeline.judging.judgments import Action, JudgeFile, read_judgments
+from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.report import document
 from paraloom.pipeline.report.generators import compare_generators
+from paraloom.pipeline.stages.generate import check, generators_of
 from tests.chat_server import ChatServer, chat_server, reworded
 from tests.run_helpers import ROOT
 
@@ -177,9 +182,15 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
         for score, row in zip(scores, rows, strict=True)
     )
     found = compare_generators(str(finished.folder), Manifest(str(finished.folder)).record)
+    under = conditions(["generator = a"], ["trigram_overlap"], ["generator"])
+    shards = ScoredRun(str(finished.folder)).shards()
+    judged = join(
+        read_judgments(str(finished.folder)), shards, ["trigram_overlap"], own={}, where=under
+    )
     columns, cells = found.tables[0].columns, {row[0]: row[-1] for row in found.tables[0].rows}
     shutil.rmtree(finished.folder / "judgments")
     assert columns[-1] == "good of judged"
+    assert sorted(judged.labels) == [20, 20, 80, 80]
     assert cells == {"nmt": "7 of 10 (0.40–0.89)", "a": "2 of 4 (0.15–0.85)", "b": ""}
 
 
@@ -229,6 +240,36 @@ def test_what_a_configuration_must_not_say(generators: list[Any], message: str) 
     with pytest.raises(ValueError, match=message) as error:
         config(*generators)
     assert "word@" not in str(error.value) and "sk-word" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        ("Reword {{ referenc }}", "a: prompt: 'referenc' is undefined; there are id, json, n, "),
+        ("Reword it {{ n }} times", "a: prompt: it names no column; there are "),
+        ("{% for i in range(n) %}{{ reference }}{% endfor %}", ""),
+        ("{% if domain is defined %}{{ domain }}{% endif %}: {{ source }}", ""),
+        ("reword", ""),
+    ],
+)
+def test_prompts_are_checked_before_anything_is_translated(prompt: str, message: str) -> None:
+    pytest.importorskip("openai")
+    given = config({**CHAT, "prompt": prompt})
+    if not message:
+        check(given)
+        return
+    with pytest.raises(UserError, match=re.escape(message)):
+        check(given)
+
+
+def test_licence_and_prices_are_those_of_now(finished: Finished) -> None:
+    record = Manifest(str(finished.folder)).record
+    now: list[Any] = [{"name": "a", "license": "MIT", "prices": {"input": 0, "output": 3}}]
+    record.config.generators = now
+    found, pairs = generators_of(record), len(table(finished, "ingest"))
+    assert found["a"].license == "MIT" and found["b"].license is None
+    assert found["a"].cost == pytest.approx(3 * 10 * pairs / 1e6)
+    assert found["b"].cost is None and found["b"].rejected
 
 
 def test_translation_score_needs_a_translation_model() -> None:

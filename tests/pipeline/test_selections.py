@@ -82,6 +82,13 @@ def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
     assert again("select", a_run) == 0
     assert files(a_run, "corpus") == own and path in keys(a_run)
 
+    empty = ["--name", "empty", "--set", "select.where=['reference_tokens > 999']"]
+    assert again("select", a_run, *empty) == 2
+    assert again("select", a_run) == 2  # the run has it
+    error = capsys.readouterr().err
+    assert error.count("paraloom: select.named.empty: select: none of ") == 2
+    assert "`--set select.named.empty=null` makes the run forget it" in error
+    assert again("select", a_run, "--set", "select.named.empty=null") == 0
     assert again("select", a_run, "--set", "select.named.strict=null") == 0
     assert path not in manifest(a_run)["planned"]
     assert again("select", a_run, "--name", "strict") == 2

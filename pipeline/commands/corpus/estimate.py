@@ -24,9 +24,9 @@ from paraloom.beam_jobs.score import Scoring
 from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.beam_jobs.transforms.directions import BACK, PIVOT
 from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
-from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
+from paraloom.models.memory import peak_memory
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.pipeline.commands.corpus.requests import (
     Requests,
@@ -82,7 +82,7 @@ class Estimate:
     slow: dict[str, float]  # seconds for a row, of scorers timed by themselves
     savings: tuple[Saving, ...]  # by `input.where` and `input.unique`
     requests: int  # of each generator of kind chat
-    asked: dict[str, Usage]  # by generator: what its answers to a sample took
+    asked: dict[str, Requests | None]  # by generator that was asked; None if it gave no answer
 
 
 class Estimated(BaseModel):
@@ -145,7 +145,7 @@ def command(
         cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
         lines.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
-    out.print(job_table(found.jobs))
+    out.print(job_table(found.jobs, several=bool(run.chats)))
     if found.savings:
         out.print(savings_table(found.savings))
     out.print(*lines, sep="\n", highlight=False)
@@ -160,11 +160,7 @@ def command(
         left_out=list(found.left_out),
         savings=list(found.savings),
         requests=found.requests,
-        generators={
-            of.name: extrapolated(of, took, found.requests)
-            for of in run.chats
-            if (took := found.asked.get(of.name)) and took.requests
-        },
+        generators={name: of for name, of in found.asked.items() if of},
         translation_hours=hours,
         translation_cost=None if gpu_hour is None else hours * gpu_hour,
     )
@@ -203,9 +199,11 @@ def estimate(
     rng = np.random.default_rng(config.seed)
     sample = pairs.take(np.sort(rng.choice(len(pairs), sentences, replace=False))).combine_chunks()
     languages = config.languages.source or "", config.languages.target or ""
-    asked = {
-        of.name: ask(of, sample.slice(0, requests), languages) for of in config.chats if requests
-    }
+    scale = seen.rows * (1 - seen.rejected) / len(seen.pairs)
+    total, some = round(scale * accepted) if config.chats else 0, sample.slice(0, requests)
+    chats = config.chats if requests else []
+    asked = {of.name: extrapolated(of, ask(of, some, languages), total) for of in chats}
+    answered = [of for of in asked.values() if of]
     scorers, slow, resources = timed_scorers(run)
     seconds: dict[str, float] = {}
     made: dict[str, Translation] = {}
@@ -227,7 +225,10 @@ def estimate(
             scoring = Scoring(slow, resources, config.score.sources, run.language)
             seconds = time_scorers(scoring, sample)
             timed["score"] = with_scorers(timed["score"], seconds, model=bool(scoring.models))
-    scale = seen.rows * (1 - seen.rejected) / len(seen.pairs)
+        scored = 0.0  # seconds for a candidate of a language model
+        if answered and config.has_model:
+            scoring = Scoring(["reference_score"], {"translation_model": backward(run).factory})
+            scored = time_scorers(scoring, sample)["reference_score"]
     jobs = {"ingest": timed.pop("ingest").of(seen.rows)}
     left, translated = scale * accepted, scale * len(pairs)
     generated = left * sum(of.n for of in config.chats)
@@ -239,7 +240,13 @@ def estimate(
         jobs[stage] = replace(job, size=job.size * left / translated)
         share = len(each.pairs) / each.job.rows
         left, translated = left * share, translated * share
-    jobs |= {stage: job.of(left * config.translates + generated) for stage, job in timed.items()}
+    rest = {stage: job.of(left * config.translates + generated) for stage, job in timed.items()}
+    if answered:  # all servers are asked at once; then the model scores
+        job, took = rest["score"], max(of.seconds for of in answered) + generated * scored
+        device, size = f"{len(answered)} language model(s)", sum(of.size for of in answered)
+        job = replace(job, device=device, cores=cores(), memory=max(job.memory, peak_memory()))
+        jobs["generate"] = replace(job, rate=job.rows / took, size=job.size + size)
+    jobs |= rest
     hours = sum(jobs[stage].seconds / max(jobs[stage].rows, 1) for stage in made) / 3600
     return Estimate(
         preview=seen,
@@ -251,7 +258,7 @@ def estimate(
             Saving(key, round(scale * n), round(scale * tokens), scale * n * hours)
             for key, (n, tokens) in saved.items()
         ),
-        requests=round(scale * accepted) if config.chats else 0,
+        requests=total,
         asked=asked,
     )
 
@@ -290,19 +297,22 @@ def choose(
     return accepted, left, saved
 
 
-def job_table(jobs: dict[str, Job]) -> Table:
-    """The stages as they are estimated."""
+def job_table(jobs: dict[str, Job], *, several: bool = False) -> Table:
+    """The stages as they are estimated; with several generators also `generate`, timed or not."""
     numbers = ("rows", "measured", "time", "disk", "memory of a worker")
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=numbers)
+    unknown = several and "generate" not in jobs
 
     seconds, size, memory = 0.0, 0.0, 0
     for stage, job in jobs.items():
+        if stage == "score" and unknown:
+            table.add_row("generate", f"{job.rows:,}", "not measured: --requests")
         measured = f"{rate(job.rate)} rows/s, {job.device}"
         table.add_row(stage, f"{job.rows:,}", measured, *_taken(job.seconds, job.size, job.memory))
         seconds, size, memory = seconds + job.seconds, size + job.size, max(memory, job.memory)
     table.add_section()
-    table.add_row("all", "", "", *_taken(seconds, size, memory))
+    table.add_row("all but generate" if unknown else "all", "", "", *_taken(seconds, size, memory))
     return table
 
 
@@ -334,8 +344,11 @@ def _basis(config: Config, found: Estimate) -> list[str]:
         rates = (f"{name} {rate(1 / each)}" for name, each in found.slow.items())
         lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
     for of in config.chats:
-        took = found.asked.get(of.name)
-        lines.append(f"{of.name}: {in_words(of, took, found.requests)}")
+        said = f"{found.requests:,} requests, whose time is not known; `--requests 20` asks it."
+        if of.name in found.asked:
+            took = found.asked[of.name]
+            said = in_words(took, found.requests) if took else "gave no answer that counts."
+        lines.append(f"{of.name}: {said}")
     if found.left_out:
         lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
     return lines

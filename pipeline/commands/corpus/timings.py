@@ -22,7 +22,6 @@ from paraloom.beam_jobs.transforms.translations import with_translations
 from paraloom.models.chat.answers import Answer
 from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
-from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.memory import forget_peak, peak_memory
@@ -114,12 +113,12 @@ def with_stand_ins(pairs: pa.Table) -> pa.Table:
     return pa.table(columns, schema.BACK_TRANSLATE.names).cast(schema.BACK_TRANSLATE)
 
 
-def ask(generator: ChatGenerator, sample: pa.Table, languages: tuple[str, str]) -> Usage:
-    """What a generator's answers to some pairs take, a request each; nothing is kept."""
+def ask(generator: ChatGenerator, sample: pa.Table, languages: tuple[str, str]) -> list[Answer]:
+    """A generator's answers to some pairs, a request each; nothing is kept."""
     answers = list[Answer]()
     requests = generate.requests(generator, generator.template(), languages, sample)
     Clients([generator]).ask(requests, answers.append)
-    return sum((answer.usage for answer in answers), Usage())
+    return answers
 
 
 def _name(device: str) -> str:

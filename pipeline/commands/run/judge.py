@@ -93,8 +93,9 @@ def command(
                 sample = _of_corpus(found, pairs, selection, selected)
             server = judging_server(found, sample, scale, judge, port)
             _print_judges(found)
-            low, high = interval_of(0.8 * len(sample), len(sample))
-            show(f"{len(sample):,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
+            if selected is not False:  # those are no sample of the corpus
+                low, high = interval_of(0.8 * (n := len(sample)), n)
+                show(f"{n:,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
             show(f"{len(sample):,} pairs to judge at {server.url}")
             show("Ctrl-C stops; every judgment is saved at once")
             if open:

@@ -71,7 +71,7 @@ class StageStatus:
 class Asked(Usage):
     """What a generator's answers took so far, in the shards that are finished."""
 
-    cost: float | None = None  # None without prices
+    cost: float | None = None  # None without prices or counts of tokens
 
 
 class Translations(BaseModel):
@@ -292,8 +292,7 @@ def _asked(folder: str) -> dict[str, Asked]:
     found = {}
     for name in dict.fromkeys(name for one in used for name in one):
         total = sum((one[name] for one in used if name in one), Usage())
-        prices = configured.get(name, {}).get("prices")
-        cost = total.at_prices(prices["input"], prices["output"]) if prices else None
+        cost = total.at_prices(configured.get(name, {}).get("prices"))
         found[name] = Asked(**total.model_dump(), cost=cost)
     return found
 

@@ -9,6 +9,7 @@ from paraloom.models.chat import client as chat_client
 from paraloom.models.chat.answers import Answer, Found, Request, candidates
 from paraloom.models.chat.client import Clients, asked_pause
 from paraloom.models.chat.options import ChatGenerator
+from paraloom.models.chat.usage import Usage
 from paraloom.models.errors import UserError
 from tests.chat_server import ChatServer, chat_server, reworded
 from tests.extras import needs
@@ -141,6 +142,28 @@ def test_the_key_is_sent_and_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -
     assert "SECRET" not in str(error.value).upper()
     server, _ = ask("good", api_key_env="MY_KEY")
     assert {request["key"] for request in server.requests} == {"sk-secret-123"}
+    monkeypatch.setenv("MY_KEY", "  sk-SECRET-123\n")  # as of a file
+    server, _ = ask("good", api_key_env="MY_KEY")
+    assert {request["key"] for request in server.requests} == {"sk-secret-123"}
+
+
+@pytest.mark.parametrize("key", ["sk-SECRET\n123", "sk SECRET", "sk-SECRET-ключ", "sk\tSECRET"])
+def test_what_can_be_no_key_is_one_line_without_it(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(UserError, match="test: MY_KEY has a character that no key has") as error:
+        ask("good", api_key_env="MY_KEY")
+    assert "SECRET" not in str(error.value)
+
+
+def test_only_answers_and_counted_tokens_have_a_cost() -> None:
+    _, refused = ask("400")
+    assert sum((of.usage for of in refused.values()), Usage()).requests == 0
+    prices = {"input": 1.0, "output": 2.0}
+    assert Usage(tokens_in=10, tokens_out=5).at_prices(prices) == pytest.approx(20e-6)
+    assert Usage(tokens_in=10).at_prices(None) is None
+    assert Usage(requests=3).at_prices(prices) is None  # the server does not count
 
 
 def test_requests_at_once_and_in_a_minute_are_bounded() -> None:

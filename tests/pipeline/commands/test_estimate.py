@@ -196,9 +196,18 @@ def test_language_models_are_asked_for_their_price(
         found, out = told(config)
         assert "paid: 119 requests, whose time is not known; `--requests 20`" in out
         assert not server.answered
+        assert f"generate │ {found.jobs['score'].rows} │ not measured: --requests" in out
+        assert "all but generate" in out and "generate" not in found.jobs
         found, out = told(config, "--requests", "1")
         assert len(server.answered) == 2
-    assert found.asked["paid"].tokens_out == 10
+    cheap, most = found.asked["paid"], found.asked["slow"]
+    assert cheap and cheap.tokens_out == 119 * 10
+    # 119 requests, of which one begins every 10 s; then the model scores.
+    made = found.jobs["generate"]
+    assert most and most.seconds == 1190 < made.seconds < 1250
+    assert made.rows == found.jobs["score"].rows and "all but" not in out
+    assert list(found.jobs)[1:4] == ["back_translate", "generate", "score"]
+    assert made.size > cheap.size + most.size > 119 * 2 * 100
     # 10 tokens in and 2 answers of 5 out, of each of 119 requests
     assert ", 1,200 + 1,200 tokens, cost 1.2, from 1 answers." in out
     assert "slow: 119 requests, 20 min" in out
@@ -211,7 +220,7 @@ def test_language_models_without_a_translation_model(
 ) -> None:
     with chat_server() as (_, url):
         chat = {"kind": "chat", "name": "a", "base_url": url, "model": "good", "n": 2}
-        paid, other = {"prices": {"input": 0.1, "output": 0.1}}, {"name": "b", "model": "one"}
+        paid, other = {"prices": {"input": 0.1, "output": 0.1}}, {"name": "b", "model": "400"}
         config = write_config(
             tmp_path,
             generators=[chat | paid, chat | other],
@@ -220,7 +229,8 @@ def test_language_models_without_a_translation_model(
             select={"by": "unigram_f1", "per_generator": 0.5},
         )
         found, out = told(config, "--requests", "1", "--gpu-hour", "3")
-    assert list(found.jobs) == ["ingest", "score", "bucket", "select"]
+    assert list(found.jobs) == ["ingest", "generate", "score", "bucket", "select"]
+    assert found.asked["b"] is None and "b: gave no answer that counts." in out
     assert found.translation is None and found.jobs["score"].rows == 4 * 119
     assert "other references stand in for candidates" in out and "an hour" not in out
     assert "1,200 + 1,200 tokens, cost 0.00024, from 1 answers." in out
