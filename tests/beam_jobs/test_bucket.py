@@ -11,11 +11,11 @@ from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.bucket import decile_ranks, summarise
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io import shards as shard_files
-from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units, write_shard
+from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.models.hashing import text_hashes
+from tests.shards import ONE, cut, shards_of
 
-ONE = ["--direct_num_workers", "1"]
 SCORE = ("translation_score",)
 
 
@@ -85,12 +85,9 @@ def test_each_score_has_deciles_of_its_own_and_candidates_are_rows_of_their_own(
             "trigram_overlap": random.choice([0.0, 1.0], 57),
         }
     ).cast(schema.scored(names, candidates=True))
-    shards = [
-        write_shard(f"{tmp_path}/score/part-{i}.parquet", table.slice(i, 30)) for i in (0, 30)
-    ]
+    shards = cut(tmp_path / "score", table, 30)
     result = bucket.run(units(shards, "key"), str(tmp_path / "out"), names, ONE)
-    parts = [shard for receipt in result.receipts for shard in receipt.shards]
-    found = pa.concat_tables([read_shard(part) for part in parts])
+    found = pa.concat_tables(map(read_shard, shards_of(result)))
     assert found.select(table.column_names).equals(table)
     hashes = text_hashes(schema.row_ids(table))
     for name in names:

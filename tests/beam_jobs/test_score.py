@@ -20,8 +20,8 @@ from paraloom.models.scorers.learned import sentence_similarity
 from paraloom.models.scorers.plugins import FileScorer
 from tests.models.scorers.small_transformers import write_sentence_model
 from tests.run_helpers import part_file
+from tests.shards import ONE
 
-ONE = ["--direct_num_workers", "1"]
 PAIRS = [
     ("a dog runs on the grass .", "a dog runs on grass ."),
     ("a man sleeps .", "a man is asleep ."),

@@ -14,8 +14,8 @@ from paraloom.beam_jobs.io.shards import DamagedError, Shard, units
 from paraloom.beam_jobs.select import Criteria, decide, near_misses, tsv_path
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.predicates import Predicate
+from tests.shards import ONE, rows_of
 
-ONE = ["--direct_num_workers", "1"]
 ALL: dict[str, Any] = {
     "by": "translation_score",
     "deciles": None,
@@ -35,14 +35,8 @@ def run(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     result = select.run(units(shards, key), str(out), Criteria(**ALL | criteria), ONE)
     assert not list(out.parent.glob(f".{out.name}.*"))  # no file is left behind
-    kept = [r for x in result.receipts for s in x.shards for r in pq.read_table(s.path).to_pylist()]
-    reasons = {
-        row["id"]: row["reason"]
-        for receipt in result.receipts
-        for shard in receipt.rejected_shards
-        for row in pq.read_table(shard.path).to_pylist()
-    }
-    return kept, reasons
+    reasons = {row["id"]: row["reason"] for row in rows_of(result, rejected=True)}
+    return rows_of(result), reasons
 
 
 @pytest.mark.parametrize(
@@ -196,7 +190,7 @@ def test_the_text_form_equals_the_shards_with_any_number_of_threads(
     rows[2]["reference"] = "žluťoučký kůň"
     shards = bucketed(rows, 4)
     result = select.run(units(shards, "key"), str(tmp_path / "out"), Criteria(**ALL), ONE)
-    kept = [r for x in result.receipts for s in x.shards for r in pq.read_table(s.path).to_pylist()]
+    kept = rows_of(result)
     assert kept == [row for s in shards for row in pq.read_table(s.path).to_pylist()]
     text = Path(tsv_path(str(tmp_path / "out"))).read_bytes()
     assert text[4:8] == bytes(4)  # when it was written

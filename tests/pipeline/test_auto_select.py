@@ -12,7 +12,7 @@ import pytest
 
 from paraloom.beam_jobs.analysis.probes import Subset
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, write_shard
+from paraloom.beam_jobs.io.shards import Shard
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.papers.options import SystemOptions
@@ -23,6 +23,7 @@ from paraloom.pipeline.report.describe import selection_lines
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.selection.search import Search, read_labelled, small_encoder
 from tests.run_helpers import Capsys, WriteConfig, again, ran
+from tests.shards import cut
 
 SCORERS = ["trigram_overlap", "translation_score"]
 ROWS, WORDS = 1500, 24
@@ -62,9 +63,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Shard]:
     table = pa.table({field.name: pa.array(fill[field.name]).cast(field.type) for field in form})
     table = table.take(pa.array(order)).cast(form)
     folder = tmp_path_factory.mktemp("bucket")
-    return [
-        write_shard(str(folder / f"part-{i}.parquet"), table.slice(i * 500, 500)) for i in range(3)
-    ]
+    return cut(folder, table, 500)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,6 @@ from paraloom.beam_jobs.io.shards import (
     receipts,
     units,
     write_receipt,
-    write_shard,
 )
 from paraloom.beam_jobs.runners import rejections
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
@@ -31,10 +30,9 @@ from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
+from tests.shards import ONE, cut
 
 from ..test_distinct_sources import Reversing, write
-
-ONE = ["--direct_num_workers", "1"]
 
 
 @dataclass(eq=False)
@@ -56,14 +54,8 @@ class Odd(UnitDoFn):
 
 
 def numbers(folder: Path, shards: int, rows: int = 10, step: int = 1) -> list[Unit]:
-    written = [
-        write_shard(
-            f"{folder}/in/part-{n:05d}.parquet",
-            pa.table({"n": range(n * rows * step, (n + 1) * rows * step, step)}),
-        )
-        for n in range(shards)
-    ]
-    return units(written, "key")
+    table = pa.table({"n": range(0, shards * rows * step, step)})
+    return units(cut(folder / "in", table, rows), "key")
 
 
 def run(work: list[Unit], folder: Path, share: float, **job: Any) -> Result:
