@@ -3,8 +3,6 @@
 The server also gives out the tokens of a made service account, counts requests, and can be slow.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

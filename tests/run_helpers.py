@@ -19,6 +19,8 @@ from paraloom.pipeline.names import folder_of
 
 Capsys = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
+HubModel = Callable[[str], Path]
+"""What the fixture `hub_model` gives."""
 WriteConfig = Callable[..., Path]
 """What the fixture `write_config` gives."""
 

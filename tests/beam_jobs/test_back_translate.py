@@ -19,6 +19,7 @@ from paraloom.models.nmt import gpu
 from paraloom.models.nmt.engines.base import Hypothesis, Ranked
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import RetryHints, Translator
+from tests.run_helpers import Patch
 from tests.shards import ONE, cut, rows_of
 from tests.small_model import new_pairs
 
@@ -66,10 +67,7 @@ def test_rows_are_those_of_the_translator(
 
 
 def test_a_process_loads_the_model_once(
-    tmp_path: Path,
-    work: Callable[..., list[Unit]],
-    nmt_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path, monkeypatch: Patch
 ) -> None:
     loads = []
 
@@ -85,10 +83,7 @@ def test_a_process_loads_the_model_once(
 
 
 def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
-    tmp_path: Path,
-    work: Callable[..., list[Unit]],
-    nmt_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path, monkeypatch: Patch
 ) -> None:
     calls = []
 
@@ -109,10 +104,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
 
 
 def test_finished_shards_are_not_translated_twice(
-    tmp_path: Path,
-    work: Callable[..., list[Unit]],
-    nmt_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path, monkeypatch: Patch
 ) -> None:
     out = tmp_path / "out"
     first = run(work(), out, nmt_model)
@@ -134,10 +126,7 @@ def test_finished_shards_are_not_translated_twice(
 
 
 def test_a_worker_without_the_gpu_that_was_asked_for(
-    tmp_path: Path,
-    work: Callable[..., list[Unit]],
-    nmt_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path, monkeypatch: Patch
 ) -> None:
     """It would be slow, and nobody would know why."""
     monkeypatch.setattr(gpu, "devices", list)

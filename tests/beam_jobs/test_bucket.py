@@ -14,6 +14,7 @@ from paraloom.beam_jobs.io import shards as shard_files
 from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.models.hashing import text_hashes
+from tests.run_helpers import Patch
 from tests.shards import ONE, cut, shards_of
 
 SCORE = ("translation_score",)
@@ -110,9 +111,7 @@ def test_the_summary_is_that_of_all_rows(
 
 
 def test_an_inexact_decile_ends_the_run(
-    tmp_path: Path,
-    scored: Callable[[np.ndarray, int], list[Shard]],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]], monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(
         bucket, "summarise", lambda receipts: {"s": Deciles(rows=[3, 1], lowest=[], highest=[])}
@@ -122,9 +121,7 @@ def test_an_inexact_decile_ends_the_run(
 
 
 def test_the_scores_are_read_twice_and_the_pairs_once(
-    tmp_path: Path,
-    scored: Callable[[np.ndarray, int], list[Shard]],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]], monkeypatch: Patch
 ) -> None:
     read: list[str] = []
 

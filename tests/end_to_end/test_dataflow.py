@@ -4,8 +4,6 @@
 of their own, as on machines of their own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -5,8 +5,6 @@ looks whether the corpus is, in the end, that of an undisturbed run. It prints w
 it found; its exit code is 0 if all of that is as it should be.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

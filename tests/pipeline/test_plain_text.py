@@ -26,6 +26,7 @@ from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
 from tests.run_helpers import (
     Capsys,
+    HubModel,
     Patch,
     WriteConfig,
     again,
@@ -41,7 +42,7 @@ SCORERS = ["translation_score", "trigram_overlap", "reference_score"]
 
 @pytest.fixture
 def write_text(
-    write_config: WriteConfig, nmt_model: Path, hub_model: Callable[[str], Path]
+    write_config: WriteConfig, nmt_model: Path, hub_model: HubModel
 ) -> Callable[..., Path]:
     """Write the configuration of a run on 60 lines of text in `folder`, with some keys changed."""
 
@@ -64,11 +65,7 @@ def write_text(
 
 
 def test_the_round_trip(
-    tmp_path: Path,
-    write_text: WriteConfig,
-    nmt_model: Path,
-    hub_model: Callable[[str], Path],
-    capsys: Capsys,
+    tmp_path: Path, write_text: WriteConfig, nmt_model: Path, hub_model: HubModel, capsys: Capsys
 ) -> None:
     write_text(tmp_path)
     assert again("select", tmp_path) == 0

@@ -1,7 +1,5 @@
 """Reading bitext: nothing is lost, what is sound comes back as it was."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re

@@ -30,6 +30,7 @@ from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
+from tests.run_helpers import Patch
 from tests.shards import ONE, cut
 
 from ..test_distinct_sources import Reversing, write
@@ -67,9 +68,7 @@ def run(work: list[Unit], folder: Path, share: float, **job: Any) -> Result:
     )
 
 
-def test_a_running_job_is_stopped_and_continues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_running_job_is_stopped_and_continues(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(rejections, "ENOUGH_ROWS", 40)
     work = numbers(tmp_path, 40)
     with pytest.raises(UserError) as caught:
@@ -105,9 +104,7 @@ def test_a_finished_job_is_judged_by_all_rows(tmp_path: Path) -> None:
     assert run(work, tmp_path, 0.5).receipts[0].rows_out == 5
 
 
-def test_a_unit_counts_once_however_often_one_looks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_unit_counts_once_however_often_one_looks(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(rejections, "ENOUGH_ROWS", 20)
     folder = str(tmp_path)
     watch = RejectionWatch("odd", folder, Limit(share=0.5))
@@ -133,7 +130,7 @@ def test_a_killed_command_does_not_stop_the_next(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("distinct", [None, "base"])
 def test_translations_are_judged_while_they_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distinct: str | None
+    tmp_path: Path, monkeypatch: Patch, distinct: str | None
 ) -> None:
     class Slow(Reversing):
         def translate(self, *args: Any, **kwargs: Any) -> Any:

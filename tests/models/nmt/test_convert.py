@@ -15,10 +15,11 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.nmt.convert import RECORD, Conversion
 from paraloom.models.nmt.families.fairseq import FairseqModel, read_state
+from tests.run_helpers import Patch
 
 
 @pytest.fixture
-def fresh(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fresh(model: Path, tmp_path: Path, monkeypatch: Patch) -> Path:
     """A model folder, and a user whose cache is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return model
@@ -28,9 +29,7 @@ def converted(model: Path) -> Conversion:
     return FairseqModel(model).converted()
 
 
-def test_converted_once_in_the_users_cache(
-    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_converted_once_in_the_users_cache(fresh: Path, tmp_path: Path, monkeypatch: Patch) -> None:
     before = sorted(fresh.rglob("*"))
     first = converted(fresh)
     assert first.path.parent == tmp_path / "cache" / "paraloom" / "nmt"
@@ -52,7 +51,7 @@ def test_converted_once_in_the_users_cache(
 
 
 def test_what_a_model_folder_brings_along_is_not_used(
-    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fresh: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     """Conversions with other words, under every name that conversions have or had."""
     ours = converted(fresh)
@@ -70,7 +69,7 @@ def test_what_a_model_folder_brings_along_is_not_used(
 
 
 def test_a_failed_conversion_leaves_nothing(
-    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fresh: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     def fail(self: object, out: str, **_: object) -> None:
         (Path(out) / "model.bin").write_bytes(b"half")
@@ -92,9 +91,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(fresh: Path, tmp_path: Path)
         converted(fresh)
 
 
-def test_workers_that_start_together_convert_once(
-    fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_start_together_convert_once(fresh: Path, monkeypatch: Patch) -> None:
     calls = []
     convert_really = FairseqModel.convert
 

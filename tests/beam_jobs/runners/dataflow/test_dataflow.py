@@ -1,7 +1,5 @@
 """What Dataflow would be given: the real jobs, built by its runner, which submits nothing."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

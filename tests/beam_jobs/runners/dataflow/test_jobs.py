@@ -1,7 +1,5 @@
 """Jobs on a stand-in for Dataflow: submitted once, found again, refused in one line."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +20,7 @@ from tests.beam_jobs.runners.test_launch import TABLE, Copy
 from tests.dataflow.double import Dataflow, Job
 from tests.dataflow.execute import in_this_process
 from tests.google_store import BUCKET
+from tests.run_helpers import Capsys, Patch
 
 
 @pytest.fixture
@@ -61,8 +60,8 @@ def test_a_launcher_that_dies_and_the_same_command_again(
     arguments: list[str],
     waiting: threading.Event,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    monkeypatch: Patch,
+    capfd: Capsys,
 ) -> None:
     """The second command waits for the job of the first, and has its counters."""
     folder, told = f"{BUCKET}/{tmp_path.name}", list[RemoteJob]()
@@ -140,10 +139,7 @@ def test_a_job_that_does_other_work_is_named_and_left_alone(
 
 
 def test_of_two_launchers_at_once_one_submits(
-    service: Dataflow,
-    waiting: threading.Event,
-    options: PipelineOptions,
-    monkeypatch: pytest.MonkeyPatch,
+    service: Dataflow, waiting: threading.Event, options: PipelineOptions, monkeypatch: Patch
 ) -> None:
     """The second sees no job, asks for one, and is refused (409): it waits for the first's."""
     job, find, looks = begin(service), jobs._find, iter([True, False])
