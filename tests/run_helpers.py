@@ -19,6 +19,8 @@ from paraloom.pipeline.names import folder_of
 
 Capsys = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
+Runs = Callable[..., list[str]]
+"""What the fixture `runs` gives."""
 HubModel = Callable[[str], Path]
 """What the fixture `hub_model` gives."""
 WriteConfig = Callable[..., Path]

@@ -13,7 +13,7 @@ from paraloom.beam_jobs.runners.launch import connect
 from tests.object_store import BUCKET, object_store
 from tests.once import made_once
 from tests.pipeline.report.made_run import MadeRun, make_run
-from tests.run_helpers import WriteConfig, command
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, command, ran
 from tests.small_model import new_pairs
 
 ROWS = 120
@@ -95,3 +95,19 @@ def a_run(finished_run: Path, write_config: WriteConfig, tmp_path: Path) -> Path
     shutil.copytree(finished_run / "run", tmp_path / "run")
     write_config(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def runs(write_config: WriteConfig, capsys: Capsys) -> Runs:
+    """A command on a folder, with a changed configuration, ends well: the stages that it began."""
+
+    def run(name: str, folder: Path, *more: str, **changes: Any) -> list[str]:
+        if changes:
+            write_config(folder, **changes)
+        capsys.readouterr()
+        code = again(name, folder, *more)
+        _, said = capsys.readouterr()
+        assert code == 0, said
+        return ran(said)
+
+    return run

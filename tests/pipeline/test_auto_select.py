@@ -22,7 +22,7 @@ from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.describe import selection_lines
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.selection.search import Search, read_labelled, small_encoder
-from tests.run_helpers import Capsys, WriteConfig, again, ran
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, ran
 from tests.shards import cut
 
 SCORERS = ["trigram_overlap", "translation_score"]
@@ -123,7 +123,7 @@ def test_it_finds_the_deciles_that_are_right(record: tuple[AutoSelectRecord, Pat
     assert found.second is not None and found.second.scorer == "translation_score"
 
 
-def test_the_account_adds_up(record: tuple[AutoSelectRecord, Path]) -> None:
+def test_the_account_adds_up(record: tuple[AutoSelectRecord, Path], runs: Runs) -> None:
     found, _ = record
     assert found.chosen in found.runs["trigram_overlap"]
     for scorer in SCORERS:
@@ -212,7 +212,7 @@ def test_a_missing_sample_is_named_before_any_work(
     assert "select.auto.model: no encoder is named 'words'" in said and not ran(said)
 
 
-def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys) -> None:
+def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys, runs: Runs) -> None:
     labelled = tmp_path / "sample.tsv"
     labelled.write_text("".join(f"{i % 5}\ta man in a hat {i}\ta man {i}\n" for i in range(40)))
     more = [*AUTO, f"select.labelled={labelled}", "--set", "select.auto={pairs: 20, seeds: 1}"]
@@ -230,10 +230,11 @@ def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys) 
     assert f"of `{found['scorer']}`, " in card
     assert "selected by training an encoder on each" in card
     assert "Automatic selection of deciles" in (a_run / "run/report/index.html").read_text()
-    assert again("select", a_run, *more) == 0
-    assert ran(capsys.readouterr().err) == []
-    assert again("select", a_run, *more, "--set", "select.max_tokens=29") == 0
-    assert ran(capsys.readouterr().err) == ["auto_select", "select"]
+    assert runs("select", a_run, *more) == []
+    assert runs("select", a_run, *more, "--set", "select.max_tokens=29") == [
+        "auto_select",
+        "select",
+    ]
 
 
 def test_the_best_two_deciles_are_selected_as_in_the_paper(

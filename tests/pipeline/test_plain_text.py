@@ -28,6 +28,7 @@ from tests.run_helpers import (
     Capsys,
     HubModel,
     Patch,
+    Runs,
     WriteConfig,
     again,
     kill_in,
@@ -65,7 +66,12 @@ def write_text(
 
 
 def test_the_round_trip(
-    tmp_path: Path, write_text: WriteConfig, nmt_model: Path, hub_model: HubModel, capsys: Capsys
+    tmp_path: Path,
+    write_text: WriteConfig,
+    nmt_model: Path,
+    hub_model: HubModel,
+    capsys: Capsys,
+    runs: Runs,
 ) -> None:
     write_text(tmp_path)
     assert again("select", tmp_path) == 0
@@ -113,10 +119,11 @@ def test_the_round_trip(
     assert "out at pivot: reference of more than 60 subwords" in capsys.readouterr().out
 
     # Another forward model makes all anew.
-    assert again("select", tmp_path, "--set", "select.deciles=[9]") == 0
-    assert ran(capsys.readouterr().err) == ["select"]
-    assert again("back-translate", tmp_path, "--set", f"nmt.forward_model={nmt_model}") == 0
-    assert ran(capsys.readouterr().err) == ["pivot", "back_translate"]
+    assert runs("select", tmp_path, "--set", "select.deciles=[9]") == ["select"]
+    assert runs("back-translate", tmp_path, "--set", f"nmt.forward_model={nmt_model}") == [
+        "pivot",
+        "back_translate",
+    ]
 
 
 def test_equal_lines_are_translated_once(
