@@ -13,7 +13,7 @@ from paraloom.beam_jobs.runners.launch import connect
 from tests.object_store import BUCKET, object_store
 from tests.once import made_once
 from tests.pipeline.report.made_run import MadeRun, make_run
-from tests.run_helpers import Capsys, Runs, WriteConfig, again, command, ran
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, ran
 from tests.small_model import new_pairs
 
 ROWS = 120
@@ -65,8 +65,7 @@ def finished_run(write_config: WriteConfig, tmp_path_factory: pytest.TempPathFac
 
     def make(folder: Path) -> None:
         write_config(folder)
-        done = command("select", folder)
-        assert done.returncode == 0, done.stderr
+        assert again("select", folder) == 0
 
     return made_once(tmp_path_factory, "finished", make)
 
