@@ -1,6 +1,6 @@
-"""Generation: language models make candidates for every pair, beside those of back-translation.
+"""Generation: language models make candidates for every pair, beside the back-translations.
 
-All candidates of a pair stand together, those of back-translation first, then those of each
+All candidates of a pair stand together: its back-translations first, then the answers of each
 generator in the order of the configuration; `candidate` numbers them through, with gaps where one
 was rejected. `translation_score` of every candidate is log p(candidate | source) per subword under
 the run's translation model, if it has one.

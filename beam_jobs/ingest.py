@@ -220,7 +220,7 @@ def _judged(
     """A block's accepted pairs and its rejected rows.
 
     Args:
-        has_source: whether the rows are pairs; those of plain text get no column for the source.
+        has_source: whether the rows are pairs; rows of plain text get no column for the source.
         duplicates: lines with an earlier id.
         saved: gets the rejected rows of `where` and `repeats` added, by key of the configuration.
     """

@@ -67,7 +67,7 @@ class BackTranslate(beam.PTransform):
 
     `translated = pairs | BackTranslate("models/cs-en")`. Rows have id, source, reference, and other
     columns as you like. With `candidates: N` a row becomes N, with a `candidate` number. Counters
-    (namespace `paraloom`) are those of the stage `back_translate`.
+    (namespace `paraloom`) are the same as of the stage `back_translate`.
 
     Args:
         model: a folder that all workers see, or a name on Hugging Face's Hub.

@@ -63,7 +63,7 @@ def score_table(
 
     Args:
         given: columns that were computed before, for the same rows.
-        target: the schema of the scored rows, if it is not that of the stage `score`.
+        target: the schema of the scored rows, if the stage is not `score`.
 
     Returns the scored rows, and those with a score that is missing, not finite or outside its
     scorer's range, with a `reason`.

@@ -67,7 +67,7 @@ class Criteria:
     language: str = ENGLISH  # of the translations, for their overlap
     exclude: Exclusion | None = None  # evaluation sentences, which no pair may hold
     generators: bool = False  # whether several generators made the translations
-    rank: str | None = None  # the score that orders those of a source; None: as they stand
+    rank: str | None = None  # the score that orders the pairs of a source; None: as they stand
     per_generator: float | None = None  # largest share of one generator in the corpus
 
     @property

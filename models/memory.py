@@ -59,7 +59,7 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
     try:
         with bounded:
             yield
-    except Exception as error:  # libraries replace that of ours by others
+    except Exception as error:  # libraries raise errors of their own in place of ours
         if bounded.made <= most:
             raise
         raise UserError(

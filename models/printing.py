@@ -37,7 +37,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 class Lossy:
-    """A stream for messages and logs that ignores write errors, as of a full disk or a closed pipe.
+    """A stream for messages and logs that ignores write errors (a full disk, a closed pipe).
 
     What nobody can read must not end a run; and Beam prints an error before it reports it.
     """

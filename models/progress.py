@@ -15,7 +15,7 @@ from paraloom.models.printing import on_one_line, say
 
 _LINE_EVERY = 15.0  # seconds between lines
 SHOW_CURSOR = "\x1b[?25h\n"
-_WHOLE_TIME = 1e9  # seconds: the rate is that of the whole work
+_WHOLE_TIME = 1e9  # seconds: the whole work gives the rate
 
 
 listeners: list[Callable[[int], None]] = []

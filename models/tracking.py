@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
 
 Service = Literal["wandb", "mlflow"]
@@ -76,10 +77,10 @@ class Tracker:
             self.run.close()
 
 
-def check_service(service: Service | None) -> None:
-    """Check that the library of a service is installed."""
+def check_service(service: Service | None, key: str) -> None:
+    """Check that the library of a service, the value of a configuration's key, is installed."""
     if service and find_spec(service) is None:
-        raise ValueError(f"track: {service} is not installed: pip install {service}")
+        raise UserError(f"{key}: {service} is not installed: pip install {service}")
 
 
 class _Run(NamedTuple):

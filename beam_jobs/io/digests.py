@@ -20,7 +20,7 @@ _SETTLED = 2.0  # seconds; a file may change again with the same times
 
 
 def file_digest(path: str) -> str:
-    """SHA-256 of a file in hexadecimal; errors as those of `storage.file_digest`."""
+    """SHA-256 of a file in hexadecimal; raises what `storage.file_digest` raises."""
     place = path if storage.is_remote(path) else str(Path(path).absolute())
     started = time.time()
     try:

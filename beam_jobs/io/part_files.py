@@ -50,7 +50,7 @@ def encode(table: pa.Table) -> bytes:
 
 
 def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table of a part file, or those of `columns` that it has."""
+    """The table of a part file: all its columns, or the `columns` that it has."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         return file.read(columns, use_threads=False)
 

@@ -23,7 +23,7 @@ BACK_TRANSLATE = pa.schema(
 )
 
 CANDIDATE = pa.field("candidate", pa.int8(), nullable=False)
-"""Rank of a translation among those of its source, 0 the best; in runs that keep several."""
+"""Rank of a translation among all of its source, 0 the best; in runs that keep several."""
 
 GENERATOR = pa.field("generator", pa.string(), nullable=False)
 """The name of what made the candidate; in runs with `generators`."""
@@ -90,7 +90,7 @@ def bucketed(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
 
 
 def extended(given: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """The columns of a table, kept ones of the user's too, and those of `target` after them."""
+    """A table's columns, with the user's kept ones, and after them the columns of `target`."""
     fields = {of.name: of for of in (*given, *target)}
     return pa.schema(fields.values())
 

@@ -212,7 +212,7 @@ def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Uni
 
 
 def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a part file, or those of `columns` that it has, after verifying its checksum."""
+    """Read a part file, whole or the `columns` that it has, after verifying its checksum."""
     return decode(read_whole(shard), columns)
 
 

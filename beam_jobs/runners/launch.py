@@ -135,7 +135,7 @@ def threads_here(arguments: Sequence[str]) -> int | None:
 
 
 def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
-    """Configure object stores with Beam's options, and check that those of `paths` answer."""
+    """Configure object stores with Beam's options, and check that the stores of `paths` answer."""
     options = parse_options(arguments)
     FileSystems.set_options(options)  # as pipelines and their workers do
     cloud = options.view_as(GoogleCloudOptions)  # Beam would look for these for ten minutes
@@ -280,7 +280,7 @@ def run_pipeline(
     runner: FnApiRunner | None = None,
     user: User | None = None,
 ) -> dict[str, int]:
-    """Build and run a Beam pipeline, on `runner` or on that of the options; its counters.
+    """Build and run a Beam pipeline, on `runner` or on the one that the options name; its counters.
 
     Args:
         user: is told of a job elsewhere, and says what Ctrl-C does to it.

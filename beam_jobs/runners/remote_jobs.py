@@ -19,7 +19,7 @@ from paraloom.models.progress import Meter
 
 
 class RemoteJob(BaseModel):
-    """A job on a service; `address` is that of its page."""
+    """A job on a service; its page is at `address`."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -124,7 +124,7 @@ def read_hashes(places: Iterable[Place]) -> list[tuple[int, np.ndarray, np.ndarr
 def together(
     groups: Iterable[tuple[int, np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The hashes, units and rows of a partition, from those of each unit."""
+    """The hashes, units and rows of a partition, from the ones that each unit has."""
     indices, hashes, of_units = zip(*groups, strict=True)
     units, rows = np.repeat(indices, [*map(len, of_units)]), np.concatenate(of_units)
     return np.concatenate(hashes), units, rows

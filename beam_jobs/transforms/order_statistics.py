@@ -92,7 +92,7 @@ class Sketch:
             self.levels[level + 1] = np.concatenate([self.levels[level + 1], kept])
 
     def windows(self, ranks: Iterable[int]) -> Windows:
-        """Bounds of the keys at those of `ranks` that the sketch's rows have."""
+        """Bounds of the keys at the `ranks` that the sketch's rows have."""
         wanted = np.array([rank for rank in ranks if 0 <= rank < self.rows], np.int64)
         if not len(wanted):
             return Windows(wanted, np.empty(0, np.uint64), np.empty(0, np.uint64))

@@ -70,7 +70,7 @@ def with_translations(
 
 
 def by_candidate(sources: int, candidates: int) -> tuple[np.ndarray, pa.Array]:
-    """The source of every translation, and its number among those of the source."""
+    """The source of every translation, and its number among the translations of that source."""
     number = np.tile(np.arange(candidates, dtype=np.int8), sources)
     return np.repeat(np.arange(sources), candidates), pa.array(number)
 

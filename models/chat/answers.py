@@ -90,7 +90,7 @@ def parse(body: str) -> dict[str, Any]:
             "tokens_out": int(usage.get("completion_tokens") or 0),
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise NotInFormError("the response is not that of a chat") from error
+        raise NotInFormError("the response is not what a chat gives") from error
 
 
 def _choice(value: dict[str, Any]) -> Choice:

@@ -30,7 +30,7 @@ _LARGEST = 4 << 20  # bytes of a response
 _STOPS = {
     401: "takes no key of {key}",
     403: "denies access with the key of {key}",
-    404: "knows no model {model}, or base_url is not that of its interface",
+    404: "knows no model {model}, or its interface is not at base_url",
 }
 _AGAIN = (408, 409, 425, 429)  # and 5xx
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s|)")

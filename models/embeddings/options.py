@@ -66,7 +66,7 @@ class Task(NamedTuple):
 
 
 class EmbeddingOptions(Options):
-    """The encoder and its training. Defaults are those of the papers where they agree.
+    """The encoder and its training. Defaults are the papers' where they agree.
 
     W&G is Wieting & Gimpel 2017, ParaNMT is Wieting & Gimpel 2018.
     """

@@ -29,11 +29,11 @@ from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
 from paraloom.models.nmt.training_data import HeldOut, hold_out, prepare
 from paraloom.models.printing import show
 from paraloom.models.progress import meter
-from paraloom.models.tracking import Board
+from paraloom.models.tracking import Tracker
 
 REPORT = "training.json"
 _AVERAGED = 3  # checkpoints
-_FIGURES = ("loss", "nll_loss", "lr", "gnorm", "wps", "epoch")  # of fairseq's log, for TensorBoard
+_FIGURES = ("loss", "nll_loss", "lr", "gnorm", "wps", "epoch")  # of fairseq's log
 _SETTINGS = Path(__file__).with_name("fairseq.yaml")  # those that no option changes
 
 
@@ -74,9 +74,9 @@ def train_nmt(
 
     held_out = hold_out(pairs, options.held_out)
     count = prepare(pairs, held_out, data, options, languages, threads)
-    board = Board(folder)
-    _run_fairseq(work, options, languages, seed, threads, board)
-    board.close()
+    tracker = Tracker(folder, work, options.track)
+    _run_fairseq(work, options, languages, seed, threads, tracker)
+    tracker.close()
     half = len(held_out.sources) // 2
     states, bleu = _candidates(work / "checkpoints"), {}
     for name, state in states.items():
@@ -91,7 +91,7 @@ def train_nmt(
         "chosen": chosen,
         "bleu_of_candidates": bleu,
         "pairs": {"training": count, **held, "bleu": len(held_out.sources) - half},
-        "options": options.model_dump(),
+        "options": options.results(),
         "seed": seed,
         "versions": {name: version(name) for name in ("fairseq-fixed", "torch", "sentencepiece")},
     }
@@ -109,7 +109,7 @@ def _run_fairseq(
     languages: tuple[str, str],
     seed: int,
     threads: int,
-    board: Board,
+    tracker: Tracker,
 ) -> None:
     """Preprocess and train in another process."""
     data, binary, checkpoints = work / "data", work / "binary", work / "checkpoints"
@@ -146,14 +146,14 @@ def _run_fairseq(
         }
     commands = [["preprocess", *_flags(preprocess)], ["train", str(binary), *_flags(train)]]
     (work / "commands.json").write_text(json.dumps(commands))
-    _run_commands(work, threads, options.updates, board)
+    _run_commands(work, threads, options.updates, tracker)
 
 
 def _flags(options: dict[str, object]) -> list[str]:
     return [f"--{key}" if value is None else f"--{key}={value}" for key, value in options.items()]
 
 
-def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
+def _run_commands(work: Path, threads: int, updates: int, tracker: Tracker) -> None:
     """Run commands.json, write the output to a log, show the progress."""
     log = work / "fairseq.log"
     command = [sys.executable, "-P", str(fairseq_run.__file__), str(work / "commands.json")]
@@ -187,7 +187,7 @@ def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
                     state = json.loads(found[1])
                     progress.set(float(state["num_updates"]), note=f"loss {state['loss']}")
                     figures = {name: float(state[name]) for name in _FIGURES if name in state}
-                    board.log(int(state["num_updates"]), figures)
+                    tracker.log({"step": int(state["num_updates"]), **figures})
         except BaseException:
             process.kill()
             raise

@@ -90,7 +90,7 @@ def column_of(entry: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Raise a ValueError if `name` cannot be that of a score's column."""
+    """Raise a ValueError if a score's column cannot have the name."""
     if not _NAME.fullmatch(name) or name.endswith("_decile"):
         raise ValueError(
             f"{name!r} cannot name a column: letters, digits and _ only, and not …_decile"

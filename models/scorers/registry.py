@@ -1,4 +1,4 @@
-"""The scorers of Paraloom by name, which is also that of their column."""
+"""The scorers of Paraloom by name; their columns have the same names."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def _check(function: Any, passes: str, failure: str, resource: Resource | None =
 SCORERS = {
     "trigram_overlap": Scorer(
         function=trigram_overlap,
-        meaning="shared token trigrams, divided by those of the side with fewer trigrams",
+        meaning="shared token trigrams, divided by all trigrams of the side with fewer",
         unit="share of trigrams",
     ),
     "paragram_similarity": Scorer(
@@ -61,7 +61,7 @@ SCORERS = {
     ),
     "length_ratio": Scorer(
         function=length_ratio,
-        meaning="tokens of the shorter side divided by those of the longer",
+        meaning="tokens of the shorter side, divided by tokens of the longer",
         unit="ratio",
     ),
     "unigram_f1": Scorer(

@@ -198,7 +198,7 @@ def _is_plain(phrase: Any) -> bool:
 
 
 def _beginning(phrase: Any, capital: bool) -> str:
-    """The phrase with a capital, or without that of a sentence."""
+    """The phrase with a capital, or without a sentence's capital."""
     text = str(phrase.text)
     if capital:
         return text[0].upper() + text[1:]

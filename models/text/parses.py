@@ -18,7 +18,7 @@ _UNUSED = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel"
 
 
 def find_pipeline(name: str) -> Path:
-    """The folder of a pipeline; of an installed one, that of its package."""
+    """The folder of a pipeline; for an installed one, its package's folder."""
     from spacy.util import get_package_path, is_package
 
     folder = get_package_path(name) if is_package(name) else Path(name)

@@ -128,7 +128,7 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
 
 @dataclass(frozen=True, eq=False)
 class TokenIds:
-    """Token ids of a column of n texts; those of row r are `ids[offsets[r]:offsets[r + 1]]`."""
+    """Token ids of a column of n texts; row r has `ids[offsets[r]:offsets[r + 1]]`."""
 
     ids: np.ndarray  # int32 [tokens]
     offsets: np.ndarray  # int32 [n + 1]

@@ -89,9 +89,9 @@ def check(config: Config) -> None:
 
     try:
         check_encoder(config.embeddings)
-        check_service(config.embeddings.track)
     except ValueError as error:
         raise UserError(f"embeddings.{error}") from error
+    check_service(config.embeddings.track, "embeddings.track")
 
 
 def copy(source: Run, target: Run) -> None:

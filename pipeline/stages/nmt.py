@@ -5,6 +5,7 @@ from typing import Any
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
+from paraloom.models.tracking import check_service
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import NmtRecord, NmtTraining
 from paraloom.pipeline.stage import Run, Stage, folder_is_valid
@@ -15,7 +16,8 @@ def fingerprint(run: Run) -> Any:
     options, languages = run.config.nmt.training, [run.input.source_language]
     if run.input.target_language != "en":
         languages.append(run.input.target_language)
-    return [options.model_dump(exclude_none=True), *languages, run.config.seed]
+    counted = {name: value for name, value in options.results().items() if value is not None}
+    return [counted, *languages, run.config.seed]
 
 
 def make(run: Run, key: str) -> NmtRecord:
@@ -36,13 +38,14 @@ def make(run: Run, key: str) -> NmtRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the two languages differ: they name the files of the model."""
+    """Check that the two languages differ, which name the files of the model, and the service."""
     source, target = config.languages.source, config.languages.target
     if config.input is not None and source == target:
         raise UserError(
             f"input.source_language: is {source}, as input.target_language is; set both to train a "
             "translation model"
         )
+    check_service(config.nmt.training.track, "nmt.training.track")
 
 
 STAGE = Stage(

@@ -11,6 +11,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
+from paraloom.models.errors import UserError
 from paraloom.models.tracking import Board, Tracker, check_service
 from tests.models.embeddings.training.test_checkpoint import OPTIONS, folder, run
 from tests.run_helpers import Patch
@@ -120,6 +121,6 @@ def test_without_tensorboard_there_are_no_files(tmp_path: Path, monkeypatch: Pat
 
 def test_a_service_that_is_not_installed(monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.tracking.find_spec", lambda name: None)
-    check_service(None)
-    with pytest.raises(ValueError, match=r"^track: mlflow is not installed: pip install mlflow$"):
-        check_service("mlflow")
+    check_service(None, "embeddings.track")
+    with pytest.raises(UserError, match=r"^nmt\.training\.track: mlflow is not installed: pip "):
+        check_service("mlflow", "nmt.training.track")

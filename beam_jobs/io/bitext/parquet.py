@@ -141,7 +141,7 @@ class Hub(Parquet):
     name = "hub"
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """The files of each data set; those of the Hub are fetched."""
+        """The files of each data set; a data set of the Hub is fetched."""
         if isinstance(paths, dict):
             return super().group_files(paths, layout)
         return [(file,) for name in paths for file in _files(name, layout)]

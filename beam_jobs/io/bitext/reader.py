@@ -18,7 +18,7 @@ from paraloom.beam_jobs.io.schema import INGEST, INGEST_REJECTED
 from paraloom.models.errors import UserError
 
 Paths = list[str] | dict[str, str | list[str]]
-"""`input.paths`: paths and globs, or those of each side."""
+"""`input.paths`: paths and globs, for each side if the format has two files."""
 
 _TEXT = 1_000  # characters of a rejected line that are recorded
 

@@ -39,7 +39,7 @@ class RecordReader(BitextReader):
         raise NotImplementedError
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """What a file calls the columns: those of the pair, then the kept ones."""
+        """What a file calls the columns of the pair, then the kept ones."""
         own = [name for name in self.columns if name != "id" or name in layout.columns]
         return {name: layout.columns.get(name, name) for name in (*own, *layout.keep)}
 

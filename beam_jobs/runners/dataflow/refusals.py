@@ -42,7 +42,7 @@ _REMEDIES = {
 
 
 def refusal(what: str, said: Sequence[str]) -> UserError:
-    """The error for the messages of the service; that of a worker, if a worker raised one.
+    """The error for the messages of the service; if a worker raised one, that error.
 
     Args:
         what: the thing that is refused.

@@ -44,7 +44,7 @@ def on_loopback(code: bytes) -> bytes:
     constants, end = _constants(code)
 
     def method(of: str, name: str) -> tuple[int, int, str]:
-        """The index of a method, that of its class, and its signature."""
+        """The index of a method, the index of its class, and its signature."""
         for index, (tag, value) in constants.items():
             if tag == _METHOD:
                 owner, (named, typed) = value[0], constants[value[1]][1]

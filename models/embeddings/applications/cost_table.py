@@ -1,4 +1,4 @@
-"""Rows of a table of results; those of what models cost, and the same for programs."""
+"""Rows of a table of results; rows of what models cost, and the same for programs."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple

@@ -74,7 +74,7 @@ class Report:
         then the results by protocol, and the costs [models], which `how` explains.
 
         Args:
-            names: [models], to show instead of those of the models
+            names: [models], to show instead of the models' own
         """
         caption = "\n".join(filter(None, [self.meaning(), how]))
         table = Table("data set", "pairs", caption=caption)

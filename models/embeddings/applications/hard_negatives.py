@@ -34,7 +34,7 @@ class Bounds:
     relative_margin: float = 0.1  # below the positive's cosine by this share of it
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
-        """Whether the scores [n, k] are within the bounds, given those of the positives [n]."""
+        """Whether the scores [n, k] are within the bounds, given the positives' scores [n]."""
         most = np.minimum(self.max_score, positive - self.relative_margin * np.abs(positive))
         return np.asarray((scores >= self.min_score) & (scores <= most[:, None]))
 

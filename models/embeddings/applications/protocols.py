@@ -1,4 +1,4 @@
-"""Two protocols for the same data: the papers' by data set, and that of the MTEB benchmark.
+"""Two protocols for the same data: the papers' by data set, and the MTEB benchmark's.
 
 MTEB (mteb 2.26, main score `cosine_spearman`) takes the test pairs of a year as one set. Its STS12
 has all five sets, its STS13 leaves out SMT, its STS17 is the pair of languages en-en, its
@@ -33,7 +33,7 @@ class Benchmark(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether the pooled pairs are as many as those of MTEB's task."""
+        """Whether there are as many pooled pairs as MTEB's task has."""
         return self.pairs == _PAIRS[self.task]
 
 

@@ -1,5 +1,5 @@
 """Encoders by name. To add one, write a module in this folder and a line in `ENCODERS`.
-`paraloom.papers.systems` adds those of the papers' other systems.
+`paraloom.papers.systems` adds the encoders of the papers' other systems.
 
 An encoder is a subclass of `Encoder`; one of words or trigrams subclasses `TokenEncoder` and only
 defines `encode`. Its `Input` gives it dropout, and sparse but exact updates of the word vectors.

@@ -61,7 +61,7 @@ def sentences_of(texts: Iterable[pa.StringArray]) -> pa.StringArray:
 def compare(
     folder: Path, text: pa.StringArray, ids: RaggedIds, ours: NDArray[np.float32]
 ) -> ExportCheck:
-    """Compare the ids and vectors of the sentences `text` with those of the folder."""
+    """Compare the ids and vectors of the sentences `text` with what the folder gives."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     found = [encoding.ids for encoding in tokenizer.encode_batch(text.to_pylist())]
     wanted = np.split(ids.ids, ids.offsets[1:-1])

@@ -106,7 +106,7 @@ MBART50 = Family(
     loader="MBartLoader",
     settings={"normalize_before": True, "normalize_embedding": True},
     codes="mbart50.tokenization_mbart50",
-    tags=r"([a-z]{2,3})_[A-Z]{2}",  # the region is that of the training data: `en_XX`
+    tags=r"([a-z]{2,3})_[A-Z]{2}",  # with the training data's region: `en_XX`
 )
 MBART25 = replace(
     MBART50,

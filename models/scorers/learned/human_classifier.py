@@ -42,7 +42,7 @@ class Classifier:
     def probability(self, tokens: TokenIds, hashes: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """P(human | text) for n texts, each by the model of its fold (int [n]): float32 [n].
 
-        `hashes` are those of the tokens of the vocabulary: uint64 [V].
+        `hashes` has one of each token of the vocabulary: uint64 [V].
         """
         from scipy.special import expit
 

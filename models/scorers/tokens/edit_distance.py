@@ -12,7 +12,7 @@ _SURROGATES = range(0xD800, 0xE000)  # code points that are not characters
 
 
 def length_ratio(pairs: PairText) -> np.ndarray:
-    """Tokens of the shorter side, divided by those of the longer: float32 [n] in [0, 1].
+    """Tokens of the shorter side, divided by tokens of the longer: float32 [n] in [0, 1].
 
     1 where both sides are empty.
     """

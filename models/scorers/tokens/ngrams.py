@@ -8,7 +8,7 @@ _BITS = 63
 
 
 def trigram_overlap(pairs: PairText) -> np.ndarray:
-    """Shared trigrams (multiset), divided by those of the side with fewer: float32 [n] in [0, 1].
+    """Shared trigrams (multiset), divided by all of the side with fewer: float32 [n] in [0, 1].
 
     0 where a side has fewer than 3 tokens.
     """

@@ -113,8 +113,8 @@ def test_a_busy_server_is_asked_after_the_time_that_it_names() -> None:
         ("500", r"gives no answer in 6 attempts \(HTTP 500: out of memory\)"),
         ("cut", "gives no answer in 6 attempts"),
         ("429", r"gives no answer in 6 attempts \(HTTP 429"),
-        ("no json", "the response is not that of a chat"),
-        ("no chat", "the response is not that of a chat"),
+        ("no json", "the response is not what a chat gives"),
+        ("no chat", "the response is not what a chat gives"),
         ("404", "knows no model 404"),
     ],
 )

@@ -1,0 +1,68 @@
+"""The answers of generators are kept as they come, on disk and in object stores."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paraloom.beam_jobs.io import answer_files
+from paraloom.beam_jobs.io.answer_files import AnswerFiles
+from paraloom.models.chat.answers import Answer
+
+
+@pytest.fixture(params=["disk", "store"])
+def output(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The folder of a stage."""
+    on_disk = request.param == "disk"
+    return str(tmp_path) if on_disk else str(request.getfixturevalue("bucket"))
+
+
+def add(files: AnswerFiles, keys: range) -> None:
+    """Keep an answer for each key."""
+    for key in keys:
+        files.add(Answer(key=f"{key}", tokens_in=key))
+
+
+def eventually(count: Callable[[], int], expected: int) -> bool:
+    """Whether a count gets to `expected` within ten seconds: a thread writes the objects."""
+    end = time.monotonic() + 10
+    while count() != expected and time.monotonic() < end:
+        time.sleep(0.05)
+    return count() == expected
+
+
+def test_an_attempt_reads_what_all_earlier_ones_left(output: str) -> None:
+    for keys in (range(2), range(2, 3)):
+        with AnswerFiles(output, "part-0") as files:
+            add(files, keys)
+    found = AnswerFiles(output, "part-0").read()
+    assert {key: answer.tokens_in for key, answer in found.items()} == {"0": 0, "1": 1, "2": 2}
+    assert AnswerFiles(output, "part-1").read() == {}
+
+
+def test_an_attempt_that_fails_keeps_its_answers(output: str) -> None:
+    with pytest.raises(RuntimeError), AnswerFiles(output, "part-0") as files:
+        add(files, range(3))
+        raise RuntimeError
+    assert len(AnswerFiles(output, "part-0").read()) == 3
+
+
+def test_a_killed_attempt_leaves_every_answer_on_disk(tmp_path: Path) -> None:
+    files = AnswerFiles(str(tmp_path), "part-0")  # and is never closed
+    add(files, range(3))
+    (path,) = (tmp_path / "answers" / "part-0").iterdir()
+    with path.open("ab") as stream:
+        stream.write(b'{"key": "cut o')
+    assert AnswerFiles(str(tmp_path), "part-0").read().keys() == {"0", "1", "2"}
+
+
+def test_a_killed_attempt_leaves_all_but_the_last_answers_in_a_store(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = AnswerFiles(bucket, "part-0")
+    add(files, range(450))
+    assert eventually(lambda: len(AnswerFiles(bucket, "part-0").read()), 400)
+    monkeypatch.setattr(answer_files, "_SECONDS", 0.0)  # they have waited long enough
+    add(files, range(450, 451))
+    assert eventually(lambda: len(AnswerFiles(bucket, "part-0").read()), 451)
