@@ -53,6 +53,12 @@ def stamps(folder: Path, stage: str) -> dict[str, tuple[int, int]]:
     }
 
 
+def written_since(before: dict[str, tuple[int, int]], folder: Path, stage: str) -> set[str]:
+    """The units of a stage whose files are other ones than before."""
+    now = stamps(folder, stage)
+    return {name.split(".")[0] for name in before if now[name] != before[name]}
+
+
 def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
     a_run: Path, finished_run: Path, capsys: Capsys
 ) -> None:
@@ -103,9 +109,8 @@ def test_other_input_with_the_same_names_is_other_input(
     Path(paths["source"]).write_text("".join(text), encoding="utf-8")
     before = stamps(a_run, "back_translate")
     assert runs("select", a_run) == list(STAGES)
-    now = stamps(a_run, "back_translate")
-    changed = {name.split(".")[0] for name in before if now[name] != before[name]}
-    assert changed == {"part-00000-00002"}  # only this shard was translated again
+    # Only this shard was translated again.
+    assert written_since(before, a_run, "back_translate") == {"part-00000-00002"}
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "select"])
@@ -117,9 +122,7 @@ def test_a_deleted_part_file_is_made_again(
     assert runs("select", a_run) == [stage]
     assert parts(a_run) == parts(finished_run)
     if stage != "ingest":  # whose unit is the file
-        now = stamps(a_run, stage)
-        changed = {name.split(".")[0] for name in before if now[name] != before[name]}
-        assert changed == {"part-00000-00003"}
+        assert written_since(before, a_run, stage) == {"part-00000-00003"}
 
 
 def damage(path: Path) -> None:
@@ -143,9 +146,7 @@ def test_a_damaged_part_file_is_made_again_and_nothing_else(
     assert ran(printed) == [reader, stage, reader]
     assert parts(a_run) == parts(finished_run)
     if stage != "ingest":  # whose unit is the file
-        now = stamps(a_run, stage)
-        changed = {name.split(".")[0] for name in before if now[name] != before[name]}
-        assert changed == {"part-00000-00001"}
+        assert written_since(before, a_run, stage) == {"part-00000-00001"}
     assert runs("select", a_run) == []
 
 

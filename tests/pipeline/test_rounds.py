@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,37 +74,32 @@ def changes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def one_round(
-    finished_run: Path,
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """A finished run with one round; not to be changed."""
+def grown(
+    write_config: WriteConfig, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """A run that grew from a copy of another one under a changed configuration."""
 
-    def make(folder: Path) -> None:
-        shutil.copytree(finished_run / "run", folder / "run")
-        write_config(folder, **{**changes, "loop": {"rounds": 1}})
-        assert again("corpus", folder) == 0
+    def grow(name: str, before: Path, **changes: Any) -> Path:
+        def make(folder: Path) -> None:
+            shutil.copytree(before / "run", folder / "run")
+            write_config(folder, **changes)
+            assert again("corpus", folder) == 0
 
-    return made_once(tmp_path_factory, "one-round", make)
+        return made_once(tmp_path_factory, name, make)
+
+    return grow
 
 
 @pytest.fixture(scope="module")
-def two_rounds(
-    one_round: Path,
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def one_round(finished_run: Path, grown: Callable[..., Path], changes: dict[str, Any]) -> Path:
+    """A finished run with one round; not to be changed."""
+    return grown("one-round", finished_run, **{**changes, "loop": {"rounds": 1}})
+
+
+@pytest.fixture(scope="module")
+def two_rounds(one_round: Path, grown: Callable[..., Path], changes: dict[str, Any]) -> Path:
     """The same with a second round, as a user adds it; not to be changed."""
-
-    def make(folder: Path) -> None:
-        shutil.copytree(one_round / "run", folder / "run")
-        write_config(folder, **changes)
-        assert again("corpus", folder) == 0
-
-    return made_once(tmp_path_factory, "two-rounds", make)
+    return grown("two-rounds", one_round, **changes)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import io
 import socket
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -84,15 +84,8 @@ def test_several_that_want_the_same_copy(bucket: str, monkeypatch: Patch) -> Non
         fetch(*args)
 
     monkeypatch.setattr(remote, "_fetch", slowly)
-    copies = set()
-    threads = [
-        threading.Thread(target=lambda: copies.add(remote.localise(f"{bucket}/model")))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        copies = set(pool.map(remote.localise, [f"{bucket}/model"] * 4))
     assert (len(fetched), len(copies)) == (1, 1)
 
 
@@ -171,9 +164,8 @@ def test_a_client_lasts_as_long_as_the_options_and_the_thread(
     assert [stream.read() for stream in reversed(read)] == [b"c", b"b", b"a"]
     assert storage.names(bucket) == ["a", "b", "c"]
     assert len(made) == 1
-    other = threading.Thread(target=lambda: storage.exists(f"{bucket}/a"))
-    other.start()
-    other.join()
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(storage.exists, f"{bucket}/a").result()
     more = int(bucket.startswith("gs:"))  # threads may share one of boto3's
     assert len(made) == 1 + more
     connect([*options, "--project", "another"])

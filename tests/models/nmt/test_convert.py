@@ -1,9 +1,9 @@
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import copytree
 
@@ -101,12 +101,8 @@ def test_workers_that_start_together_convert_once(fresh: Path, monkeypatch: Patc
         return convert_really(self, place)
 
     monkeypatch.setattr(FairseqModel, "convert", slow)
-    workers = [threading.Thread(target=converted, args=(fresh,)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert len(calls) == 1
+    with ThreadPoolExecutor(3) as pool:
+        assert len({*pool.map(converted, [fresh] * 3)}) == len(calls) == 1
 
 
 def test_a_cached_conversion_needs_neither_torch_nor_fairseq(fresh: Path) -> None:
