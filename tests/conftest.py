@@ -1,5 +1,6 @@
 """Where the tests find real data, and what they do when it is not there."""
 
+import gc
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,17 @@ THREADS = torch.get_num_threads()
 
 settings.register_profile("busy", settings.default, deadline=None)  # a busy machine is no failure
 settings.load_profile("busy")
+
+
+def pytest_configure() -> None:
+    """Modules leave no garbage, and to visit all their objects again and again takes long."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What is there now stays."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

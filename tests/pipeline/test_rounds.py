@@ -311,7 +311,7 @@ def test_killed_in_the_second_round(
 
 
 def test_killed_while_the_best_round_is_copied(
-    copy: Path, two_rounds: Path, monkeypatch: Patch, runs: Runs
+    copy: Path, two_rounds: Path, monkeypatch: Patch, capsys: Capsys, runs: Runs
 ) -> None:
     """A part file of the corpus is the last thing that is done."""
     path = copy / "run" / "manifest.json"
@@ -330,8 +330,9 @@ def test_killed_while_the_best_round_is_copied(
         whole = storage.write_bytes
         broken.setattr(storage, "write_bytes", stop)
         assert again("corpus", copy) == 130
+    assert ran(capsys.readouterr().err) == ["select"]
     assert "select" not in manifest(copy)["stages"]
-    assert runs("corpus", copy) == ["select", "select", "embeddings", "evaluate"]
+    assert runs("corpus", copy) == ["select", "embeddings", "evaluate"]
     assert files(copy) == files(two_rounds)
 
 
