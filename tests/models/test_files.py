@@ -48,8 +48,7 @@ def encoder(name: str, words: int) -> SentenceEncoder:
 
 
 @pytest.mark.parametrize(
-    ("name", "size"),
-    [("word-avg", 200), ("word-avg", 20_000), ("gran", 200)],
+    ("name", "size"), [("word-avg", 200), ("word-avg", 20_000), ("gran", 200)]
 )  # the weights, or the tokeniser
 def test_a_full_disk_while_an_encoder_is_saved(tmp_path: Path, name: str, size: int) -> None:
     model = encoder(name, 4000)

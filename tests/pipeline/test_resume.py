@@ -81,10 +81,7 @@ def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
     ids=str,
 )
 def test_a_changed_key_runs_what_depends_on_it(
-    a_run: Path,
-    changes: dict[str, Any],
-    stages: list[str],
-    runs: Runs,
+    a_run: Path, changes: dict[str, Any], stages: list[str], runs: Runs
 ) -> None:
     assert runs("select", a_run, **changes) == stages
     assert runs("select", a_run) == []

@@ -122,11 +122,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_second_round_runs_nothing_of_the_first(
-    one_round: Path,
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    tmp_path: Path,
-    runs: Runs,
+    one_round: Path, write_config: WriteConfig, changes: dict[str, Any], tmp_path: Path, runs: Runs
 ) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
@@ -267,11 +263,7 @@ def test_of_equal_rounds_the_first_is_best(
 
 
 def test_three_rounds_and_back_to_two_and_to_one(
-    copy: Path,
-    changes: dict[str, Any],
-    one_round: Path,
-    two_rounds: Path,
-    runs: Runs,
+    copy: Path, changes: dict[str, Any], one_round: Path, two_rounds: Path, runs: Runs
 ) -> None:
     assert runs("corpus", copy, **{**changes, "loop": {"rounds": 3}}) == [*of_round(3), *RESULT]
     third = table(copy, "rounds/3/bucket")

@@ -90,8 +90,7 @@ def test_several_that_want_the_same_copy(bucket: str, monkeypatch: Patch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "gone"), (b"who", "b: it changed while it was read; try again")],
+    ("content", "message"), [(None, "gone"), (b"who", "b: it changed while it was read; try again")]
 )
 def test_a_fetch_that_fails_leaves_no_copy(
     bucket: str, monkeypatch: Patch, content: bytes | None, message: str

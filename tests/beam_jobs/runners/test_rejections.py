@@ -14,14 +14,7 @@ import pytest
 import paraloom.models.nmt.translate
 from paraloom.beam_jobs import back_translate, ingest
 from paraloom.beam_jobs.io.bitext import find_bitext
-from paraloom.beam_jobs.io.shards import (
-    Receipt,
-    Unit,
-    read_shard,
-    receipts,
-    units,
-    write_receipt,
-)
+from paraloom.beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units, write_receipt
 from paraloom.beam_jobs.runners import rejections
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch, check_not_stopped

@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.beam_jobs.transforms import exclusion
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from paraloom.beam_jobs.transforms.exclusion import (
-    SENTENCES,
-    EvaluationSentences,
-    Exclusion,
-)
+from paraloom.beam_jobs.transforms.exclusion import SENTENCES, EvaluationSentences, Exclusion
 from tests.run_helpers import Patch
 
 Found = set[tuple[int, int, int]]

@@ -190,11 +190,7 @@ def test_a_marian_model_with_several_languages_wants_a_tag(copy: HubModel) -> No
 @pytest.mark.parametrize(
     ("family", "languages", "message"),
     [
-        (
-            "m2m100",
-            ("cz", "en"),
-            "input.source_language: .* no language 'cz'; near .* cs",
-        ),
+        ("m2m100", ("cz", "en"), "input.source_language: .* no language 'cz'; near .* cs"),
         ("m2m100", ("cs", "tlh"), "input.target_language: the model has no language 'tlh'; near"),
         ("nllb", ("ces_Cyrl", "en"), "no language 'ces_Cyrl'; near ones are ces_Latn"),
         ("mbart25", ("sk", "en"), "input.source_language: the model has no language 'sk'"),

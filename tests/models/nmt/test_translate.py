@@ -140,10 +140,7 @@ def translator_with(engine: Echo, folder: Path, monkeypatch: Patch) -> Translato
     return Translator(folder)
 
 
-@settings(
-    max_examples=30,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bad=st.sets(st.integers(0, 59), max_size=6))
 def test_a_failing_sentence_is_isolated(toy_model: Path, monkeypatch: Patch, bad: set[int]) -> None:
     sources = toy_pairs()[0][:60]
@@ -255,10 +252,7 @@ def test_a_useless_translation_is_rejected(
     ]
 
 
-@given(
-    lengths=st.lists(st.integers(1, 30), max_size=60),
-    budget=st.integers(1, 100),
-)
+@given(lengths=st.lists(st.integers(1, 30), max_size=60), budget=st.integers(1, 100))
 def test_batches_hold_every_row_once_within_the_budget(lengths: list[int], budget: int) -> None:
     sources = [["a"] * length for length in lengths]
     batches = list(batches_by_tokens(range(len(lengths)), sources, budget))

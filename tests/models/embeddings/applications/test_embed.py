@@ -7,10 +7,7 @@ import pyarrow as pa
 import pytest
 
 from paraloom.models.embeddings.applications import embed as module
-from paraloom.models.embeddings.applications.embed import (
-    embed_lines,
-    similarity_lines,
-)
+from paraloom.models.embeddings.applications.embed import embed_lines, similarity_lines
 from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.errors import UserError
 from tests.run_helpers import Patch

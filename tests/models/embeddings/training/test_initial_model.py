@@ -8,10 +8,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from paraloom.models.embeddings.encoders import (
-    embedding_matrices,
-    random_vectors,
-)
+from paraloom.models.embeddings.encoders import embedding_matrices, random_vectors
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks.paraphrases import _initial
 from paraloom.models.embeddings.training.initial_model import device_of, new_model
