@@ -1,5 +1,4 @@
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.models.hashing import text_hashes
 from tests.run_helpers import Patch
-from tests.shards import ONE, cut, shards_of
+from tests.shards import ONE, Write, cut, shards_of
 
 SCORE = ("translation_score",)
 
@@ -42,9 +41,7 @@ def test_where_deciles_begin() -> None:
         assert found.tolist() == by_definition(rows)
 
 
-def test_deciles_are_exact_and_the_same_for_any_shards(
-    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]]
-) -> None:
+def test_deciles_are_exact_and_the_same_for_any_shards(tmp_path: Path, scored: Write) -> None:
     random = np.random.default_rng(5)
     score = random.choice([-3.5, -1, -0.0, 0.0, 0.25], 137).astype(np.float32)
     one = run(scored(score, 1000), tmp_path / "one")
@@ -60,7 +57,7 @@ def test_deciles_are_exact_and_the_same_for_any_shards(
 
 
 @pytest.mark.parametrize("n", [0, 3])
-def test_few_rows(tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]], n: int) -> None:
+def test_few_rows(tmp_path: Path, scored: Write, n: int) -> None:
     result = run(scored(np.linspace(-2, -1, n, dtype=np.float32), 2), tmp_path / "out")
     found = [rows(result)[f"id-{i}"] for i in range(n)]
     assert found == by_definition(n)
@@ -96,9 +93,7 @@ def test_each_score_has_deciles_of_its_own_and_candidates_are_rows_of_their_own(
         assert found[schema.decile(name)].to_numpy()[order].tolist() == by_definition(57)
 
 
-def test_the_summary_is_that_of_all_rows(
-    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]]
-) -> None:
+def test_the_summary_is_that_of_all_rows(tmp_path: Path, scored: Write) -> None:
     score = np.random.default_rng(1).normal(size=95).astype(np.float32)
     score[:20] = 0
     result = run(scored(score, 20), tmp_path / "out")
@@ -110,9 +105,7 @@ def test_the_summary_is_that_of_all_rows(
     assert summary.highest == [float(part[-1]) for part in parts]
 
 
-def test_an_inexact_decile_ends_the_run(
-    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]], monkeypatch: Patch
-) -> None:
+def test_an_inexact_decile_ends_the_run(tmp_path: Path, scored: Write, monkeypatch: Patch) -> None:
     monkeypatch.setattr(
         bucket, "summarise", lambda receipts: {"s": Deciles(rows=[3, 1], lowest=[], highest=[])}
     )
@@ -121,7 +114,7 @@ def test_an_inexact_decile_ends_the_run(
 
 
 def test_the_scores_are_read_twice_and_the_pairs_once(
-    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]], monkeypatch: Patch
+    tmp_path: Path, scored: Write, monkeypatch: Patch
 ) -> None:
     read: list[str] = []
 

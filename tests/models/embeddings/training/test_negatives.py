@@ -15,7 +15,7 @@ POOLS = st.sampled_from(["other", "same", "both"])
 SEEDS = st.integers(0, 1000)
 
 
-def found_in_blocks(block: int, *of: Any, **options: float) -> list[int]:
+def found_in_blocks(block: int, *of: Any, **options: Any) -> list[int]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(negatives, "_CPU_BLOCK", block)
         return [int(row) for row in torch.cat(hardest_negatives(*of, **options))]
