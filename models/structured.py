@@ -1,7 +1,5 @@
 """YAML and JSON: errors of one line, checked against a type."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Figures of a training, for TensorBoard and for services that keep track of trainings."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping

@@ -26,9 +26,19 @@ def console(width: int = 120) -> Console:
     return terminal if terminal.is_terminal else _Visible(width=width, markup=False, emoji=False)
 
 
-def number_table(title: str | None, *columns: str, numbers: Sequence[str] = ()) -> Table:
-    """A table; columns of numbers are set to the right."""
+def number_table(
+    title: str | None,
+    *columns: str,
+    numbers: Sequence[str] = (),
+    after: Sequence[str] = (),
+    rows: Iterable[Iterable[RenderableType]] = (),
+) -> Table:
+    """A table; the columns of numbers, set to the right, stand before the columns `after`."""
     table = Table(*columns, title=title)
     for name in numbers:
         table.add_column(name, justify="right", overflow="fold")
+    for name in after:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table

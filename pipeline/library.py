@@ -18,7 +18,7 @@ from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.plugins import source_of
 from paraloom.models.scorers.registry import SCORERS
 from paraloom.pipeline.config.read import parse_config, read_config
-from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.manifest import finished
 from paraloom.pipeline.names import folder_of, stage_in
 from paraloom.pipeline.records import PairsRecord, StageRecord
 from paraloom.pipeline.run import run_stages
@@ -43,9 +43,7 @@ class OpenedRun:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self._record = Manifest(folder).record
-        if not self._record.stages:
-            raise UserError(f"{folder}: no run here that has finished a stage")
+        self._record = finished(folder)
 
     @property
     def stages(self) -> list[str]:

@@ -180,6 +180,14 @@ def started(folder: str) -> RunRecord:
     return record
 
 
+def finished(folder: str) -> RunRecord:
+    """The record of a run that has finished a stage."""
+    record = Manifest(folder).record
+    if not record.stages:
+        raise UserError(f"{folder}: no run here that has finished a stage")
+    return record
+
+
 def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
     """The record with only these stages: an earlier configuration may have left others."""
     found = {name: record.stages[name] for name in names if name in record.stages}
@@ -192,12 +200,10 @@ def current(record: RunRecord) -> RunRecord:
     return restrict(record, [n for n in record.planned or record.stages if n not in stale])
 
 
-def as_made(record: RunRecord, stage: str) -> RunRecord:
-    """The record with the configuration, the versions and the stages that made a finished stage.
-
-    Of an unfinished stage, as `current` gives it.
-    """
-    made = record.stages.get(stage) or StageRecord()
+def as_made(record: RunRecord) -> RunRecord:
+    """The record with the configuration, the versions and the stages that made its corpus; without
+    one, as `current` gives it."""
+    made = record.stages.get("select") or StageRecord()
     if made.config is None:
         return current(record)
     kept = {n: of for n, of in record.stages.items() if of.config in (None, made.config)}
@@ -242,7 +248,7 @@ def check_selection(folder: str, known: Collection[str], name: str) -> None:
 
 
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> str:
-    """The stage of a run's corpus, or of that of a named selection, which must be finished."""
+    """The stage of a run's corpus, or of a named selection's, which must be finished."""
     check_selection(folder, record.config.select.named, selection)
     stage = stage_path("select", selection)
     check_current(folder, record, stage, "select")

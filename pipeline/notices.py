@@ -50,7 +50,7 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
                 if test and (path.is_relative_to(test) or test.is_relative_to(path)):
                     yield (
                         f"embeddings.development: {path} is in evaluate.{name} too; its results "
-                        "there are those of development data"
+                        "there are correlations with development data"
                     )
     if config.input is None:
         return
@@ -65,7 +65,10 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
         yield f"input.target_language: {code} is {rules}"
     if short == short_code(config.input.source_language):
         yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
-    if short != ENGLISH and (files := _files(config, stages)):
+    wanted = tuple(key for stage in stages for key in _FILES.get(stage.rpartition("/")[2], ()))
+    named = dict.fromkeys(key.partition("[")[0] for key in config.files())  # without numbers
+    files = [key for key in named if wanted and key.startswith(wanted)]
+    if short != ENGLISH and files:
         keys = f"{', '.join(files[:-1])} and {files[-1]}" if files[1:] else files[0]
         yield f"{keys}: must be in {name} too; PPDB, PARAGRAM, STS and SICK are English"
 
@@ -80,13 +83,6 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
         yield f"embeddings: {'; '.join(found)}{remedy}"
 
 
-def _files(config: Config, stages: Collection[str]) -> list[str]:
-    """The keys that name files in the language of the corpus, without numbers in lists."""
-    wanted = tuple(key for stage in stages for key in _FILES.get(stage.rpartition("/")[2], ()))
-    named = (key.partition("[")[0] for key in config.files())
-    return [key for key in dict.fromkeys(named) if wanted and key.startswith(wanted)]
-
-
 def of_models(models: Sequence[tuple[str, SentenceEncoder]], data: str) -> Iterator[str]:
     """Notices of the models, by their folders, that are not for the English of `data`."""
     for folder, model in models:
@@ -95,7 +91,7 @@ def of_models(models: Sequence[tuple[str, SentenceEncoder]], data: str) -> Itera
 
 
 def of_parser(parser: str, parses: str, language: str) -> Iterator[str]:
-    """A notice that a spaCy pipeline parses another language than that of the texts."""
+    """A notice that a spaCy pipeline parses another language than the texts have."""
     if parses not in (language, "xx"):
         names = language_name(parses), language_name(language)
         yield "{}: this pipeline parses {}, the texts are {}".format(parser, *names)

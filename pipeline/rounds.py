@@ -24,7 +24,7 @@ from paraloom.pipeline.stages.selection import search
 
 
 def repeat_rounds(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
-    """The stages of a run with several rounds, from those of a run with one."""
+    """The stages of a run with several rounds, from the stages of a run with one."""
     by_name = {stage.name: stage for stage in stages}
     first = list(by_name).index("select")
     of_rounds = [

@@ -149,8 +149,6 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
 
 @dataclass(slots=True)
 class _State:
-    """The state of one call of `run_stages`."""
-
     forced: set[str]  # stages to make from nothing
     suspect: set[str] = field(default_factory=set)
     """Stages with a damaged part file. When such a stage is made, the checksums of all its part
@@ -160,7 +158,6 @@ class _State:
 
 
 def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
-    """Make the stages that are not up to date, in order."""
     for stage in stages:
         key = key_of(stage, run)
         if stage.name not in state.forced | state.suspect:

@@ -9,10 +9,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.bitext import Bitext, find_bitext
 from paraloom.beam_jobs.io.digests import file_digest
-from paraloom.beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, receipts
+from paraloom.beam_jobs.io.shards import (
+    Receipt,
+    Saved,
+    Shard,
+    content_key,
+    read_shard,
+    read_whole,
+    receipts,
+)
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.select import Criteria
 from paraloom.beam_jobs.transforms.exclusion import Exclusion
@@ -205,6 +215,13 @@ def shards_of(run: str, stage: str) -> list[Shard]:
     """The part files of a stage of the run in a folder, in order."""
     found = receipts(storage.join(run, folder_of(stage)))
     return [shard for receipt in found for shard in receipt.shards]
+
+
+def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa.Table:
+    """About so many rows: the first of at most 10 part files, with all candidates of a pair."""
+    filled = [shard for shard in shards if shard.rows]
+    some = filled[:: -(-len(filled) // 10)]
+    return pa.concat_tables(read_shard(of, columns).slice(0, rows // len(some)) for of in some)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import receipts
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
-from paraloom.models.text.statistics import Moments
 from paraloom.pipeline.console import number_table
 from paraloom.pipeline.records import Lenient
 
@@ -100,7 +99,12 @@ def describe(
             CorpusStatistics(
                 name=name,
                 pairs=sum(block.rows for block in blocks if block.corpus == number),
-                statistics={key: _moments(of.get(key)) for key in _names([of])},
+                statistics={
+                    key: Spread(mean=m.mean, deviation=m.deviation, count=m.count)
+                    if (m := of.get(key)) and m.count
+                    else None
+                    for key in _names([of])
+                },
             )
             for number, (name, of) in enumerate(zip(corpora, found, strict=True))
         ],
@@ -112,8 +116,11 @@ def describe(
 def table(results: Statistics) -> Table:
     """The corpora side by side: mean ± standard deviation."""
     corpora = results.corpora
-    names = [corpus.name for corpus in corpora]
-    shown = number_table("Statistics: mean ± standard deviation", "", numbers=names)
+    rows = [["pairs", *(f"{corpus.pairs:,}" for corpus in corpora)]]
+    for name in _names([corpus.statistics for corpus in corpora]):
+        rows.append([name, *(_cell(corpus.statistics.get(name)) for corpus in corpora)])
+    title, names = "Statistics: mean ± standard deviation", [corpus.name for corpus in corpora]
+    shown = number_table(title, "", numbers=names, rows=rows)
     parses = (
         f"Parses: root and its dependents, by {results.spacy}."
         if results.spacy
@@ -126,9 +133,6 @@ def table(results: Statistics) -> Table:
         f"at most about {statistics.SAMPLED:,} pairs. Genres: shares of pairs, by CzEng's ids. "
         f"IDF: {results.idf}. {parses}"
     )
-    shown.add_row("pairs", *(f"{corpus.pairs:,}" for corpus in corpora))
-    for name in _names([corpus.statistics for corpus in corpora]):
-        shown.add_row(name, *(_cell(corpus.statistics.get(name)) for corpus in corpora))
     return shown
 
 
@@ -137,11 +141,5 @@ def _names(found: Sequence[Mapping[str, object]]) -> list[str]:
     return list(dict.fromkeys([*_FIRST, *(name for of in found for name in of)]))
 
 
-def _moments(moments: Moments | None) -> Spread | None:
-    if moments is None or not moments.count:
-        return None
-    return Spread(mean=moments.mean, deviation=moments.deviation, count=moments.count)
-
-
-def _cell(moments: Spread | None) -> str:
-    return "–" if moments is None else f"{moments.mean:.3f} ± {moments.deviation:.3f}"
+def _cell(values: Spread | None) -> str:
+    return "–" if values is None else f"{values.mean:.3f} ± {values.deviation:.3f}"

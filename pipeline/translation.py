@@ -76,7 +76,7 @@ def license_of(folder: Path) -> str | None:
 
 
 def backward(run: Run) -> Model:
-    """The model from the language of the sources into that of the references."""
+    """The model from the language of the sources into the language of the references."""
     return Model(run.model, run.config.nmt, run.config.languages)
 
 
@@ -89,7 +89,7 @@ def forward(config: Config) -> Model:
 
 
 def decoding(options: NmtOptions) -> list[Any]:
-    """The options that translations depend on, for keys; without those of several candidates."""
+    """The options that translations depend on, for keys, but for several candidates."""
     limits = [options.batch_tokens, options.max_source_subwords]
     return [options.engine, options.compute_type, options.beam, *limits]
 

@@ -8,7 +8,8 @@ result does not depend on the number of workers.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from paraloom.models.text.idf import (
     merge_counts,
     write_idf,
 )
-from paraloom.models.text.statistics import Moments, entropy, merge_moments, sentence_moments
+from paraloom.models.text.statistics import Moments, entropy, sentence_moments
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import WordVectors, open_vectors
 
@@ -50,6 +51,7 @@ SAMPLED = 100_000
 Table 2: the entropy of words grows with the number of sentences, and parsing is slow."""
 
 _DOCUMENTS = "references"  # name of the counts for the IDF
+_Counted = tuple[tuple[int, str], Any]  # the number of a corpus, the name of the counts, the counts
 _BATCH = 4_096  # rows in memory
 _BLOCK = 50_000  # rows of a large file that one worker reads
 _COUNTS = pa.schema([("corpus", pa.int64()), ("name", pa.string()), ("texts", pa.int64()), *COUNTS])
@@ -70,9 +72,7 @@ class CorpusBlock:
     path: str
     groups: tuple[int, ...]
     rows: int
-    sampled_share: float  # the fraction of the pairs that entropies are computed on
-    ids: bool = False  # whether its rows have ids
-    language: str = ENGLISH
+    language: str
 
     key = ""
 
@@ -84,35 +84,19 @@ class CorpusBlock:
 
 def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> list[CorpusBlock]:
     """The blocks of a corpus of Parquet files in `language`."""
-    groups: list[tuple[str, tuple[int, ...], int]] = []
-    with_ids = set()
+    found: list[CorpusBlock] = []
     for path in paths:
         file = _open(path)
-        names = file.schema_arrow.names
-        if missing := set(SIDES).difference(names):
+        if missing := set(SIDES).difference(file.schema_arrow.names):
             raise UserError(f"{path}: has no column {min(missing)}")
-        if "id" in names:
-            with_ids.add(path)
-        for group in range(file.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
-            if groups and groups[-1][0] == path and groups[-1][2] + rows <= _BLOCK:
-                groups[-1] = (path, (*groups[-1][1], group), groups[-1][2] + rows)
-            else:
-                groups.append((path, (group,), rows))
-    sampled_share = min(1.0, SAMPLED / max(sum(rows for _, _, rows in groups), 1))
-    return [
-        CorpusBlock(
-            corpus=corpus,
-            index=i,
-            path=path,
-            groups=numbers,
-            rows=rows,
-            sampled_share=sampled_share,
-            language=language,
-            ids=path in with_ids,
-        )
-        for i, (path, numbers, rows) in enumerate(groups)
-    ]
+        all_groups = range(file.num_row_groups)
+        step = max(len(all_groups) * _BLOCK // max(file.metadata.num_rows, 1), 1)
+        for start in all_groups[::step]:
+            groups = tuple(all_groups[start : start + step])
+            rows = sum(file.metadata.row_group(group).num_rows for group in groups)
+            place: Any = {"corpus": corpus, "index": len(found), "path": path}
+            found.append(CorpusBlock(**place, groups=groups, rows=rows, language=language))
+    return found
 
 
 def run(
@@ -135,9 +119,12 @@ def run(
         of both sides, and every score of the corpus; mean and standard deviation of each. The mean
         of `genre_<name>` is the share of CzEng's pairs that have this genre.
     """
+    sizes = Counter[int]()
+    for block in blocks:
+        sizes[block.corpus] += block.rows
+    shares = {corpus: min(1.0, SAMPLED / max(rows, 1)) for corpus, rows in sizes.items()}
     counting = (
-        "Count"
-        >> beam.ParDo(_Count(spacy, idf is None)).with_output_types(tuple[tuple[int, str], Any])
+        "Count" >> beam.ParDo(_Count(shares, spacy, idf is None)).with_output_types(_Counted)
         | "Add" >> beam.CombinePerKey(MERGE_COUNTS)
         | "As table" >> beam.Map(_as_table)
         | "Together" >> beam.CombineGlobally(concatenate(_COUNTS))
@@ -155,21 +142,27 @@ def run(
     measuring = "Measure" >> beam.ParDo(_Measure(table)).with_output_types(
         Any
     ) | "Together" >> beam.CombineGlobally(concatenate(_MOMENTS))
-    found = _by_corpus(collect("measure", blocks, measuring, output, arguments))
+    measured = collect("measure", blocks, measuring, output, arguments)
+    found = [defaultdict[str, Moments](Moments) for _ in range(1 + max(sizes, default=-1))]
+    for row in measured.sort_by([("corpus", "ascending"), ("block", "ascending")]).to_pylist():
+        moments = Moments(row["count"], row["mean"], row["squares"])
+        found[row["corpus"]][row["statistic"]] += moments
     for (corpus, name), of in counts.items():
         occurrences = of.table["occurrences"].to_numpy()
         if name == "genre":
             genres = of.table.sort_by([("occurrences", "descending"), ("word", "ascending")])
-            for row in genres.to_pylist():
-                share = _share(row["occurrences"], occurrences.sum())
-                found.setdefault(corpus, {})[f"genre_{row['word']}"] = share
+            total = occurrences.sum()
+            for row in genres.to_pylist():  # the moments of zeros, and of a one for each occurrence
+                share, ones = row["occurrences"] / total, row["occurrences"]
+                found[corpus][f"genre_{row['word']}"] = Moments(total, share, ones * (1 - share))
         elif name != _DOCUMENTS:
-            found.setdefault(corpus, {})[f"{name}_entropy"] = entropy(occurrences)
-    return [found.get(i, {}) for i in range(1 + max((b.corpus for b in blocks), default=-1))]
+            found[corpus][f"{name}_entropy"] = entropy(occurrences)
+    return [dict(of) for of in found]
 
 
 @dataclass(eq=False)
 class _Count(OneCoreDoFn):
+    shares: Mapping[int, float]  # of the pairs of each corpus, which entropies are computed on
     spacy: str | None
     documents: bool  # whether words are counted in all references, for their IDF
 
@@ -181,23 +174,24 @@ class _Count(OneCoreDoFn):
             self.parser = Parser(self.spacy)
 
     def process(self, block: CorpusBlock) -> Iterator[tuple[tuple[int, str], WordCounts]]:
-        parts: dict[str, list[WordCounts]] = {}
-        for batch in _batches(block, (*SIDES, *["id"] * block.ids)):
-            sampled = _sampled(batch, block.sampled_share)
+        parts = defaultdict[str, list[WordCounts]](list)
+        share = self.shares[block.corpus]
+        for batch in _batches(block, lambda field: field.name == "id"):
+            hashes = row_hash(*(batch[side] for side in SIDES))[:, 0]
+            sampled = pa.array(hashes <= threshold(share))
             for side in SIDES:
-                words = count_words(batch[side].filter(sampled), block.language)
-                parts.setdefault(f"{side}_vocabulary", []).append(words)
+                texts = batch[side].filter(sampled)
+                parts[f"{side}_vocabulary"].append(count_words(texts, block.language))
                 if self.spacy:
-                    texts = batch[side].filter(sampled).to_pylist()
-                    parses = pa.array(self.parser.top_levels(texts), pa.string())
-                    parts.setdefault(f"{side}_parse", []).append(count_kinds(parses))
+                    parses = pa.array(self.parser.top_levels(texts.to_pylist()), pa.string())
+                    parts[f"{side}_parse"].append(count_kinds(parses))
             if self.documents:
                 all_words = parts["reference_vocabulary"][-1]
-                if block.sampled_share < 1:
+                if share < 1:
                     all_words = count_words(batch["reference"], block.language)
-                parts.setdefault(_DOCUMENTS, []).append(all_words)
-            if block.ids and len(found := genres(batch["id"]).drop_null()):
-                parts.setdefault("genre", []).append(count_kinds(found))
+                parts[_DOCUMENTS].append(all_words)
+            if "id" in batch and len(found := genres(batch["id"]).drop_null()):
+                parts["genre"].append(count_kinds(found))
         for name, counts in parts.items():
             yield (block.corpus, name), merge_counts(counts)
 
@@ -211,8 +205,8 @@ class _Measure(OneCoreDoFn):
         self.table: WordVectors = open_vectors(remote.localise(self.idf))
 
     def process(self, block: CorpusBlock) -> Iterator[pa.Table]:
-        parts: dict[str, list[Moments]] = {}
-        for batch in _batches(block):
+        total = defaultdict[str, Moments](Moments)
+        for batch in _batches(block, lambda field: pa.types.is_floating(field.type)):
             found = {}
             for name, column in batch.items():
                 if pa.types.is_floating(column.type):
@@ -222,19 +216,12 @@ class _Measure(OneCoreDoFn):
             pairs = PairText(batch["reference"], batch["translation"], language=block.language)
             found |= sentence_moments(pairs, self.table)
             for name, moments in found.items():
-                parts.setdefault(name, []).append(moments)
+                total[name] += moments
         rows = [
-            {"corpus": block.corpus, "block": block.index, "statistic": name}
-            | asdict(merge_moments(of))
-            for name, of in parts.items()
+            {"corpus": block.corpus, "block": block.index, "statistic": name} | asdict(of)
+            for name, of in total.items()
         ]
         yield pa.Table.from_pylist(rows, _MOMENTS)
-
-
-def _share(ones: int, total: int) -> Moments:
-    """Mean and variance of `total` zeros and ones with `ones` ones."""
-    share = ones / total
-    return Moments(total, share, ones * (1 - share))
 
 
 def _open(path: str) -> pq.ParquetFile:
@@ -244,24 +231,16 @@ def _open(path: str) -> pq.ParquetFile:
         return pq.ParquetFile(path, memory_map=True)
 
 
-def _batches(
-    block: CorpusBlock, columns: Sequence[str] | None = None
-) -> Iterator[dict[str, pa.Array]]:
-    """Some columns, in batches of rows; by default the texts and all floating-point columns."""
+def _batches(block: CorpusBlock, more: Callable[[pa.Field], bool]) -> Iterator[dict[str, pa.Array]]:
+    """The texts and the wanted other columns, in batches of rows."""
     file = _open(block.path)
-    floating = [f.name for f in file.schema_arrow if pa.types.is_floating(f.type)]
-    columns = list(columns or (*SIDES, *floating))
+    columns = [*SIDES, *(field.name for field in file.schema_arrow if more(field))]
     with reading(block.path):
         for batch in file.iter_batches(_BATCH, list(block.groups), columns, use_threads=False):
             read = {name: batch[name] for name in columns}
             for side in SIDES:
                 read[side] = pc.fill_null(read[side].cast(pa.string()), "")
             yield read
-
-
-def _sampled(batch: dict[str, pa.Array], share: float) -> pa.Array:
-    hashes = row_hash(*(batch[side] for side in SIDES))[:, 0]
-    return pa.array(hashes <= threshold(share))
 
 
 def _as_table(element: tuple[tuple[int, str], WordCounts]) -> pa.Table:
@@ -281,15 +260,3 @@ def _by_name(table: pa.Table) -> dict[tuple[int, str], WordCounts]:
         here = (pc.field("corpus") == corpus) & (pc.field("name") == name)
         found[corpus, name] = WordCounts(texts, table.filter(here).select(COUNTS.names))
     return found
-
-
-def _by_corpus(table: pa.Table) -> dict[int, dict[str, Moments]]:
-    """The moments of corpora, merged from the moments of their blocks."""
-    parts: dict[int, dict[str, list[Moments]]] = {}
-    for row in table.sort_by([("corpus", "ascending"), ("block", "ascending")]).to_pylist():
-        of = parts.setdefault(row["corpus"], {}).setdefault(row["statistic"], [])
-        of.append(Moments(row["count"], row["mean"], row["squares"]))
-    return {
-        corpus: {name: merge_moments(of) for name, of in statistics.items()}
-        for corpus, statistics in parts.items()
-    }

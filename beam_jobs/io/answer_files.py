@@ -8,8 +8,6 @@ answers or some seconds. They stay when the unit is finished: if one generator c
 is added, the answers of the others are still there.
 """
 
-from __future__ import annotations
-
 import time
 import uuid
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Files of scores that were computed elsewhere: Parquet, or tab-separated text, plain or gzip."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

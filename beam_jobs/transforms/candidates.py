@@ -1,7 +1,5 @@
 """The choice among several translations of a source, which stand in neighbouring rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

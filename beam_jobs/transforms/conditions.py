@@ -1,7 +1,5 @@
 """`input.where`: conditions on a pair before its translation, such as `source_tokens <= 60`."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Collection, Sequence
 

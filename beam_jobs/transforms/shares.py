@@ -1,7 +1,5 @@
 """How many rows of each generator a corpus may have, so that none has more than its share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 

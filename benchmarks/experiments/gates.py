@@ -17,7 +17,7 @@ from benchmarks.experiments.context import BOOKS
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.files import atomic_file
 from paraloom.models.text.parses import Parser
-from paraloom.models.text.statistics import Moments, merge_moments
+from paraloom.models.text.statistics import Moments
 from paraloom.papers.analyses.gate_analysis import gate_norms
 from paraloom.papers.datasets.contiguous_text import read_text
 
@@ -97,5 +97,5 @@ def _positions(found: Mapping[str, Moments]) -> Iterable[str]:
     for position, labels in _POSITIONS.items():
         of = [found[name] for name in (f"{t} {x}" for t in _NOUNS for x in labels) if name in found]
         if of:
-            merged = merge_moments(of)
+            merged = sum(of, Moments())
             yield f"| {position} | {merged.mean:.1f} | {merged.count:,} |"

@@ -1,7 +1,5 @@
 """What a server answered, and the candidates that are in it."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Requests are retried here and not by the library: the pauses are those that the 
 ask for, and all requests of a process heed them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

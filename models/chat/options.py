@@ -1,7 +1,5 @@
 """Options of the generators: what makes the candidates of a pair."""
 
-from __future__ import annotations
-
 import operator
 import re
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Prompts: templates of Jinja2, which get a pair and its languages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

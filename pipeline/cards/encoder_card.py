@@ -31,8 +31,8 @@ from paraloom.pipeline.records import (
 )
 from paraloom.pipeline.report.describe import (
     correlation,
-    count,
     evaluation_table,
+    mse,
     resolve_auto,
     selection_in_words,
 )
@@ -42,7 +42,6 @@ from paraloom.pipeline.stages.generate import GenerateRecord
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 _SPLITS = {"train", "test", "trial", "dev"}
-_UNDEFINED: dict[str, float | None] = {"pearson": None, "spearman": None}
 
 
 def write_encoder_cards(folder: str, record: RunRecord) -> None:
@@ -68,7 +67,8 @@ def _write(folder: str, view: RunRecord, number: int) -> None:
         before = storage.read_bytes(path).decode("utf-8", "replace")
         if before == text:
             return
-        if not _is_as_written(before):
+        first, *_, rest = before.split("\n", 2)  # without the line with the checksum
+        if before != _marked(f"{first}\n{rest}"):
             say(f"paraloom: {path}: changed by hand, so it stays; remove it to get a new one")
             return
     storage.write_bytes(path, text.encode())
@@ -78,12 +78,6 @@ def _marked(text: str) -> str:
     """A card with a line that tells it from cards of people: its checksum."""
     rest = text.removeprefix("---\n")
     return f"---\n{OWN_CARD}, checksum {hashlib.sha256(rest.encode()).hexdigest()[:16]}\n{rest}"
-
-
-def _is_as_written(card: str) -> bool:
-    first, _, rest = card.partition("\n")
-    _, _, rest = rest.partition("\n")  # without the line with the checksum
-    return card == _marked(f"{first}\n{rest}")
 
 
 def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
@@ -119,18 +113,16 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
             results=found,
             training=_training_data_sets(view, known) if on_corpus else None,
         ),
-        title=f"{name}: {language_name(language)} sentence encoder",
+        name=name,
         language=language_name(language),
         settings=settings,
         options=options,
         score=score,
-        export=settings["sentence_transformers"],
-        task=options.tasks[options.task].objective,
-        metrics=trained.training,
+        trained=trained,
         evaluation=table,
         evaluation_rows=[(head, *cells) for head, cells, _ in table.rows] if table else [],
         test=[
-            (of, count(pairs), correlation(each.pearson), correlation(each.spearman), _mse(each))
+            (of, pairs, *map(correlation, (each.pearson, each.spearman)), mse(each))
             for of, pairs, each in tested
         ],
         known=known,
@@ -145,12 +137,9 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         generators=generated.generators if (generated := public(view).find(GenerateRecord)) else {},
         when=when,
         initial=_initial(options, trained.training),
-        unknown="Words" if "words" in settings["vocabularies"] else "Trigrams",
-        unordered=not settings.get("reads_order", True),
         run=run,
         number=number,
-        seed=view.config.seed,
-        packages=_packages(trained.versions or view.versions),
+        view=view,
         files=list(_files(view, trained, on_corpus=on_corpus)),
         config=Markdown(
             yaml.safe_dump(
@@ -161,17 +150,11 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
 
 
 def _initial(options: EmbeddingOptions, metrics: dict[str, Any]) -> str:
-    """Where the training of word vectors started."""
     if options.start:
-        return f"those of the encoder {PurePath(options.start).name}"
+        return f"the vectors of the encoder {PurePath(options.start).name}"
     if options.vector_file:
         return f"the file {PurePath(options.vector_file).name}"
     return str(metrics.get("initial_vectors", "random numbers"))
-
-
-def _packages(versions: dict[str, str]) -> str:
-    found = (f"{name} {version}" for name, version in versions.items())
-    return ", ".join(each for each in found if not each.endswith("not installed")) or "unknown"
 
 
 def _tested(metrics: dict[str, Any]) -> list[tuple[str, int, Correlation]]:
@@ -180,12 +163,9 @@ def _tested(metrics: dict[str, Any]) -> list[tuple[str, int, Correlation]]:
     for name, of in metrics.get("test", {}).items():
         numbers = {key: of[key] for key in ("pearson", "spearman", "mse") if of[key] == of[key]}
         if "pairs" in of:
-            found.append((name, of["pairs"], Correlation(**{**_UNDEFINED, **numbers})))
+            undefined = {"pearson": None, "spearman": None}
+            found.append((name, of["pairs"], Correlation.model_validate(undefined | numbers)))
     return found
-
-
-def _mse(found: Correlation) -> str:
-    return "" if found.mse is None else f"{found.mse:.3f}"
 
 
 def _used_data_sets(

@@ -119,7 +119,7 @@ def encoder_metadata(
     results: Sequence[EvalResult],
     training: Sequence[str] | None = None,
 ) -> Markdown:
-    """The metadata of an encoder as YAML; the licence is that of its training data, if known.
+    """The metadata of an encoder as YAML; the licence of its training data, if known.
 
     `training` has the tasks of MTEB whose data the encoder was trained on; None: not known.
     """

@@ -34,16 +34,11 @@ def in_a_line(error: BaseException) -> str:
     if known := limit_in(text) or missing_extra(text):
         return f"{where}{known}"
     if isinstance(error, OSError):  # a name is too long, the disk full
-        return f"{where}{_of_the_system(error)}"
+        name = error.filename if isinstance(error.filename, str) else None
+        what = f"{name}: cannot be used" if name else "a file cannot be read or written"
+        return f"{where}{what} ({error.strerror or error})"
     last = text.splitlines()[-1][:200]  # of a worker's traceback
     return f"{where}{last} ({_log(error)})"
-
-
-def _of_the_system(error: OSError) -> str:
-    """The message of an error of the operating system."""
-    name = error.filename if isinstance(error.filename, str) else None
-    what = f"{name}: cannot be used" if name else "a file cannot be read or written"
-    return f"{what} ({error.strerror or error})"
 
 
 def _usage(error: typer.TyperException) -> str:
@@ -56,7 +51,6 @@ def _usage(error: typer.TyperException) -> str:
 
 
 def _log(error: BaseException) -> str:
-    """Write the traceback into a file, and say where it is."""
     folder = user_cache() / "errors"
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     try:

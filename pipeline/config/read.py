@@ -28,7 +28,10 @@ def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str 
     """
     if path == "sample" and not Path(path).exists():
         path = SAMPLE / "sample.yaml"
-    return parse_config({} if path is None else _read(path), changes, name, where=path)
+    values = {} if path is None else read_yaml(path)
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: not a configuration (key: value)")
+    return parse_config(values, changes, name, where=path)
 
 
 def parse_config(
@@ -57,13 +60,6 @@ def parse_config(
         if any(re.match(rf"{key}\b", str(error)) for key in keys):
             raise UserError(f"--set {error}") from error
         raise UserError(f"{where}: {error}" if where else str(error)) from error
-
-
-def _read(path: str | Path) -> dict[str, Any]:
-    values = read_yaml(path)
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: not a configuration (key: value)")
-    return values
 
 
 def _set(values: dict[str, Any], change: str) -> None:

@@ -112,4 +112,4 @@ class NamedSelection(SelectOptions):
         if self.named:
             raise ValueError("named: a named selection has none of its own")
         if own := sorted(name for name in self.model_fields_set if name.startswith("exclude")):
-            raise ValueError(f"{own[0]}: is that of all corpora; set select.{own[0]}")
+            raise ValueError(f"{own[0]}: belongs to all corpora; set select.{own[0]}")

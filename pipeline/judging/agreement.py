@@ -1,7 +1,5 @@
 """Judgments joined with the scores of a run's pairs, and what they say of the scores."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -20,12 +18,8 @@ from paraloom.models.agreement.precision import DECILES
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.judging.describe import alpha, precision_line
-from paraloom.pipeline.judging.judgments import Judgment, Key, read_judgments
-from paraloom.pipeline.judging.record import (
-    AgreementRecord,
-    CutResult,
-    ScoreAgreement,
-)
+from paraloom.pipeline.judging.judgments import Judgment, Key, in_order, read_judgments
+from paraloom.pipeline.judging.record import AgreementRecord, CutResult, ScoreAgreement
 from paraloom.pipeline.manifest import selection_view
 from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import RunRecord, ScorerRecord
@@ -68,7 +62,7 @@ def join(
     """The judged pairs of a run; the label of a pair is the mean over its judges.
 
     A judgment counts if the run has its pair with the texts that were judged, and the pair meets
-    the conditions. `shards` are those of the stage `bucket`; `own` has the run's scorers that are
+    the conditions. `shards` come from the stage `bucket`; `own` has the run's scorers that are
     not Paraloom's.
     """
     of_pair: dict[Key, list[Judgment]] = {}
@@ -78,7 +72,7 @@ def join(
     present = copies = changed = outside = 0
     labels: list[float] = []
     counted: list[dict[str, Any]] = []
-    for key, row in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
+    for key, row in sorted(found.items(), key=in_order):
         texts = tuple(row[name] for name in _TEXTS)
         same = [j.score for j in of_pair[key] if (j.reference, j.translation) == texts]
         present += len(of_pair[key])

@@ -8,12 +8,7 @@ import numpy as np
 
 from paraloom.models.agreement.precision import by_decile, wilson
 from paraloom.pipeline.judging.judgments import Judgment
-from paraloom.pipeline.judging.record import (
-    AgreementRecord,
-    CutResult,
-    Interval,
-    ScoreAgreement,
-)
+from paraloom.pipeline.judging.record import AgreementRecord, CutResult, Interval, ScoreAgreement
 
 
 def precision_line(name: str, good: int, judged: int) -> str:

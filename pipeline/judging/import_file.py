@@ -1,7 +1,5 @@
 """Judgments that were made elsewhere, from a TSV file with a header."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -47,7 +45,7 @@ class Imported(NamedTuple):
 
 
 def import_judgments(run: ScoredRun, path: str) -> Imported:
-    """Add the judgments of a file to those of the run; nothing is added if a row is wrong.
+    """Add the judgments of a file to the run's; nothing is added if a row is wrong.
 
     Columns: `judge` (by default the file's name), `id` (and `candidate`) or `reference` and
     `translation`, `score` from 0 to 100, `fluency` from 0 to 2 (may be left out).

@@ -5,8 +5,6 @@ null), or an action undone. The last action on a pair counts. A line is on the d
 returns; a last line without its end was being written when the process died, and does not count.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -90,7 +88,7 @@ def read_judgments(run: str) -> list[Judgment]:
     return [
         Judgment(judge=judge, **action.model_dump())
         for judge in sorted(judges)
-        for _, action in sorted(_last_actions(run, judge).items(), key=_order)
+        for _, action in sorted(_last_actions(run, judge).items(), key=in_order)
         if action.score is not None
     ]
 
@@ -154,7 +152,8 @@ def _path(run: str, judge: str) -> str:
     return storage.join(run, FOLDER, f"{judge}{_SUFFIX}")
 
 
-def _order(item: tuple[Key, Action]) -> tuple[str, int]:
+def in_order(item: tuple[Key, object]) -> tuple[str, int]:
+    """The key that sorts pairs by their names."""
     id, candidate = item[0]
     return id, candidate or 0
 

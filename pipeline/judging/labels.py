@@ -5,8 +5,6 @@ Microsoft Research Paraphrase Corpus (0 or 1), and judgments (0 to 100): tab-sep
 that has `reference`, `paraphrase` or `translation`, `score`, and perhaps `reference_id`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +97,7 @@ def score_labels(
 ) -> JudgedPairs:
     """Score labelled pairs; scores that need more than two texts are left out.
 
-    Deciles are those of the file, without copies. `sources` have the scorers that are not
+    Deciles are cut over the file, without copies. `sources` have the scorers that are not
     Paraloom's; `resources` are as for `PairScorer`.
     """
     known = SCORERS | {source.name: source.load() for source in sources}

@@ -20,6 +20,11 @@ class ScoreAgreement(Lenient):
     (`paraloom.models.agreement.precision`); None where a decile has no judged pairs."""
     higher_is_better: bool = True
 
+    @property
+    def better(self) -> str:
+        """Which values are better, in a word."""
+        return "more" if self.higher_is_better else "less"
+
 
 class CutResult(Lenient):
     """A set of deciles of a score, as `paraloom.models.agreement.cuts.Cut`."""

@@ -7,8 +7,6 @@ would judge them alike; a decile with many of them has fewer pairs in the sample
 of the other pairs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -75,7 +73,7 @@ class ScoredRun:
             )
 
     def shards(self, stage: str = "") -> list[Shard]:
-        """The part files that selection reads, or those of another stage, in order."""
+        """The part files that selection reads, or another stage's, in order."""
         return shards_of(self.folder, stage or self._stage)
 
     def tables(self, columns: Sequence[str], stage: str = "") -> Iterator[pa.Table]:
@@ -90,7 +88,7 @@ def sample_pairs(
     """The pairs to judge, in order: the same for everybody, given the run's seed.
 
     Any first part of the order is spread evenly over the deciles, too, and more `pairs` continue
-    the order of fewer. Memory is that of `pairs` rows per decile, however large the corpus.
+    the order of fewer. Memory holds `pairs` rows per decile, however large the corpus.
     Without `scores`, the deciles of all are sampled. With `generators`, the pairs are spread evenly
     over these, too.
     """

@@ -4,8 +4,6 @@ A request is answered only if it has the secret of the address, and comes from t
 pages in the same browser, and other users of the machine, know neither the pairs nor the address.
 """
 
-from __future__ import annotations
-
 import secrets
 import socket
 from collections.abc import Callable, Sequence

@@ -21,7 +21,7 @@ FILE_ROWS, FILE_BYTES, GROUP_ROWS = 1_000_000, 200_000_000, 100_000
 """A file ends after the row group with which it has so many rows or bytes."""
 
 # Pages end where the content says so: a row more or less changes few of them, and stores that
-# divide files by content, such as the Hub's, keep the others. The values are those of `datasets`.
+# divide files by content, such as the Hub's, keep the others. The values are `datasets`' own.
 _CHUNKING = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_level": 0}
 
 

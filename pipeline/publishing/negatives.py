@@ -62,7 +62,7 @@ class TripletOptions:
             return ""
         models = [self.model or "the run's encoder", self.cross_encoder or ""]
         shown = [name if is_hub_name(name) else PurePath(name).name for name in models if name]
-        return f"Similarities are those of {' and '.join(shown)}"
+        return f"Similarities are computed by {' and '.join(shown)}"
 
     def digests(self) -> list[str]:
         """The digests of the models that decide on negatives."""
@@ -159,7 +159,7 @@ class _Near:
         return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Whether the source, or a text of each pair, is that of the pair in question: [n, k]."""
+        """Whether the source, or a text of each pair, equals the pair in question: [n, k]."""
         source, *texts = self.hashes
         same = [source[found] == source[own][:, None]]
         same += [theirs[found] == mine[own][:, None] for mine in texts for theirs in texts]
@@ -184,8 +184,6 @@ _TEXTS = pa.schema([("positive", pa.string())])
 
 
 class _Changed:
-    """The positive with one thing changed."""
-
     def __init__(self, rows: Rows, options: TripletOptions, kinds: Sequence[str]) -> None:
         from paraloom.models.text.parses import Parser
         from paraloom.models.text.wordnet import open_antonyms

@@ -2,15 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-import pyarrow as pa
-
 from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.shards import Shard, read_shard
+from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.pipeline.cards.data_card import data_card
@@ -28,6 +25,7 @@ from paraloom.pipeline.stage import shards_of
 ABOUT = "provenance/release.json"
 """The file that tells a release from other folders."""
 
+_ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
 SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
 
@@ -44,8 +42,9 @@ class ReleaseOptions:
 
 
 def make_release(run: str, out: Path, options: ReleaseOptions, selection: str = "") -> None:
-    """Make the release of a run's corpus, or of that of a named selection, in the folder `out`, in
-    place of an earlier one."""
+    """Make the release of a run's corpus, or of a named selection's, in the folder `out`.
+
+    It takes the place of an earlier one."""
     found = Manifest(run).record
     stage = finished_corpus(run, found, selection)
     record, out = public(selection_view(current(found), selection)), out.resolve()
@@ -56,19 +55,20 @@ def make_release(run: str, out: Path, options: ReleaseOptions, selection: str = 
     license, link = _license(run, record, options)
     share = _share(options.held_out, rows)
     triplets = _triplets(run, record, options.triplets)
-    terms = Path(link).read_bytes() if link and not _is_address(link) else None
+    terms = Path(link).read_bytes() if link and not _ADDRESS.fullmatch(link) else None
     _check_replaceable(out)
     with atomic_folder(out) as folder:
         if terms is not None:
             (folder / LICENSE).write_bytes(terms)
         columns = read_shard(shards[0]).schema.remove_metadata()
+        tables = (read_shard(shard).replace_schema_metadata() for shard in shards)
         seed = record.config.seed
         release = Release(
             license=license,
             license_link=link if terms is None else LICENSE,
             repo=options.repo,
             seed=seed,
-            configurations=write_configurations(folder, _read(shards), columns, share, seed),
+            configurations=write_configurations(folder, tables, columns, share, seed),
         )
         if triplets:
             work = out.with_name(f".{out.name}.triplets")
@@ -159,10 +159,6 @@ def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str,
     return license, link
 
 
-def _is_address(link: str) -> bool:
-    return re.fullmatch(r"https?://[^\s<>\"\\|@]+", link) is not None
-
-
 def _share(held_out: float, rows: int) -> float:
     if not 0 <= held_out < rows:
         raise UserError(
@@ -170,9 +166,3 @@ def _share(held_out: float, rows: int) -> float:
             f"corpus, not {held_out:g}"
         )
     return held_out if held_out < 1 else held_out / rows
-
-
-def _read(shards: list[Shard]) -> Iterator[pa.Table]:
-    """The tables of the corpus, one at a time, with verified checksums."""
-    for shard in shards:
-        yield read_shard(shard).replace_schema_metadata()

@@ -73,7 +73,7 @@ def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[
 
 
 def _triplets(block: Block, opened: Sequence[Maker]) -> pa.Table:
-    """The triplets of a block; those of a pair stand together.
+    """The triplets of a block; the triplets of a pair stand together.
 
     A negative that differs from its anchor or positive in case and punctuation only is left out.
     """

@@ -118,7 +118,11 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             *_auto_selections(record),
             section("scores", "Scores", **data),
             *_judgments(folder, record, bucket, stage),
-            *_generators(folder, record),
+            *(
+                [section("generators", "Generators", found=compare_generators(folder, record))]
+                if record.find(GenerateRecord)
+                else []
+            ),
             section("pairs", "Example pairs", **data, **pairs),
         ]
     if "loop" in view.stages:
@@ -162,7 +166,6 @@ def _pairs(
 
 
 def _judgments(folder: str, run: RunRecord, bucket: BucketRecord, stage: str) -> Iterator[Section]:
-    """What the judgments of the run's pairs say of its scores, if there are any."""
     view = final_view(run)
     if judgments := read_judgments(folder):
         shards, select = shards_of(folder, stage), view.config.select
@@ -175,15 +178,9 @@ def _judgments(folder: str, run: RunRecord, bucket: BucketRecord, stage: str) ->
         yield section("judgments", "Judgments", found=found, select=select, corpora=corpora)
 
 
-def _generators(folder: str, record: RunRecord) -> Iterator[Section]:
-    """The generators side by side, if there are several."""
-    if record.find(GenerateRecord):
-        yield section("generators", "Generators", found=compare_generators(folder, record))
-
-
 def _auto_selections(record: RunRecord) -> Iterator[Section]:
     """The automatic selection of deciles in every round, or in the only one."""
-    for number in [each.number for each in rounds(record)] or [0]:
+    for number in rounds(record) or [0]:
         if result := record.find(AutoSelectRecord, stage_path("auto_select", number)):
             heading = "Automatic selection of deciles" + (f", round {number}" if number else "")
             anchor = f"auto_select-{number}" if number else ""
@@ -192,6 +189,8 @@ def _auto_selections(record: RunRecord) -> Iterator[Section]:
 
 def _evaluations(record: RunRecord) -> list[tuple[str, EvaluateRecord]]:
     """The results of every round, or of the only one (with the name "")."""
-    names = {f"round {r.number}": stage_path("evaluate", r.number) for r in rounds(record)}
-    found = {name: record.find(EvaluateRecord, path) for name, path in (names or {"": ""}).items()}
-    return [(name, evaluated) for name, evaluated in found.items() if evaluated]
+    found = [
+        (f"round {number}" if number else "", stage_path("evaluate", number))
+        for number in rounds(record) or [0]
+    ]
+    return [(name, of) for name, path in found if (of := record.find(EvaluateRecord, path))]

@@ -5,7 +5,8 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from paraloom.beam_jobs.transforms.exclusion import RULES, excluded
-from paraloom.models.scorers import SCORERS
+from paraloom.models.scorers import ENCODER, SCORERS
+from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.judging.describe import deciles_in_words
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.names import stage_path
@@ -67,15 +68,6 @@ def readable(name: str) -> str:
     return name.replace("_", " ")
 
 
-def count(number: int) -> str:
-    """A whole number with separators.
-
-    >>> count(1234567)
-    '1,234,567'
-    """
-    return f"{number:,}"
-
-
 def percent(part: int, whole: int) -> str:
     """A share in words.
 
@@ -93,6 +85,11 @@ def correlation(value: float | None) -> str:
     ('76.5', 'undefined')
     """
     return "undefined" if value is None else f"{value:.1f}"
+
+
+def mse(found: Correlation) -> str:
+    """The mean squared error of predicted labels; "" of a model that predicts none."""
+    return "" if found.mse is None else f"{found.mse:.3f}"
 
 
 def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`".format) -> str:
@@ -146,9 +143,11 @@ def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
 
 def resolve_auto(record: RunRecord, number: int = 0) -> SelectSection:
     """The section `select` of the configuration as it takes effect (in a round): with the result of
-    `by: auto` or `by: judged`, and without a choice among translations of a source where there is
-    one."""
+    `by: auto` or `by: judged`, by the encoder's score in rounds after the first, and without a
+    choice among translations of a source where there is one."""
     select = record.config.select
+    if number > 1 and select.by not in CHOSEN:
+        select = select.model_copy(update={"by": ENCODER})
     found = record.find(AutoSelectRecord, stage_path("auto_select", number))
     judged = record.find(JudgedRecord, stage_path("judged", number))
     if record.config.nmt.candidates == 1 and not record.config.generators:
@@ -253,10 +252,10 @@ def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> Evaluat
         columns += [f"{prefix}{kind}" for kind in ("Pearson", "Spearman", "MSE")[: 2 + has_mse]]
 
     def cells(found: Iterable[Correlation]) -> list[str]:
-        shown = []
+        shown: list[str] = []
         for each in found:
-            mse = "" if each.mse is None else f"{each.mse:.3f}"
-            shown += [correlation(each.pearson), correlation(each.spearman), mse][: 2 + has_mse]
+            kinds = correlation(each.pearson), correlation(each.spearman), mse(each)
+            shown += kinds[: 2 + has_mse]
         return shown
 
     rows, missing = [], []

@@ -1,59 +1,31 @@
-"""The record of a run with several rounds: each round's result, and the view of the best one."""
+"""The record of a run with several rounds: which is best, and the view of one."""
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.manifest import best_round
 from paraloom.pipeline.names import PAIR_STAGES, RANKING, RESULTS, stage_path
-from paraloom.pipeline.records import LoopRecord, PairsRecord, RunRecord, StageRecord
-from paraloom.pipeline.report.describe import resolve_auto
+from paraloom.pipeline.records import LoopRecord, RunRecord, StageRecord
 
 
-class Round(NamedTuple):
-    """A round as the manifest has it."""
-
-    number: int
-    by: str  # the score and the deciles that its pairs were selected by
-    deciles: list[int] | None
-    pairs: int  # number of pairs in its corpus
-    labelled: float  # agreement of its encoder with the labelled pairs, Pearson × 100
-    is_best: bool  # whether the result of the run is that of this round
-
-
-def rounds(record: RunRecord) -> list[Round]:
-    """The rounds of a finished loop; none if there was only one round."""
+def rounds(record: RunRecord) -> list[int]:
+    """The numbers of the rounds of a finished loop; none if there was only one round."""
     loop = record.find(LoopRecord)
-    found: list[Round] = []
-    for number, labelled in enumerate(loop.labelled if loop else (), 1):
-        select = resolve_auto(record, number)
-        ranked = number > 1 and record.config.select.by not in CHOSEN
-        corpus = record.find(PairsRecord, stage_path("select", number)) or PairsRecord()
-        found.append(
-            Round(
-                number,
-                by=ENCODER if ranked else select.by,
-                deciles=select.deciles,
-                pairs=corpus.rows_out,
-                labelled=labelled,
-                is_best=loop is not None and number == loop.best,
-            )
-        )
-    return found
+    return list(range(1, 1 + len(loop.labelled))) if loop else []
 
 
 def verdict(record: RunRecord) -> str:
     """One sentence for a finished loop: which round is best, and the scores of the others."""
-    loop, found = record.find(LoopRecord), rounds(record)
+    loop = record.find(LoopRecord)
     if loop is None:
         return ""
-    (best,) = (each for each in found if each.is_best)
-    others = [each for each in found if not each.is_best]
-    scores = ", ".join(f"{each.labelled:.2f} in round {each.number}" for each in others)
+    others = [(n, of) for n, of in enumerate(loop.labelled, 1) if n != loop.best]
+    scores = ", ".join(f"{of:.2f} in round {number}" for number, of in others)
+    best, all_rounds = loop.labelled[loop.best - 1], len(loop.labelled)
     over = f"mean over {loop.data_sets} data sets" if loop.data_sets > 1 else "one data set"
     return (
-        f"Round {best.number} of {len(found)} is best: {best.labelled:.2f} on the labelled pairs, "
+        f"Round {loop.best} of {all_rounds} is best: {best:.2f} on the labelled pairs, "
         f"against {scores} (Pearson × 100, {over} with {loop.pairs:,} pairs)"
     )
 
@@ -71,7 +43,7 @@ def final_view(record: RunRecord) -> RunRecord:
     """The record without the rounds that the result does not depend on.
 
     Deciles and automatic selection of the best round have their plain names, its scores follow
-    those of the first round, and the configuration is the one of that round.
+    the first round's, and the configuration is the best round's.
     """
     return _view(record, best_round(record.stages), RANKING)
 

@@ -1,7 +1,5 @@
 """Generators side by side: what each made, what was selected of it, and what it cost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -22,10 +20,10 @@ from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.manifest import best_round, ranked_stage
 from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import BucketRecord, RunRecord
-from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.stage import first_rows, shards_of
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
-_FILES, _PAIRS = 10, 20_000  # of the sample for distributions and distances
+_SAMPLE = 20_000  # candidates for distributions and distances
 _NAME = schema.GENERATOR.name
 _COUNTS = ["requests", "retries", "tokens_in", "tokens_out"]
 
@@ -54,7 +52,8 @@ def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
     shards = shards_of(folder, ranked_stage(record.stages))
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
     scores = list(bucket.deciles)
-    table = _sample(shards, [*schema.ROW, _NAME, "reference", "translation", *scores])
+    columns = [*schema.ROW, _NAME, "reference", "translation", *scores]
+    table = first_rows(shards, columns, _SAMPLE)
     names = [of["name"] for of in record.config.generators or []]
     found = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
     judged, language = _judged(folder, record, shards, names), record.language
@@ -101,14 +100,6 @@ def _count(shards: Sequence[Shard]) -> Counter[str]:
     return found
 
 
-def _sample(shards: Sequence[Shard], columns: Sequence[str]) -> pa.Table:
-    """The first rows of some part files, so that all candidates of a pair are there."""
-    filled = [shard for shard in shards if shard.rows]
-    some = filled[:: -(-len(filled) // _FILES)]
-    parts = [read_shard(shard, columns).slice(0, _PAIRS // len(some)) for shard in some]
-    return pa.concat_tables(parts)
-
-
 def _judged(
     folder: str, record: RunRecord, shards: Sequence[Shard], names: Sequence[str]
 ) -> dict[str, str]:
@@ -147,7 +138,6 @@ def _quartiles(values: pa.ChunkedArray) -> str:
 
 
 def _taken(used: Mapping[str, GeneratedBy]) -> Iterator[list[str]]:
-    """Requests, tokens and cost of the language models."""
     for name, one in used.items():
         counts = [f"{getattr(one, of):,}" for of in _COUNTS]
         yield [name, *counts, f"{one.seconds / max(one.requests, 1):.2f}", _number(one.cost)]

@@ -43,23 +43,19 @@ class Scale(NamedTuple):
 def agreement_scale(result: AutoSelectRecord) -> Scale:
     """The y axis of the curves of an automatic selection: all scores, and some room."""
     values = [v for by in result.scores.values() for seeds in by.values() for v in seeds]
-    values += result.random
-    room = 0.08 * (max(values) - min(values)) or 1.0
-    return Scale(min(values) - room, max(values) + room, 180, 12)
+    return padded([*values, *result.random], 180, 12)
 
 
 def share_scale(found: AgreementRecord) -> Scale:
     """The y axis of cumulative shares: all curves, the wanted precisions, and some room."""
     values = [s for score in found.scores.values() for _, s in cumulative_shares(score)]
-    values += [cut.wanted for cut in found.cuts]
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    room = 0.06 * (high - low) or 0.05
-    return Scale(max(low - room, 0.0), min(high + room, 1.0), 226, 20)
+    axis = padded([*values, *(cut.wanted for cut in found.cuts)] or [0.0, 1.0], 226, 20)
+    return axis._replace(low=max(axis.low, 0.0), high=min(axis.high, 1.0))
 
 
 def padded(values: Iterable[float], start: float, end: float) -> Scale:
     """An axis of all values, and some room."""
-    found = list(values)
+    found = [*map(float, values)]
     room = 0.08 * (max(found) - min(found)) or 0.05
     return Scale(min(found) - room, max(found) + room, start, end)
 

@@ -12,7 +12,6 @@ from markupsafe import Markup, escape
 from paraloom.models.printing import visible
 from paraloom.pipeline.judging import describe as judged
 from paraloom.pipeline.report import describe, differences, plots, savings
-from paraloom.pipeline.report.describe import count
 from paraloom.pipeline.report.final_view import rounds, verdict
 
 
@@ -54,7 +53,8 @@ def _html() -> Environment:
 def _markdown() -> Environment:
     environment = _environment(autoescape=False)
     environment.finalize = plain
-    environment.filters |= {"code": code, "table": table, "markdown": Markdown}
+    own = {"code": code, "table": table, "markdown": Markdown}
+    environment.filters |= {**own, "decoding": describe.decoding}
     return environment
 
 
@@ -67,7 +67,7 @@ def _environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"count": count, "number": format}
+    environment.filters |= {"count": "{:,}".format, "number": format}
     return environment
 
 
@@ -104,7 +104,10 @@ def code(value: object) -> Markdown:
 
 
 def table(rows: Iterable[Sequence[object]], *columns: object) -> Markdown:
-    """A Markdown table; it ends in a newline."""
+    """A Markdown table, whole numbers with separators; it ends in a newline."""
+
+    def shown(cell: object) -> str:
+        return plain(f"{cell:,}" if isinstance(cell, int) else cell).replace("|", "\\|")
+
     lines = [columns, [Markdown("---")] * len(columns), *rows]
-    escaped = ([plain(cell).replace("|", "\\|") for cell in line] for line in lines)
-    return Markdown("".join(f"| {' | '.join(line)} |\n" for line in escaped))
+    return Markdown("".join(f"| {' | '.join(map(shown, line))} |\n" for line in lines))

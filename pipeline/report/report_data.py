@@ -37,7 +37,7 @@ class Histogram:
     edges: Array  # float64 [BINS + 1]
     bounds: list[float]  # lowest score of deciles 1 to 9; empty if there is no pair
     pairs: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
-    """Int64 [BINS]: all scored pairs, and those of the corpus."""
+    """Int64 [BINS]: all scored pairs, and the pairs of the corpus."""
     corpus: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
     beyond: int = 0  # pairs with a score beyond the axis
 
@@ -50,7 +50,7 @@ class Histogram:
 
 @dataclass
 class Density:
-    """Counts over two scores: int64 [x, y], all pairs and those of the corpus."""
+    """Counts over two scores: int64 [x, y], all pairs and the pairs of the corpus."""
 
     x: str
     y: str
@@ -186,12 +186,10 @@ def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | N
 
 
 def _density(deciles: Mapping[str, Deciles], limited: Sequence[str] = ()) -> Density | None:
-    """Similarity of meaning against overlap of words, or the nearest scores that there are."""
-    found = axes(deciles, limited)
-    if found is None:
-        return None
-    x, y = found
-    return Density(x=x, y=y, x_edges=axis(deciles[x], CELLS), y_edges=axis(deciles[y], CELLS))
+    if found := axes(deciles, limited):
+        x, y = found
+        return Density(x=x, y=y, x_edges=axis(deciles[x], CELLS), y_edges=axis(deciles[y], CELLS))
+    return None
 
 
 def _count(
@@ -207,7 +205,7 @@ def _count(
     if density is not None:
         sides = ((density.x, density.x_edges), (density.y, density.y_edges))
         x, y = (_clipped(table[name].to_numpy(), edges) for name, edges in sides)
-        ends = [(edges[0], edges[-1]) for _, edges in sides]
+        ends = [edges[[0, -1]] for _, edges in sides]
         counts = getattr(density, into)
         counts += np.histogram2d(x, y, CELLS, ends)[0].astype(np.int64)
 

@@ -1,7 +1,5 @@
 """What `input.where` and `input.unique` save: rows, tokens, and hours of back-translation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -55,8 +55,7 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
 
 def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
     numbers = ("rows in", "rows out", "rejected", "seconds", "rows/s", "peak MiB")
-    table = number_table("Stages", "stage", numbers=numbers)
-    table.add_column("this time")
+    table = number_table("Stages", "stage", numbers=numbers, after=["this time"])
     for name, stage in stages.items():
         rows, rate = ["", "", ""], ""
         if isinstance(stage, PairsRecord) and stage.round is None:  # a copied corpus has no rate
@@ -70,20 +69,16 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
 
 def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
     """Rows by stage and by the reason why they were rejected or not selected."""
-    table = number_table("Rejected and unselected rows", "stage", "reason", numbers=["rows"])
-    for name, rejected in stages.items():
-        for reason, rows in rejected.items():
-            table.add_row(name, reason, f"{rows:,}")
-    return table
+    rows = ((name, why, f"{n:,}") for name, of in stages.items() for why, n in of.items())
+    title = "Rejected and unselected rows"
+    return number_table(title, "stage", "reason", numbers=["rows"], rows=rows)
 
 
 def savings_table(found: Sequence[Saving]) -> Table:
     """Rows that are not translated, by the key of the configuration that saves them."""
     numbers = ("rows", "tokens", "worker hours")
-    table = number_table("Not translated", "saved by", numbers=numbers)
-    for of in found:
-        table.add_row(of.key, f"{of.rows:,}", f"{of.tokens:,}", hours_in_words(of.hours))
-    return table
+    rows = ((of.key, f"{of.rows:,}", f"{of.tokens:,}", hours_in_words(of.hours)) for of in found)
+    return number_table("Not translated", "saved by", numbers=numbers, rows=rows)
 
 
 def _evaluation(evaluated: EvaluateRecord) -> Table:

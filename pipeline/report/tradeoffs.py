@@ -4,8 +4,6 @@ Pairs are drawn from at most 40 part files: memory and time do not grow with the
 a condition on a score with one bound; a range, of deciles too, has two.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

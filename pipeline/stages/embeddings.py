@@ -48,7 +48,6 @@ def fingerprint(run: Run) -> Any:
 
 
 def _language(run: Run) -> str:
-    """The short code of the language of the sentences."""
     own = run.config.embeddings.language
     return short_code(own) if own else run.language
 

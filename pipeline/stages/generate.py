@@ -1,4 +1,4 @@
-"""generate: the candidates of language models, beside those of back-translation."""
+"""generate: the candidates of language models, beside the back-translations."""
 
 from typing import Any
 

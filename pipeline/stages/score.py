@@ -7,7 +7,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key, units
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
-from paraloom.models.scorers import ENCODER, SCORERS, Scorer
+from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.models.scorers.base import Resource
 from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
 from paraloom.pipeline.config import Config
@@ -99,13 +99,8 @@ def make(run: Run, key: str) -> ScoreRecord:
         max_rejected=run.config.max_rejected,
     )
     own = {source.name: source.load() for source in run.config.score.sources}
-    more = {"scorers": {name: _described(scorer) for name, scorer in own.items()}} if own else {}
-    return pairs_record(ScoreRecord, result, **more)
-
-
-def _described(scorer: Scorer) -> ScorerRecord:
-    more = scorer.higher_is_better
-    return ScorerRecord(meaning=scorer.meaning, unit=scorer.unit, higher_is_better=more)
+    described = {n: ScorerRecord.model_validate(of, from_attributes=True) for n, of in own.items()}
+    return pairs_record(ScoreRecord, result, **({"scorers": described} if own else {}))
 
 
 def check(config: Config) -> None:

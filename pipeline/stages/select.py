@@ -8,14 +8,14 @@ import numpy as np
 
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import Shard, copy_pairs, read_shard, units
+from paraloom.beam_jobs.io.shards import Shard, copy_pairs, units
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
-from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.stage import Run, Stage, first_rows, pairs_record, shards_are_valid
 
 
 def criteria(run: Run) -> select.Criteria:
@@ -64,14 +64,9 @@ def make(run: Run, key: str) -> PairsRecord:
 
 def median_f1(shards: Sequence[Shard], language: str) -> float:
     """The median unigram F1 of about 10,000 pairs, from at most 10 part files."""
-    filled = [shard for shard in shards if shard.rows]
-    some = filled[:: -(-len(filled) // 10)]
-    scorer, values = PairScorer(["unigram_f1"], language=language), []
-    for shard in some:
-        pairs = read_shard(shard, ["reference", "translation"]).slice(0, 10_000 // len(some))
-        sides = (pairs[side].combine_chunks() for side in ("reference", "translation"))
-        values.append(scorer.score(*sides)["unigram_f1"])
-    return round(float(np.median(np.concatenate(values))), 3)
+    sides = first_rows(shards, ["reference", "translation"], 10_000).combine_chunks().columns
+    f1 = PairScorer(["unigram_f1"], language=language).score(*(of.chunk(0) for of in sides))
+    return round(float(np.median(f1["unigram_f1"])), 3)
 
 
 def is_valid(run: Run, stage: str) -> bool:

@@ -15,7 +15,7 @@ from paraloom.pipeline.stage import Run, Stage
 
 
 class StatisticsRecord(StageRecord, stage="statistics"):
-    """All pairs beside those of the corpus."""
+    """All pairs beside the corpus."""
 
     results: statistics.Statistics
 

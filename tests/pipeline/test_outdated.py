@@ -64,7 +64,7 @@ def test_a_corpus_of_an_earlier_configuration(
     explained = said(capsys)
     assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
     assert "of an earlier configuration than the last command had:" in explained
-    assert as_made(Manifest(folder).record, "select").config == before.config
+    assert as_made(Manifest(folder).record).config == before.config
     assert card.read_text() == text
 
     assert again("select", a_run) == 0  # as at first: nothing is made again

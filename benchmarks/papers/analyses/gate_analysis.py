@@ -26,7 +26,7 @@ from paraloom.models.embeddings.ragged_columns import edges
 from paraloom.models.embeddings.vocabulary import ids_by_kind, tag_edges
 from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
-from paraloom.models.text.statistics import Moments, merge_moments
+from paraloom.models.text.statistics import Moments
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.encoders.gran import GRAN
 from paraloom.pipeline.commands.options import JsonFile, Model, write_json
@@ -68,7 +68,7 @@ def gate_norms(
         for found, of_tokens in zip(by_label, map(np.array, kinds), strict=False):
             for label in np.unique(of_tokens):
                 found[str(label)].append(Moments.of(norms[of_tokens == label]))
-    merged = ({label: merge_moments(m) for label, m in found.items()} for found in by_label)
+    merged = ({label: sum(m, Moments()) for label, m in found.items()} for found in by_label)
     return Norms(*(dict(sorted(of.items(), key=lambda item: -item[1].mean)) for of in merged))
 
 

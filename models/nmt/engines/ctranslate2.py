@@ -1,7 +1,5 @@
 """Decoding with CTranslate2, the fast engine."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import os

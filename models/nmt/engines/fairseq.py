@@ -1,7 +1,5 @@
 """Decoding with fairseq's own beam search, the reference engine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Decoding with Transformers' `generate`, the reference engine for models from the Hub."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The program gets the pairs on its standard input, a line each: source, reference
 separated by tabs, in UTF-8. It prints a number a line.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

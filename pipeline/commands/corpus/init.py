@@ -69,7 +69,9 @@ def command(
         raise UserError(f"{out}: it is there already; name another file with --out")
     options, seen = find_input(files)
     text = "# From `paraloom init`; all keys: `paraloom corpus --help`, docs/configuration.md.\n"
-    text += f"run: runs/{Path(files[0]).name.split('.')[0] or 'mine'}\n" + _yaml(options)
+    text += f"run: runs/{Path(files[0]).name.split('.')[0] or 'mine'}\ninput:\n"
+    for key, value in options.items():  # JSON within a line is YAML
+        text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
     languages = {side: options[f"{side}_language"] for side in ("source", "target")}
     text += _sections(start) if start else _TEMPLATE.format(**languages, model=dumps(model))
     config = parse_config(
@@ -92,7 +94,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     kinds = {_format(path): path for path in paths}
     if len(kinds) > 1:
         found = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
-        raise UserError(f"the files have several formats: {found}; give those of one")
+        raise UserError(f"the files have several formats: {found}; give files of one")
     (form,) = kinds
     if form == "moses":
         return _moses(paths)
@@ -114,7 +116,6 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
 
 
 def _format(path: str) -> str:
-    """The format that a file's beginning shows."""
     with file_errors(path), Path(path).open("rb") as raw:
         if raw.read(4) == b"PAR1":
             return "parquet"
@@ -174,12 +175,6 @@ def _preview(form: str, paths: Paths, layout: Layout) -> BitextPreview:
 
 def _language(seen: BitextPreview, side: str) -> str:
     return most_frequent(seen.pairs[side])
-
-
-def _yaml(options: dict[str, Any]) -> str:
-    """The section `input`; JSON within a line is YAML."""
-    lines = (f"  {key}: {dumps(value, ensure_ascii=False)}\n" for key, value in options.items())
-    return "input:\n" + "".join(lines)
 
 
 def _sections(start: str) -> str:

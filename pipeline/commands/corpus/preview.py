@@ -1,16 +1,15 @@
 """`paraloom preview`: the pipeline on a sample of the input, and its report."""
 
-import io
 from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import typer
 
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.bitext import find_bitext
 from paraloom.beam_jobs.io.bitext.preview import preview
+from paraloom.beam_jobs.io.shards import write_shard
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.errors import UserError
@@ -82,9 +81,7 @@ def _write_sample(config: Config, rows: int, folder: str) -> dict[str, Any]:
         text = "".join(f"{line}\n" for line in sample["reference"].to_pylist())
         storage.write_bytes(path, text.encode())
         return {"paths": [path]}
-    path, stream = storage.join(folder, "sample.parquet"), io.BytesIO()
-    pq.write_table(sample, stream)
-    storage.write_bytes(path, stream.getvalue())
+    path = write_shard(storage.join(folder, "sample.parquet"), sample).path
     return {"format": "parquet", "paths": [path], "columns": {"id": "id"}}
 
 

@@ -1,6 +1,6 @@
 """`paraloom select`: up to the selected corpus; with --dry-run, only what would be selected."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -62,7 +62,8 @@ def command(
     shards, criteria = scored(runs.localised(read), name)
     found = preview(shards, criteria)
     out = console()
-    out.print(_counts(found.counts))
+    counts = ((reason, f"{rows:,}") for reason, rows in found.counts.items())
+    out.print(number_table("Nothing is written", "", numbers=["rows"], rows=counts))
     if show:
         out.print(_pairs(sample(shards, found, show, criteria)))
 
@@ -100,20 +101,10 @@ def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteri
     return pa.concat_tables(tables) if tables else pa.table({name: [] for name in columns})
 
 
-def _counts(counts: Mapping[str, int]) -> Table:
-    table = number_table("Nothing is written", "", numbers=["rows"])
-    for reason, rows in counts.items():
-        table.add_row(reason, f"{rows:,}")
-    return table
-
-
 def _pairs(pairs: pa.Table) -> Table:
     *scores, reference, translation = pairs.column_names
-    table = number_table(None, numbers=scores)
-    table.add_column(reference)
-    table.add_column(translation)
-    for row in pairs.to_pylist():
-        *values, first, second = row.values()
-        cells = [f"{v:.2f}" if isinstance(v, float) else str(v) for v in values]
-        table.add_row(*cells, first, second)
-    return table
+    rows = (
+        [f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()]
+        for row in pairs.to_pylist()
+    )
+    return number_table(None, numbers=scores, after=[reference, translation], rows=rows)

@@ -1,7 +1,7 @@
 """`paraloom train-embeddings`: an encoder of a run's corpus, or of files of pairs."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -53,7 +53,9 @@ def command(
     if config is None and not (pairs and out):
         raise UserError("train-embeddings: give --config FILE, or --pairs FILE and --out DIR")
     columns = {"first": first, "second": second, "negative": negative}
-    given = {key: _column(text) for key, text in columns.items() if text is not None}
+    given = {
+        key: int(of) if of.isdecimal() else of for key, of in columns.items() if of is not None
+    }
     if given and not pairs:
         raise UserError(f"train-embeddings: --{next(iter(given))} is for --pairs")
     if pairs and selection:
@@ -64,7 +66,3 @@ def command(
     beam = beam_options(context, on, on_interrupt)
     read = read_config(config, [*own, *(changes or ())])
     run.run_stages(read, TARGETS["train-embeddings"], beam, force=force, selection=selection)
-
-
-def _column(text: str) -> Any:
-    return int(text) if text.isdecimal() else text

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from paraloom.models.embeddings.applications.cost_table import Cost, cost_rows, megabytes
 from paraloom.models.embeddings.applications.evaluation import Report
 from paraloom.models.embeddings.applications.protocols import PROTOCOLS
-from paraloom.pipeline.report.plots import WIDTH, Scale
+from paraloom.pipeline.report.plots import WIDTH, Scale, padded
 from paraloom.pipeline.report.render import render_html
 
 _GENERIC = ("embeddings", "model")  # names of folders that say nothing of the model
@@ -41,7 +41,7 @@ def comparison_page(report: Report, costs: Sequence[Cost], how: str) -> str:
         (
             names[i],
             report.models[i],
-            [_cell(of[i]) for of in overall.values()],
+            ["–" if math.isnan(of[i]) else f"{of[i]:.1f}" for of in overall.values()],
             [f"{cost.speed:,.0f}", megabytes(cost.size), megabytes(cost.memory)],
         )
         for i, cost in enumerate(costs)
@@ -82,18 +82,12 @@ def short_names(names: Sequence[str]) -> list[str]:
 def _plot(protocol: str, quality: Sequence[float], costs: Sequence[Cost]) -> Plot:
     shown = [i for i, value in enumerate(quality) if not math.isnan(value)]
     speeds = {i: math.log10(costs[i].speed) for i in shown}
-    values = [quality[i] for i in shown] or [0.0]
-    room = 0.12 * (max(values) - min(values)) or 1.0
+    y = padded([quality[i] for i in shown] or [0.0], 200, 8)
     ends = min(speeds.values(), default=0.0) - 0.25, max(speeds.values(), default=0.0) + 0.25
     x = Scale(*ends, 46, WIDTH - 20)
-    y = Scale(min(values) - room, max(values) + room, 200, 8)
     # Neighbours have their numbers on different sides.
     points = [
         (i + 1, x.at(speeds[i]), y.at(quality[i]), "end" if rank % 2 else "start")
         for rank, i in enumerate(sorted(shown, key=speeds.__getitem__))
     ]
     return Plot(protocol, _TITLES[protocol], PROTOCOLS[protocol], x, y, points)
-
-
-def _cell(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.1f}"

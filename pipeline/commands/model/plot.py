@@ -15,7 +15,7 @@ from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, check_writable
 from paraloom.pipeline.commands.options import Model
-from paraloom.pipeline.report.plots import Scale
+from paraloom.pipeline.report.plots import padded
 from paraloom.pipeline.report.render import render_html
 
 WIDTH = 760
@@ -55,7 +55,7 @@ def command(
 def unit_plot(sentences: Sequence[str], values: np.ndarray, unit: int) -> str:
     """Sentences at their values of one unit, the lowest at the top."""
     rows = evenly_spread(values, _SHOWN)
-    x = Scale(*_range(values), 20, WIDTH - 20)
+    x = padded(values, 20, WIDTH - 20)
     points = [(sentences[row], x.at(float(values[row]))) for row in rows]
     return render_html("unit_plot.svg.j2", width=WIDTH, x=x, points=points, unit=unit)
 
@@ -64,7 +64,7 @@ def components_plot(sentences: Sequence[str], vectors: np.ndarray) -> str:
     """Sentences as points in the plane of the first two components; some are printed below."""
     found = principal_components(vectors)
     across, up = found.points.T
-    x, y = Scale(*_range(across), 60, WIDTH - 20), Scale(*_range(up), 380, 12)
+    x, y = padded(across, 60, WIDTH - 20), padded(up, 380, 12)
     return render_html(
         "components_plot.svg.j2",
         width=WIDTH,
@@ -77,12 +77,6 @@ def components_plot(sentences: Sequence[str], vectors: np.ndarray) -> str:
         points=[(x.at(float(a)), y.at(float(b))) for a, b in found.points],
         rows=evenly_spread(across, _NAMED),
     )
-
-
-def _range(values: np.ndarray) -> tuple[float, float]:
-    low, high = float(values.min()), float(values.max())
-    more = 0.05 * (high - low) or 1.0
-    return low - more, high + more
 
 
 class Components(NamedTuple):

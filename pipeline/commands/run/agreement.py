@@ -139,13 +139,12 @@ def _show(found: AgreementRecord) -> None:
     scores = by_agreement(found.scores)
     out = console(max(100, 12 + sum(3 + max(len(name), 16) for name in scores)))
     out.print(f"{counts_line(found)}.")
-    table = number_table("Agreement with the labels", "score", numbers=["Spearman", "95%"])
-    table.add_column("better is")
-    for name, score in scores.items():
-        more = "more" if score.higher_is_better else "less"
-        rho, interval = number_in_words(score.spearman), interval_in_words(score.interval)
-        table.add_row(name, rho, interval, more)
-    out.print(table)
+    title, numbers = "Agreement with the labels", ["Spearman", "95%"]
+    rows = (
+        (name, number_in_words(of.spearman), interval_in_words(of.interval), of.better)
+        for name, of in scores.items()
+    )
+    out.print(number_table(title, "score", numbers=numbers, after=["better is"], rows=rows))
     few = "Too few judged pairs for the shares of good ones by decile: fewer than 10 in a decile."
     out.print(few if found.pairs < 100 else _deciles(found))
     for cut in found.cuts:
@@ -162,9 +161,11 @@ def _show(found: AgreementRecord) -> None:
 
 def _deciles(found: AgreementRecord) -> Table:
     scores = by_agreement(found.scores)
-    table = number_table("Share of good pairs by decile", numbers=["decile", *scores])
-    for decile in range(10):
-        cells = (good_of(of.good[decile], of.judged[decile]) for of in scores.values())
-        table.add_row(str(decile), *cells)
+    rows = (
+        [str(decile), *(good_of(of.good[decile], of.judged[decile]) for of in scores.values())]
+        for decile in range(10)
+    )
+    title, numbers = "Share of good pairs by decile", ["decile", *scores]
+    table = number_table(title, numbers=numbers, rows=rows)
     table.caption = "95% intervals by Wilson"
     return table

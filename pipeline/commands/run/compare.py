@@ -56,7 +56,7 @@ def command(
     """Rows are matched by id, whatever their order and the part files that hold them.
 
     The exit code is 0 if the runs are the same, 1 if they differ. Rows are sorted in files in
-    TMPDIR. Without --selection, all stages are compared, those of named selections too.
+    TMPDIR. Without --selection, all stages are compared, of named selections, too.
     """
     connect(beam_options(context), [first, second])
     found = compare(first, second, selection)
@@ -114,8 +114,7 @@ def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
 
 
 def _row_table(found: list[Comparison]) -> Table:
-    table = number_table("Rows", "stage", numbers=("first run", "second run"))
-    table.add_column("")
+    table = number_table("Rows", "stage", numbers=("first run", "second run"), after=[""])
     for stage in found:
         counts = ("not finished" if rows is None else f"{rows:,}" for rows in stage.rows)
         verdict = "same" if stage.same else Text("different", style="bold")
@@ -124,10 +123,8 @@ def _row_table(found: list[Comparison]) -> Table:
 
 
 def _difference_table(found: list[Comparison]) -> Table:
-    title = "Differences: the first rows by id"
-    table = number_table(title, "stage", "column", numbers=["rows"])
-    for name in ("id", "first run", "second run"):
-        table.add_column(name, overflow="fold")
+    title, after = "Differences: the first rows by id", ("id", "first run", "second run")
+    table = number_table(title, "stage", "column", numbers=["rows"], after=after)
     for stage in found:
         for column, difference in stage.differences.items():
             cells = [stage.name, column, f"{difference.rows:,}"]

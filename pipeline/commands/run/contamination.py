@@ -14,12 +14,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.remote import localise
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from paraloom.beam_jobs.transforms.exclusion import (
-    RULES,
-    EvaluationSentences,
-    embed,
-    first_found,
-)
+from paraloom.beam_jobs.transforms.exclusion import RULES, EvaluationSentences, embed, first_found
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
 from paraloom.models.sentence_models import find_model, load_sentence_model
@@ -81,11 +76,10 @@ def command(
         name: {"sentences": size, **dict(zip(RULES, of, strict=True))}
         for (name, size), of in zip(sizes.items(), counts.tolist(), strict=True)
     }
-    printed = number_table(None, "data set", numbers=["sentences", *rules])
-    for name, of in found.items():
-        printed.add_row(name, *(f"{of[key]:,}" for key in ("sentences", *rules)))
+    numbers = ["sentences", *rules]
+    cells = ([name, *(f"{of[key]:,}" for key in numbers)] for name, of in found.items())
     out = console(160)
-    out.print(printed)
+    out.print(number_table(None, "data set", numbers=numbers, rows=cells))
     any_of_them = found.pop(_ANY)
     total = sum(any_of_them[rule] for rule in RULES)
     out.print(f"{total:,} of {rows:,} rows hold a sentence of these data sets")

@@ -20,14 +20,11 @@ Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 _COLORS = {"ok": "green", "fails": "red", "no": "yellow"}
 
 
-State = Literal["ok", "fails", "no"]
-
-
 class Check(BaseModel):
     """One check; `no` is what this machine or installation does without."""
 
     name: str
-    state: State
+    state: Literal["ok", "fails", "no"]
     found: str  # or what to do
 
 
@@ -58,10 +55,10 @@ def command(json: JsonFile = None) -> None:
             works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
             if extra := missing_extra(text):
                 text, required = extra, False
-        state: State = "ok" if works else "fails" if required else "no"
-        table.add_row(name, Text(state, _COLORS[state]), text)
-        result.checks.append(Check(name=name, state=state, found=text))
-        result.sound = result.sound and state != "fails"
+        made = Check(name=name, state="ok" if works else "fails" if required else "no", found=text)
+        table.add_row(name, Text(made.state, _COLORS[made.state]), text)
+        result.checks.append(made)
+        result.sound = result.sound and made.state != "fails"
     console().print(table)
     write_json(json, result)
     if not result.sound:

@@ -17,7 +17,7 @@ from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console
-from paraloom.pipeline.manifest import Manifest, as_made, outdated
+from paraloom.pipeline.manifest import as_made, finished, outdated
 from paraloom.pipeline.names import PAIR_STAGES, folder_of
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.report.final_view import final_view, pair_stages
@@ -52,10 +52,8 @@ def command(
 ) -> None:
     """Follow one pair through the stages of a run: texts, lengths, scores, deciles, selection."""
     connect(beam_options(context), [run])
-    manifest = Manifest(run)
-    if not manifest.stages:
-        raise UserError(f"{run}: no run here that has finished a stage")
-    record = as_made(manifest.record, "select")
+    last = finished(run)
+    record = as_made(last)
     steps = find(run, id, pair_stages(record.stages))
     if not steps:
         raise UserError(f"{run}: no row with the id {id}; see the ids in ingest/part-*.parquet")
@@ -66,7 +64,7 @@ def command(
         way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
         for line in describe(way, criteria):
             out.print(line)
-    if stages := outdated(manifest.record):
+    if stages := outdated(last):
         out.print(f"of an earlier configuration than the last command had: {', '.join(stages)}")
     selected = any(step.stage == "select" and not step.rejected for step in steps)
     found = Explanation(

@@ -22,7 +22,7 @@ from paraloom.pipeline.report.tradeoffs import Sample, criteria_of
 def command(context: typer.Context, run: RunFolder) -> None:
     """Compare selections of the run's pairs that keep as many as the one of its configuration.
 
-    Prints a table and writes RUN/report/frontier.html. Precision is that of the run's judgments;
+    Prints a table and writes RUN/report/frontier.html. The run's judgments give the precision;
     without them, the median score of meaning stands for it.
     """
     connect(beam_options(context), [run])

@@ -3,10 +3,9 @@
 import typer
 
 from paraloom.beam_jobs.runners.launch import connect
-from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest, as_made
+from paraloom.pipeline.manifest import as_made, finished
 from paraloom.pipeline.report.generators import compare_generators
 
 
@@ -16,12 +15,7 @@ def command(context: typer.Context, run: RunFolder) -> None:
     With judgments of the run (`paraloom judge`), also the share of good pairs of each.
     """
     connect(beam_options(context), [run])
-    manifest = Manifest(run)
-    if not manifest.stages:
-        raise UserError(f"{run}: no run here that has finished a stage")
     out = console(160)
-    for shown in compare_generators(run, as_made(manifest.record, "select")).tables:
-        table = number_table(shown.title, shown.columns[0], numbers=shown.columns[1:])
-        for row in shown.rows:
-            table.add_row(*row)
-        out.print(table)
+    for shown in compare_generators(run, as_made(finished(run))).tables:
+        first, *numbers = shown.columns
+        out.print(number_table(shown.title, first, numbers=numbers, rows=shown.rows))

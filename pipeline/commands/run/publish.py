@@ -45,7 +45,7 @@ def command(
     ] = 0.01,
     license: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Licence of the corpus, if not that of `input.license`."),
+        typer.Option(metavar="NAME", help="Licence of the corpus, if not `input.license`."),
     ] = None,
     license_link: Annotated[
         str | None,
@@ -121,19 +121,14 @@ def command(
     )
     make_release(run, out, options, selection)
     show(f"{out}: made\n")
-    _list(out)
+    names = files_of(out)
+    sizes = [(out / name).stat().st_size for name in names]
+    for name, size in zip(names, sizes, strict=True):
+        show(f"{size:>16,}  {name}")
+    show(f"{sum(sizes):>16,}  bytes in {len(names):,} files")
+    splits = json.loads((out / ABOUT).read_text(encoding="utf-8"))["splits"]
+    show("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))
     if send and repo:
         show(f"\nsent to {hub.push(out, repo)}")
     else:
         show("\nnothing was sent; --push --repo OWNER/NAME sends these files")
-
-
-def _list(folder: Path) -> None:
-    """Print every file, with its size, and the splits."""
-    names = files_of(folder)
-    sizes = [(folder / name).stat().st_size for name in names]
-    for name, size in zip(names, sizes, strict=True):
-        show(f"{size:>16,}  {name}")
-    show(f"{sum(sizes):>16,}  bytes in {len(names):,} files")
-    splits = json.loads((folder / ABOUT).read_text(encoding="utf-8"))["splits"]
-    show("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))

@@ -64,7 +64,7 @@ def _record(path: str) -> RunRecord | None:
     folder = path.rstrip("/")
     for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
         if storage.exists(storage.join(folder, "manifest.json")):
-            return as_made(Manifest(folder).record, "select")
+            return as_made(Manifest(folder).record)
         folder, slash, _ = folder.rpartition("/")
         if not slash:
             break

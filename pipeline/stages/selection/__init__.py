@@ -1,1 +1,1 @@
-"""Stages that say what `select` takes: those of `select.by`, and what it must keep out."""
+"""Stages that say what `select` takes, by `select.by`, and what it must keep out."""

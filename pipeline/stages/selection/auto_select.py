@@ -9,13 +9,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.stage import Run, Stage
-from paraloom.pipeline.stages.selection.search import (
-    VERSION,
-    Search,
-    check_labelled,
-    labelled_digests,
-    small_encoder,
-)
+from paraloom.pipeline.stages.selection import search
 
 
 def fingerprint(run: Run) -> Any:
@@ -24,7 +18,7 @@ def fingerprint(run: Run) -> Any:
     vectors = digest(encoder.vector_file) if encoder.vector_file else None
     probes_like_it = []
     if options.auto.like_embeddings:
-        small = small_encoder(options.auto, encoder).replace(initial_vectors=vectors)
+        small = search.small_encoder(options.auto, encoder).replace(initial_vectors=vectors)
         probes_like_it = [small.chosen()]
     return run.with_language(
         [
@@ -32,7 +26,7 @@ def fingerprint(run: Run) -> Any:
             options.max_tokens,
             options.size,
             options.where,
-            labelled_digests(run),
+            search.labelled_digests(run),
             encoder.dim,
             vectors,
             run.config.seed,
@@ -45,7 +39,7 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> AutoSelectRecord:
     """Search for the best deciles, among all translations of a source."""
-    return Search(run).select()
+    return search.Search(run).select()
 
 
 def check(config: Config) -> None:
@@ -56,13 +50,13 @@ def check(config: Config) -> None:
         kinds(config.select.auto.model)
     except ValueError as error:
         raise UserError(f"select.auto.{error}") from error
-    check_labelled(config)
+    search.check_labelled(config)
 
 
 STAGE = Stage(
     name="auto_select",
     depends_on=(RANKED, "exclude"),
-    version=VERSION,
+    version=search.VERSION,
     fingerprint=fingerprint,
     make=make,
     enabled=lambda config: config.select.by == "auto",

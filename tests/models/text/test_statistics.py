@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from paraloom.models.text.statistics import Moments, entropy, merge_moments, sentence_moments
+from paraloom.models.text.statistics import Moments, entropy, sentence_moments
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import UNKNOWN, WordVectors
 
@@ -26,21 +26,21 @@ def check(found: Moments, values: Sequence[float] | NDArray[np.float64]) -> None
 
 @given(st.lists(VALUES, min_size=1, max_size=6))
 def test_parts_merge_to_the_whole(parts: list[list[float]]) -> None:
-    merged = merge_moments(Moments.of(np.array(part, np.float32)) for part in parts)
+    merged = sum((Moments.of(np.array(part, np.float32)) for part in parts), Moments())
     check(merged, [value for part in parts for value in part])
 
 
 def test_nothing_cancels_far_from_zero() -> None:
     values = 1e9 + np.array([4.0, 7.0, 13.0, 16.0])
-    merged = merge_moments([Moments.of(values[:1]), Moments.of(values[1:])])
+    merged = Moments.of(values[:1]) + Moments.of(values[1:])
     assert merged.deviation == pytest.approx(math.sqrt(22.5), rel=1e-12)
 
 
 def test_of_nothing() -> None:
     nothing = Moments.of(np.array([], np.float32))
     some = Moments.of(np.array([1, 3]))
-    assert merge_moments([nothing, some, nothing]) == some
-    assert merge_moments([]) == nothing
+    assert sum([nothing, some, nothing], Moments()) == some
+    assert nothing == Moments()
     assert nothing.deviation == 0
 
 

@@ -72,7 +72,7 @@ def test_it_says_how_the_encoder_is_opened() -> None:
         ({"initial_vectors": "/home/janet/v.txt"}, "Word vectors start from the file v.txt."),
         (
             {"task": "similarity", "similarity": {"data": ["sick"], "start": "/home/janet/b"}},
-            "Word vectors start from those of the encoder b.",
+            "Word vectors start from the vectors of the encoder b.",
         ),
         ({"task": "context", "context": {"text": ["b.gz"], "vector": "mean"}}, "its decoders"),
         ({"task": "context", "context": {"text": ["b.gz"]}}, "is the mean of the vectors of its"),
