@@ -25,7 +25,7 @@ def test_lists_of_options_are_shared_with_other_views_alone() -> None:
 
 
 def test_a_method_has_the_arguments_that_python_finds() -> None:
-    class Work(beam.DoFn):
+    class Work(beam.DoFn):  # type: ignore[misc]
         def process(self, element: int, window: object = beam.DoFn.WindowParam) -> None: ...
 
     found = core.get_function_args_defaults(Work().process)
