@@ -26,7 +26,7 @@ CAPTIONS = [
 CORPUS = pa.table({"reference": CAPTIONS})
 
 
-@pytest.mark.parametrize(("workers", "rows"), [("1", 4), ("3", 4), ("1", 100)])
+@pytest.mark.parametrize(("workers", "rows"), [("1", 4), ("3", 4), ("1", 100), ("3", 100)])
 def test_counts_of_the_corpus(tmp_path: Path, workers: str, rows: int) -> None:
     work = units(cut(tmp_path / "in", CORPUS, rows), "key")
     out = tmp_path / "idf"
