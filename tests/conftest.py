@@ -1,5 +1,6 @@
 """Where the tests find real data, and what they do when it is not there."""
 
+import gc
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests import google_store
 from tests.google_store import GoogleStore
 from tests.object_store import BUCKET, object_store
 from tests.once import made_once
+from tests.quick_beam import make_quick
 from tests.sample import DATA, HOW_TO_GET_DATA, real_data
 from tests.small_model import train_small_model
 
@@ -24,6 +26,17 @@ THREADS = torch.get_num_threads()
 
 settings.register_profile("busy", settings.default, deadline=None)  # a busy machine is no failure
 settings.load_profile("busy")
+
+
+def pytest_configure() -> None:
+    """Modules leave no garbage, and to visit all their objects again and again takes long."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What is there now stays."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,6 +53,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_beam() -> Iterator[None]:
+    """Small jobs start in half the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_quick(patch)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,6 @@
 The server also gives out the tokens of a made service account, counts requests, and can be slow.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time
@@ -128,9 +126,7 @@ def _account(token_uri: str) -> dict[str, str]:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     key = rsa.generate_private_key(65537, 2048).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return {
         "type": "service_account",

@@ -1,7 +1,5 @@
 """An S3 on loopback: moto's server in a thread of this process, with a bucket `paraloom`."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterator

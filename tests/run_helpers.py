@@ -19,6 +19,10 @@ from paraloom.pipeline.names import folder_of
 
 Capsys = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
+Runs = Callable[..., list[str]]
+"""What the fixture `runs` gives."""
+HubModel = Callable[[str], Path]
+"""What the fixture `hub_model` gives."""
 WriteConfig = Callable[..., Path]
 """What the fixture `write_config` gives."""
 
@@ -27,18 +31,22 @@ STAGES = ("ingest", "back_translate", "score", "bucket", "select")
 ONE = ["--", "--direct_num_workers", "1"]
 
 
-def popen(name: str, folder: Path, *more: str) -> subprocess.Popen[str]:
-    """The real command, in a process group of its own."""
-    arguments = [name, "--config", str(folder / "config.yaml"), *(more or ONE)]
+def started(*arguments: str, cwd: Path = ROOT, env: Any = (), **how: Any) -> subprocess.Popen[str]:
+    """The real command in a process group of its own, with variables besides its own ones."""
+    paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     return subprocess.Popen(
         [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", **dict(env)},
         text=True,
         start_new_session=True,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how},
     )
+
+
+def popen(name: str, folder: Path, *more: str) -> subprocess.Popen[str]:
+    """The same with the configuration in a folder."""
+    return started(name, "--config", str(folder / "config.yaml"), *(more or ONE))
 
 
 def kill_in(stage: str, folder: Path, after: str, command: str = "select") -> None:

@@ -1,7 +1,5 @@
 """Documents name commands, options, make targets, keys and files that exist; their code runs."""
 
-from __future__ import annotations
-
 import importlib.util
 import random
 import re
@@ -38,6 +36,7 @@ from paraloom.models.text.changes import Sentence
 from paraloom.pipeline.cli import COMMANDS, PAPERS
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.stages import STAGES
+from tests.run_helpers import Patch
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -145,7 +144,7 @@ def changes_of(page: Path) -> list[str]:
 
 
 @on_every_page
-def test_changes_of_the_command_line_are_valid(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_of_the_command_line_are_valid(page: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("PARALOOM_DATA", "data")
     changes = changes_of(page)
     assert len(changes) == text_of(page).count("--set ")  # none escapes the patterns
@@ -154,9 +153,7 @@ def test_changes_of_the_command_line_are_valid(page: Path, monkeypatch: pytest.M
             read_config(ROOT / "configs" / "multi30k.yaml", [change])
 
 
-def test_a_change_that_is_not_valid_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_that_is_not_valid_is_noticed(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("PARALOOM_DATA", "data")
     page = tmp_path / "page.md"
     page.write_text(
@@ -191,9 +188,7 @@ def test_modules_that_python_runs_exist(page: Path) -> None:
 
 
 @on_every_page
-def test_configurations_are_valid(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_configurations_are_valid(page: Path, tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("PARALOOM_DATA", "data")
     for block in fenced(page, "yaml"):
         assert "run" in yaml.safe_load(block)
@@ -269,7 +264,7 @@ def test_the_changelog_begins_with_this_version() -> None:
 
 
 @pytest.fixture
-def finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def finished_run(tmp_path: Path, monkeypatch: Patch) -> None:
     """What Python blocks read: a corpus and an encoder below `runs/sample`."""
     corpus = tmp_path / "runs" / "sample" / "corpus"
     corpus.mkdir(parents=True)
@@ -325,7 +320,7 @@ class TestContributing:
         return found
 
     def test_the_scorer(
-        self, blocks: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, blocks: list[dict[str, Any]], tmp_path: Path, monkeypatch: Patch
     ) -> None:
         monkeypatch.setitem(scorers.SCORERS, "unknown_share", blocks[1]["entry"])
         (tmp_path / "tokens.txt").write_text("a\ndog\n.")
@@ -346,9 +341,7 @@ class TestContributing:
             {"id": "0-bitext.txt:1", "source": "Pes.", "reference": "A dog."}
         ]
 
-    def test_the_encoder(
-        self, blocks: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_encoder(self, blocks: list[dict[str, Any]], monkeypatch: Patch) -> None:
         monkeypatch.setitem(build_encoder.__globals__["ENCODERS"], "unit-avg", blocks[5]["entry"])
         options = EmbeddingOptions(model="unit-avg", dim=4)
         vectors = torch.arange(8, dtype=torch.float32).reshape(2, 4)

@@ -1,7 +1,5 @@
 """The page on the papers names code, keys, files and tables that exist."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from typing import Any

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, write_shard
+from paraloom.beam_jobs.io.shards import Shard
+from tests.shards import cut
 
 
 @pytest.fixture
@@ -33,13 +34,7 @@ def bucketed(tmp_path: Path) -> Callable[..., list[Shard]]:
             for i, row in enumerate(rows)
         ]
         form = schema.bucketed(("translation_score",))
-        return [
-            write_shard(
-                str(tmp_path / folder / f"part-00000-{number:05d}.parquet"),
-                pa.Table.from_pylist(filled[start : start + shard_rows], form),
-            )
-            for number, start in enumerate(range(0, len(rows), shard_rows))
-        ]
+        return cut(tmp_path / folder, pa.Table.from_pylist(filled, form), shard_rows)
 
     return write
 
@@ -62,12 +57,6 @@ def scored(tmp_path: Path) -> Callable[[np.ndarray, int], list[Shard]]:
                 "translation_tokens": [1] * len(score),
             }
         ).cast(form)
-        return [
-            write_shard(
-                str(tmp_path / f"score-{shard_rows}" / f"part-00000-{number:05d}.parquet"),
-                table.slice(start, shard_rows),
-            )
-            for number, start in enumerate(range(0, max(len(score), 1), shard_rows))
-        ]
+        return cut(tmp_path / f"score-{shard_rows}", table, shard_rows)
 
     return write

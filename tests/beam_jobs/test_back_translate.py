@@ -11,7 +11,7 @@ import paraloom.models.nmt.translate
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.back_translate import TranslationJob
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Unit, units, write_shard
+from paraloom.beam_jobs.io.shards import Unit, units
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.translations import COUNTERS, TranslatorFactory
 from paraloom.models.errors import UserError
@@ -19,9 +19,10 @@ from paraloom.models.nmt import gpu
 from paraloom.models.nmt.engines.base import Hypothesis, Ranked
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import RetryHints, Translator
+from tests.run_helpers import Patch
+from tests.shards import ONE, cut, rows_of
 from tests.small_model import new_pairs
 
-ONE = ["--direct_num_workers", "1"]
 FAST = NmtOptions(beam=1)
 
 
@@ -34,17 +35,8 @@ def sentences() -> list[str]:
 def work(tmp_path: Path, sentences: list[str]) -> Callable[..., list[Unit]]:
     def write(texts: list[str] = sentences, shard_rows: int = 4) -> list[Unit]:
         rows = [{"id": f"id-{i}", "source": s, "reference": "r"} for i, s in enumerate(texts)]
-        starts = range(0, len(rows), shard_rows)
-        return units(
-            [
-                write_shard(
-                    f"{tmp_path}/ingest/part-00000-{n:05d}.parquet",
-                    pa.Table.from_pylist(rows[start : start + shard_rows], schema.INGEST),
-                )
-                for n, start in enumerate(starts)
-            ],
-            "key",
-        )
+        table = pa.Table.from_pylist(rows, schema.INGEST)
+        return units(cut(tmp_path / "ingest", table, shard_rows), "key")
 
     return write
 
@@ -52,15 +44,6 @@ def work(tmp_path: Path, sentences: list[str]) -> Callable[..., list[Unit]]:
 def run(work: list[Unit], out: Path, model: Path, options: NmtOptions = FAST) -> Result:
     job = TranslationJob(model=TranslatorFactory(str(model), options))
     return back_translate.run(work, str(out), job, ONE)
-
-
-def rows(result: Result) -> list[dict[str, Any]]:
-    return [
-        row
-        for receipt in result.receipts
-        for shard in receipt.shards
-        for row in pq.read_table(shard.path).to_pylist()
-    ]
 
 
 def test_rows_are_those_of_the_translator(
@@ -79,15 +62,12 @@ def test_rows_are_those_of_the_translator(
             assert table[name].to_pylist() == wanted[name].to_pylist()
     assert result.metrics["sentences"] == 12
     assert result.metrics["rejects"] == 0
-    assert result.metrics["tokens"] == sum(row["translation_subwords"] for row in rows(result))
+    assert result.metrics["tokens"] == sum(row["translation_subwords"] for row in rows_of(result))
     assert set(result.metrics) <= set(COUNTERS)
 
 
 def test_a_process_loads_the_model_once(
-    tmp_path: Path,
-    work: Callable[..., list[Unit]],
-    nmt_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path, monkeypatch: Patch
 ) -> None:
     loads = []
 
@@ -103,10 +83,7 @@ def test_a_process_loads_the_model_once(
 
 
 def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
-    tmp_path: Path,
-    work: Callable[..., list[Unit]],
-    nmt_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path, monkeypatch: Patch
 ) -> None:
     calls = []
 
@@ -127,10 +104,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
 
 
 def test_finished_shards_are_not_translated_twice(
-    tmp_path: Path,
-    work: Callable[..., list[Unit]],
-    nmt_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path, monkeypatch: Patch
 ) -> None:
     out = tmp_path / "out"
     first = run(work(), out, nmt_model)
@@ -146,16 +120,13 @@ def test_finished_shards_are_not_translated_twice(
     monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Watching)
     (out / "receipts" / "part-00000-00001.json").unlink()  # killed before it was finished
     again = run(work(), out, nmt_model)
-    assert texts == [row["source"] for row in rows(first)[4:8]]
-    assert rows(again) == rows(first)
+    assert texts == [row["source"] for row in rows_of(first)[4:8]]
+    assert rows_of(again) == rows_of(first)
     assert [r.seconds for r in again.receipts][::2] == [r.seconds for r in first.receipts][::2]
 
 
 def test_a_worker_without_the_gpu_that_was_asked_for(
-    tmp_path: Path,
-    work: Callable[..., list[Unit]],
-    nmt_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path, monkeypatch: Patch
 ) -> None:
     """It would be slow, and nobody would know why."""
     monkeypatch.setattr(gpu, "devices", list)

@@ -12,30 +12,28 @@ import pytest
 import paraloom.models.nmt.translate
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Unit, units, write_shard
+from paraloom.beam_jobs.io.shards import Unit, units
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.nmt.options import NmtOptions, SamplingOptions
 from paraloom.models.nmt.translate import SCHEMA, Counters
+from tests.shards import cut, rows_of, shards_of
 from tests.small_model import new_pairs
 
 N_BEST = NmtOptions(beam=4, candidates=3)
 SAMPLED = NmtOptions(candidates=3, sampling=SamplingOptions(top_k=5))
 
 
+def write(folder: Path, sources: list[str]) -> list[Unit]:
+    rows = [{"id": f"id-{i}", "source": s, "reference": "r"} for i, s in enumerate(sources)]
+    table = pa.Table.from_pylist(rows, schema.INGEST)
+    return units(cut(folder / "ingest", table, 4), "key", candidates=3)
+
+
 @pytest.fixture
 def work(tmp_path: Path) -> list[Unit]:
     """Twelve sentences in shards of four, one of them empty."""
-    sources = ["", *(czech for czech, _ in new_pairs(11))]
-    rows = [{"id": f"id-{i}", "source": s, "reference": "r"} for i, s in enumerate(sources)]
-    shards = [
-        write_shard(
-            f"{tmp_path}/ingest/part-00000-{start:05d}.parquet",
-            pa.Table.from_pylist(rows[start : start + 4], schema.INGEST),
-        )
-        for start in range(0, 12, 4)
-    ]
-    return units(shards, "key", candidates=3)
+    return write(tmp_path, ["", *(czech for czech, _ in new_pairs(11))])
 
 
 def run(
@@ -54,7 +52,7 @@ def run(
 
 
 def tables(result: Result) -> list[pa.Table]:
-    return [pq.read_table(shard.path) for receipt in result.receipts for shard in receipt.shards]
+    return [pq.read_table(shard.path) for shard in shards_of(result)]
 
 
 @pytest.mark.parametrize("options", [N_BEST, SAMPLED], ids=["n-best", "sampled"])
@@ -62,15 +60,9 @@ def test_rows_are_conserved(
     tmp_path: Path, work: list[Unit], nmt_model: Path, options: NmtOptions
 ) -> None:
     result = run(work, tmp_path / "out", nmt_model, options)
-    rejected = [
-        row
-        for receipt in result.receipts
-        for shard in receipt.rejected_shards
-        for row in pq.read_table(shard.path).to_pylist()
-    ]
+    rows, rejected = rows_of(result), rows_of(result, rejected=True)
     empty = {(row["id"], row["candidate"]) for row in rejected if row["reason"] == "empty source"}
     assert empty == {("id-0", candidate) for candidate in range(3)}
-    rows = [row for table in tables(result) for row in table.to_pylist()]
     found = {(row["id"], row["candidate"]) for row in [*rows, *rejected]}
     assert found == {(f"id-{i}", candidate) for i in range(12) for candidate in range(3)}
     assert len(rows) + len(rejected) == 36 == sum(receipt.rows_in for receipt in result.receipts)
@@ -103,7 +95,7 @@ def test_candidates_keep_the_order_of_the_translator(
 
     monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Counting)
     result = run(work, tmp_path / "out", tmp_path, N_BEST, distinct=distinct)
-    rows = [row for table in tables(result) for row in table.to_pylist()]
+    rows = rows_of(result)
     assert [row["id"] for row in rows] == [f"id-{i // 3}" for i in range(36)]
     assert [row["candidate"] for row in rows] == [0, 1, 2] * 12
     for row in rows:
@@ -141,18 +133,7 @@ def test_samples_depend_on_the_seed_and_the_shards_alone(
 
 def test_repeated_sources_get_all_candidates(tmp_path: Path, nmt_model: Path) -> None:
     distinct = ["", *(czech for czech, _ in new_pairs(5))]
-    rows = [
-        {"id": f"id-{i}", "source": distinct[i * 5 % 6 if i < 6 else i % 4], "reference": "r"}
-        for i in range(12)
-    ]
-    shards = [
-        write_shard(
-            f"{tmp_path}/ingest/part-00000-{start:05d}.parquet",
-            pa.Table.from_pylist(rows[start : start + 4], schema.INGEST),
-        )
-        for start in range(0, 12, 4)
-    ]
-    work = units(shards, "key", candidates=3)
+    work = write(tmp_path, [distinct[i * 5 % 6 if i < 6 else i % 4] for i in range(12)])
     plain = run(work, tmp_path / "plain", nmt_model, N_BEST)
     once = run(work, tmp_path / "once", nmt_model, N_BEST, workers=2, distinct="key")
     for expected, found in zip(tables(plain), tables(once), strict=True):

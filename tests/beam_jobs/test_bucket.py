@@ -1,5 +1,4 @@
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +10,12 @@ from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.bucket import decile_ranks, summarise
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io import shards as shard_files
-from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units, write_shard
+from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.models.hashing import text_hashes
+from tests.run_helpers import Patch
+from tests.shards import ONE, Write, cut, shards_of
 
-ONE = ["--direct_num_workers", "1"]
 SCORE = ("translation_score",)
 
 
@@ -41,9 +41,7 @@ def test_where_deciles_begin() -> None:
         assert found.tolist() == by_definition(rows)
 
 
-def test_deciles_are_exact_and_the_same_for_any_shards(
-    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]]
-) -> None:
+def test_deciles_are_exact_and_the_same_for_any_shards(tmp_path: Path, scored: Write) -> None:
     random = np.random.default_rng(5)
     score = random.choice([-3.5, -1, -0.0, 0.0, 0.25], 137).astype(np.float32)
     one = run(scored(score, 1000), tmp_path / "one")
@@ -59,7 +57,7 @@ def test_deciles_are_exact_and_the_same_for_any_shards(
 
 
 @pytest.mark.parametrize("n", [0, 3])
-def test_few_rows(tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]], n: int) -> None:
+def test_few_rows(tmp_path: Path, scored: Write, n: int) -> None:
     result = run(scored(np.linspace(-2, -1, n, dtype=np.float32), 2), tmp_path / "out")
     found = [rows(result)[f"id-{i}"] for i in range(n)]
     assert found == by_definition(n)
@@ -85,12 +83,9 @@ def test_each_score_has_deciles_of_its_own_and_candidates_are_rows_of_their_own(
             "trigram_overlap": random.choice([0.0, 1.0], 57),
         }
     ).cast(schema.scored(names, candidates=True))
-    shards = [
-        write_shard(f"{tmp_path}/score/part-{i}.parquet", table.slice(i, 30)) for i in (0, 30)
-    ]
+    shards = cut(tmp_path / "score", table, 30)
     result = bucket.run(units(shards, "key"), str(tmp_path / "out"), names, ONE)
-    parts = [shard for receipt in result.receipts for shard in receipt.shards]
-    found = pa.concat_tables([read_shard(part) for part in parts])
+    found = pa.concat_tables(map(read_shard, shards_of(result)))
     assert found.select(table.column_names).equals(table)
     hashes = text_hashes(schema.row_ids(table))
     for name in names:
@@ -98,9 +93,7 @@ def test_each_score_has_deciles_of_its_own_and_candidates_are_rows_of_their_own(
         assert found[schema.decile(name)].to_numpy()[order].tolist() == by_definition(57)
 
 
-def test_the_summary_is_that_of_all_rows(
-    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]]
-) -> None:
+def test_the_summary_is_that_of_all_rows(tmp_path: Path, scored: Write) -> None:
     score = np.random.default_rng(1).normal(size=95).astype(np.float32)
     score[:20] = 0
     result = run(scored(score, 20), tmp_path / "out")
@@ -112,11 +105,7 @@ def test_the_summary_is_that_of_all_rows(
     assert summary.highest == [float(part[-1]) for part in parts]
 
 
-def test_an_inexact_decile_ends_the_run(
-    tmp_path: Path,
-    scored: Callable[[np.ndarray, int], list[Shard]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_inexact_decile_ends_the_run(tmp_path: Path, scored: Write, monkeypatch: Patch) -> None:
     monkeypatch.setattr(
         bucket, "summarise", lambda receipts: {"s": Deciles(rows=[3, 1], lowest=[], highest=[])}
     )
@@ -125,9 +114,7 @@ def test_an_inexact_decile_ends_the_run(
 
 
 def test_the_scores_are_read_twice_and_the_pairs_once(
-    tmp_path: Path,
-    scored: Callable[[np.ndarray, int], list[Shard]],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, scored: Write, monkeypatch: Patch
 ) -> None:
     read: list[str] = []
 

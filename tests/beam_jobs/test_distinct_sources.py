@@ -20,9 +20,8 @@ from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import SCHEMA, Counters, RetryHints
 from tests.run_helpers import part_file
+from tests.shards import ONE
 from tests.small_model import new_pairs
-
-ONE = ["--direct_num_workers", "1"]
 
 
 class Reversing:

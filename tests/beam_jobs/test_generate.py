@@ -18,9 +18,9 @@ from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded
 from tests.extras import needs
+from tests.shards import ONE
 
 pytestmark = needs("openai")
-ONE = ["--direct_num_workers", "1"]
 ROWS = 30
 PAIRS = pa.table(
     {

@@ -8,20 +8,18 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.ingest import Reading
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, read_bitext
-from paraloom.beam_jobs.io.shards import REPEATS, Saved, receipts
+from paraloom.beam_jobs.io.shards import REPEATS, Saved, read_shard, receipts
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.conditions import parse_condition
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
-
-ONE = ["--direct_num_workers", "1"]
+from tests.shards import ONE, shards_of
 
 
 def run(
@@ -32,9 +30,8 @@ def run(
 
 
 def tables(result: Result) -> list[pa.Table]:
-    shards = [s for receipt in result.receipts for s in receipt.shards]
-    apart = [s for receipt in result.receipts for s in receipt.rejected_shards]
-    return [pa.concat_tables([pq.read_table(s.path) for s in some]) for some in (shards, apart)]
+    both = (shards_of(result, rejected=apart) for apart in (False, True))
+    return [pa.concat_tables(map(read_shard, shards)) for shards in both]
 
 
 @pytest.fixture
@@ -201,8 +198,7 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
     for folder in ("", "rejected"):
         files = ((tmp_path / name / folder).glob("*.parquet") for name in ("whole", "split"))
         assert sorted(p.name for p in next(files)) == sorted(p.name for p in next(files))
-    both = [[s for r in result.receipts for s in r.shards] for result in (whole, split)]
-    one, other = ([(s.name, s.rows, s.digest) for s in shards] for shards in both)
+    one, other = ([(s.name, s.rows, s.digest) for s in shards_of(of)] for of in (whole, split))
     assert one == other  # of which the stage's digest is made
 
     (tmp_path / "split" / "receipts" / f"{names[2]}.json").unlink()  # a worker was lost

@@ -19,9 +19,9 @@ from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.learned import sentence_similarity
 from paraloom.models.scorers.plugins import FileScorer
 from tests.models.scorers.small_transformers import write_sentence_model
-from tests.run_helpers import part_file
+from tests.run_helpers import Patch, part_file
+from tests.shards import ONE
 
-ONE = ["--direct_num_workers", "1"]
 PAIRS = [
     ("a dog runs on the grass .", "a dog runs on grass ."),
     ("a man sleeps .", "a man is asleep ."),
@@ -178,7 +178,7 @@ def checked(folder: Path, words: list[str], bad: str, keys: dict[str, str] | Non
 
 
 def test_rows_scored_before_keep_their_columns_and_all_rows_their_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: Patch
 ) -> None:
     words = ["cat", "dog", "dog", "ox", "hen", "bee"]
     keys = dict.fromkeys(("reference_tokens", "translation_tokens", "trigram_overlap"), "as before")
@@ -219,9 +219,7 @@ def test_the_job_takes_the_tokens_of_its_language(tmp_path: Path) -> None:
         assert found["unigram_f1"].to_pylist() == pytest.approx([2 * shared / (2 + 1)])
 
 
-def test_progress_moves_with_the_batches_of_a_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_moves_with_the_batches_of_a_model(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(sentence_similarity, "_BATCH", {"cpu": 2})
     told: list[float] = []
     monkeypatch.setattr(UnitDoFn, "tell", lambda self, unit, rows: told.append(rows))

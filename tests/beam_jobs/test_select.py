@@ -1,6 +1,5 @@
 import gzip
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from paraloom.beam_jobs.io.shards import DamagedError, Shard, units
 from paraloom.beam_jobs.select import Criteria, decide, near_misses, tsv_path
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.predicates import Predicate
+from tests.shards import ONE, Write, rows_of
 
-ONE = ["--direct_num_workers", "1"]
 ALL: dict[str, Any] = {
     "by": "translation_score",
     "deciles": None,
@@ -35,14 +34,8 @@ def run(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     result = select.run(units(shards, key), str(out), Criteria(**ALL | criteria), ONE)
     assert not list(out.parent.glob(f".{out.name}.*"))  # no file is left behind
-    kept = [r for x in result.receipts for s in x.shards for r in pq.read_table(s.path).to_pylist()]
-    reasons = {
-        row["id"]: row["reason"]
-        for receipt in result.receipts
-        for shard in receipt.rejected_shards
-        for row in pq.read_table(shard.path).to_pylist()
-    }
-    return kept, reasons
+    reasons = {row["id"]: row["reason"] for row in rows_of(result, rejected=True)}
+    return rows_of(result), reasons
 
 
 @pytest.mark.parametrize(
@@ -65,7 +58,7 @@ def test_letters_and_digits_make_a_difference() -> None:
     assert len(set(normalised(pa.array(texts)).to_pylist())) == len(texts)
 
 
-def test_every_reason(tmp_path: Path, bucketed: Callable[..., list[Shard]]) -> None:
+def test_every_reason(tmp_path: Path, bucketed: Write) -> None:
     rows = [
         pair(0),
         pair(1, translation_score_decile=7),
@@ -153,7 +146,7 @@ def test_a_check_that_fails_says_what_it_found() -> None:
 
 
 def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(
-    tmp_path: Path, bucketed: Callable[..., list[Shard]]
+    tmp_path: Path, bucketed: Write
 ) -> None:
     rows = [pair(i, id=f"id-{i}", translation_score_decile=i % 2) for i in range(80)]
     drawn = []
@@ -165,18 +158,14 @@ def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(
     assert drawn[0] == drawn[1]
 
 
-def test_pairs_that_repeat_others_are_not_drawn_from(
-    tmp_path: Path, bucketed: Callable[..., list[Shard]]
-) -> None:
+def test_pairs_that_repeat_others_are_not_drawn_from(tmp_path: Path, bucketed: Write) -> None:
     shards = bucketed([pair(i % 20) for i in range(60)], 30)
     kept, reasons = run(shards, tmp_path / "corpus", size=15)
     assert len({row["reference"] for row in kept}) == len(kept) == 15
     assert Counter(reasons.values()) == {"repeats an earlier pair": 40, "not drawn": 5}
 
 
-def test_a_draw_depends_on_the_seed_and_is_fair(
-    tmp_path: Path, bucketed: Callable[..., list[Shard]]
-) -> None:
+def test_a_draw_depends_on_the_seed_and_is_fair(tmp_path: Path, bucketed: Write) -> None:
     shards = bucketed([pair(i) for i in range(1000)], 250)
     first, other = (
         {row["id"] for row in run(shards, tmp_path / name, size=500, seed=seed)[0]}
@@ -189,14 +178,14 @@ def test_a_draw_depends_on_the_seed_and_is_fair(
 
 
 def test_the_text_form_equals_the_shards_with_any_number_of_threads(
-    tmp_path: Path, bucketed: Callable[..., list[Shard]]
+    tmp_path: Path, bucketed: Write
 ) -> None:
     scores = [-0.5, -1e-6, -1.1754944e-38, -0.333333343, 0.0, -123.25]
     rows = [pair(i, translation_score=scores[i % 6]) for i in range(23)]
     rows[2]["reference"] = "žluťoučký kůň"
     shards = bucketed(rows, 4)
     result = select.run(units(shards, "key"), str(tmp_path / "out"), Criteria(**ALL), ONE)
-    kept = [r for x in result.receipts for s in x.shards for r in pq.read_table(s.path).to_pylist()]
+    kept = rows_of(result)
     assert kept == [row for s in shards for row in pq.read_table(s.path).to_pylist()]
     text = Path(tsv_path(str(tmp_path / "out"))).read_bytes()
     assert text[4:8] == bytes(4)  # when it was written
@@ -211,9 +200,7 @@ def test_the_text_form_equals_the_shards_with_any_number_of_threads(
         assert Path(path).read_bytes() == text
 
 
-def test_a_selection_that_fails_leaves_no_text_of_another(
-    tmp_path: Path, bucketed: Callable[..., list[Shard]]
-) -> None:
+def test_a_selection_that_fails_leaves_no_text_of_another(tmp_path: Path, bucketed: Write) -> None:
     shards = bucketed([pair(i) for i in range(5)])
     run(shards, tmp_path / "corpus")
     Path(shards[0].path).write_bytes(b"damaged")
@@ -222,14 +209,14 @@ def test_a_selection_that_fails_leaves_no_text_of_another(
     assert not Path(tsv_path(str(tmp_path / "corpus"))).exists()
 
 
-def test_nothing_stands(tmp_path: Path, bucketed: Callable[..., list[Shard]]) -> None:
+def test_nothing_stands(tmp_path: Path, bucketed: Write) -> None:
     kept, _ = run(bucketed([pair(i) for i in range(5)]), tmp_path / "corpus", deciles=(9,), size=3)
     assert kept == []
     written = Path(tsv_path(str(tmp_path / "corpus"))).read_bytes()
     assert (gzip.decompress(written), written[4:8]) == (b"", bytes(4))  # no text, no time
 
 
-def test_judging_no_rows(bucketed: Callable[..., list[Shard]]) -> None:
+def test_judging_no_rows(bucketed: Write) -> None:
     table = pq.read_table(bucketed([pair(0)])[0].path).slice(0, 0)
     reasons, hashes = decide(table, Criteria(**ALL))
     assert (len(reasons), hashes.shape) == (0, (0, 2))

@@ -12,8 +12,8 @@ from paraloom.beam_jobs.analysis.diff import diff_shards
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, units, write_shard
 from paraloom.beam_jobs.select import Criteria, PerSource, decide
+from tests.shards import ONE, cut, rows_of, shards_of
 
-ONE = ["--direct_num_workers", "1"]
 SCORE = ("translation_score",)
 ALL = Criteria(by=SCORE[0], deciles=None, max_tokens=None, size=None, seed=1)
 WORDS = ["dog", "cat", "runs", "sits", "fast", "here"]
@@ -38,20 +38,11 @@ def scored(folder: Path, sources: int, candidates: int, shard_rows: int, seed: i
         for candidate in range(candidates)
     ]
     table = pa.Table.from_pylist(rows, schema.scored(SCORE, candidates=True))
-    step = shard_rows * candidates
-    return [
-        write_shard(f"{folder}/part-{start:09}.parquet", table.slice(start, step))
-        for start in range(0, len(rows), step)
-    ]
-
-
-def rows(shards: list[Shard]) -> list[dict[str, object]]:
-    return [row for shard in shards for row in pq.read_table(shard.path).to_pylist()]
+    return cut(folder, table, shard_rows * candidates)
 
 
 def bucketed(shards: list[Shard], folder: Path) -> list[Shard]:
-    result = bucket.run(units(shards, "b"), str(folder), SCORE, ONE)
-    return [shard for receipt in result.receipts for shard in receipt.shards]
+    return shards_of(bucket.run(units(shards, "b"), str(folder), SCORE, ONE))
 
 
 def test_shards_make_no_difference_and_rows_are_conserved(tmp_path: Path) -> None:
@@ -63,15 +54,15 @@ def test_shards_make_no_difference_and_rows_are_conserved(tmp_path: Path) -> Non
         made = scored(tmp_path / f"in-{number}", 23, 4, number, seed=1)
         shards = bucketed(made, tmp_path / f"bucket-{number}")
         result = select.run(units(shards, "s"), str(tmp_path / f"out-{number}"), criteria, ONE)
-        found.append([s for r in result.receipts for s in r.shards])
-        lost = rows([s for r in result.receipts for s in r.rejected_shards])
-        left = {(row["id"], row["candidate"]) for row in [*rows(found[-1]), *lost]}
+        found.append(result)
+        lost = rows_of(result, rejected=True)
+        left = {(row["id"], row["candidate"]) for row in [*rows_of(result), *lost]}
         assert left == {(f"id-{i}", k) for i in range(23) for k in range(4)}
         outside = f"outside the selected deciles of {SCORE[0]}"
         assert {row["reason"] for row in lost} >= {"not drawn", outside}
-    assert rows(found[0]) == rows(found[1])
-    assert len(rows(found[0])) == 9
-    assert not diff_shards(*found)
+    assert rows_of(found[0]) == rows_of(found[1])
+    assert len(rows_of(found[0])) == 9
+    assert not diff_shards(*map(shards_of, found))
 
 
 LINES = ["l'homme", "homme", "Homme.", "l'homme court vite", "homme", "un chat", "L'homme", "chat"]
@@ -127,5 +118,4 @@ def test_a_pair_repeats_only_pairs_that_are_in_the_corpus(tmp_path: Path) -> Non
     shards = [write_shard(f"{tmp_path}/new/part.parquet", table)]
     criteria = replace(ALL, per_source="best")
     result = select.run(units(shards, "s"), str(tmp_path / "out"), criteria, ONE)
-    kept = rows([s for r in result.receipts for s in r.shards])
-    assert [row["translation"] for row in kept] == ["a dog runs", "a dog sits"]
+    assert [row["translation"] for row in rows_of(result)] == ["a dog runs", "a dog sits"]

@@ -10,8 +10,9 @@ import pytest
 
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, read_shard, units, write_shard
+from paraloom.beam_jobs.io.shards import Shard, read_shard, units
 from paraloom.beam_jobs.select import Criteria
+from tests.shards import ONE, cut, shards_of
 
 PAIRS = 60
 
@@ -32,18 +33,14 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Shard]:
                 | {"reference_tokens": 2, "translation_tokens": 5, "translation_score_decile": 0}
             )
     form = schema.bucketed(("translation_score",), generators=True)
-    folder = tmp_path_factory.mktemp("bucket")
-    return [
-        write_shard(str(folder / f"part-{n}.parquet"), pa.Table.from_pylist(part, form))
-        for n, part in enumerate((rows[:100], rows[100:]))
-    ]
+    return cut(tmp_path_factory.mktemp("bucket"), pa.Table.from_pylist(rows, form), 100)
 
 
 def run(shards: list[Shard], folder: Path, **options: Any) -> pa.Table:
     values = {"deciles": None, "max_tokens": None, "size": None, "seed": 1, **options}
     criteria = Criteria(by="translation_score", generators=True, rank="translation_score", **values)
-    result = select.run(units(shards, "key"), str(folder), criteria, ["--direct_num_workers", "1"])
-    found = pa.concat_tables(read_shard(s) for receipt in result.receipts for s in receipt.shards)
+    result = select.run(units(shards, "key"), str(folder), criteria, ONE)
+    found = pa.concat_tables(map(read_shard, shards_of(result)))
     assert select.preview(shards, criteria).counts["selected"] == len(found)
     return found
 

@@ -11,6 +11,11 @@ from paraloom.models.embeddings.datasets.similarity import ENTAILMENT
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
 
+def inputs_in(place: Path, results: Path) -> Inputs:
+    names = ("corpus", "phrases", "sts", "sick", "books")
+    return Inputs(**{name: place / name for name in names}, folder=results)
+
+
 @pytest.fixture
 def inputs(tmp_path: Path) -> Inputs:
     """Labelled pairs of a few words, made at random."""
@@ -30,11 +35,4 @@ def inputs(tmp_path: Path) -> Inputs:
             for i in range(40)
         )
         (tmp_path / "sts" / year / "a.tsv").write_text(text)
-    return Inputs(
-        corpus=tmp_path / "corpus",
-        phrases=tmp_path / "phrases",
-        sts=tmp_path / "sts",
-        sick=tmp_path / "sick",
-        books=tmp_path / "books",
-        folder=tmp_path / "results",
-    )
+    return inputs_in(tmp_path, tmp_path / "results")

@@ -10,11 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.experiments import cells
-from benchmarks.experiments.cells import RESAMPLES, Cell, Inputs, Scores, cell_path, resampled
+from benchmarks.experiments.cells import RESAMPLES, Cell, Scores, cell_path, resampled
 from benchmarks.experiments.report import counts, interval, judge, judgements, write
 from benchmarks.experiments.tables import Claim, Table
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
+from tests.benchmarks.conftest import inputs_in
 
 BETTER, WORSE = Cell(options=EmbeddingOptions()), Cell(options=EmbeddingOptions(dim=3))
 
@@ -139,24 +140,17 @@ def test_a_cell_is_known_by_what_it_depends_on(tmp_path: Path) -> None:
     shard = tmp_path / "corpus" / "a.parquet"
     pq.write_table(pa.table({"reference": ["a"], "translation": ["b"]}), shard)
     (tmp_path / "v.txt").write_text("a 1\n")
-    inputs = Inputs(
-        corpus=tmp_path / "corpus",
-        phrases=tmp_path / "phrases",
-        sts=tmp_path / "sts",
-        sick=tmp_path / "sick",
-        books=tmp_path / "books",
-        folder=tmp_path,
-    )
+    inputs = inputs_in(tmp_path, tmp_path)
     cell = Cell(options=EmbeddingOptions(initial_vectors=str(tmp_path / "v.txt")))
     paths = [cell_path(cell, 1, inputs), cell_path(cell, 1, inputs), cell_path(cell, 2, inputs)]
     paths.append(cell_path(replace(cell, options=cell.options.replace(margin=0.3)), 1, inputs))
-    (tmp_path / "v.txt").write_text("a 2\n")
-    cells.digest.cache_clear()
-    paths.append(cell_path(cell, 1, inputs))
-    pq.write_table(pa.table({"reference": ["a"], "translation": ["c"]}), shard)
-    cells.digest.cache_clear()
-    paths.append(cell_path(cell, 1, inputs))
-    (tmp_path / "sts" / "x.tsv").write_text("1\ta\tb\n")
-    cells.digest.cache_clear()
-    paths.append(cell_path(cell, 1, inputs))
+    changed = pa.table({"reference": ["a"], "translation": ["c"]})
+    for change in (
+        lambda: (tmp_path / "v.txt").write_text("a 2\n"),
+        lambda: pq.write_table(changed, shard),
+        lambda: (tmp_path / "sts" / "x.tsv").write_text("1\ta\tb\n"),
+    ):
+        change()
+        cells.digest.cache_clear()
+        paths.append(cell_path(cell, 1, inputs))
     assert paths[0] == paths[1] and len(set(paths)) == len(paths) - 1

@@ -2,19 +2,16 @@
 
 from pathlib import Path
 
-import pytest
-
 from benchmarks.experiments import gates, supervised
 from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.context import BOOKS
 from paraloom.models.text.statistics import Moments
 from tests.models.parsers import TREES, train_parser
+from tests.run_helpers import Patch
 from tests.small_encoder import small_encoder
 
 
-def test_norms_beside_the_papers(
-    inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_norms_beside_the_papers(inputs: Inputs, tmp_path: Path, monkeypatch: Patch) -> None:
     texts = [text for text, *_ in TREES]
     words = sorted({word for text in texts for word in text.split()})
     small_encoder(words, "gran").save(tmp_path / "gran")

@@ -16,9 +16,7 @@ from benchmarks.judged_rewordings import (
 )
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 50), st.booleans(), st.integers(0, 3)), min_size=4),
-)
+@given(st.lists(st.tuples(st.integers(0, 50), st.booleans(), st.integers(0, 3)), min_size=4))
 @settings(max_examples=50)
 def test_precision_is_that_of_the_highest_quarter(rows: list[tuple[int, bool, int]]) -> None:
     values = np.array([value + i / 1e6 for i, (value, _, _) in enumerate(rows)])

@@ -23,6 +23,7 @@ from paraloom.models.embeddings.encoders import kinds
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from tests.benchmarks.conftest import WORDS
+from tests.run_helpers import Capsys, Patch
 
 SMALL = EmbeddingOptions(dim=4, epochs=1, mega_batch=1, initial_vectors=None, loaders=0)
 
@@ -128,9 +129,7 @@ def test_sources_are_equally_large(with_corpus: Inputs, tmp_path: Path) -> None:
         paranmt.tables(with_corpus, argparse.Namespace(source=["nowhere"], other=[]))
 
 
-def test_negatives_are_printed(
-    with_corpus: Inputs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_negatives_are_printed(with_corpus: Inputs, monkeypatch: Patch, capsys: Capsys) -> None:
     """Table 6: neither the sentence itself nor its paraphrase."""
     inputs = with_corpus
     inputs.folder.mkdir()

@@ -6,8 +6,6 @@ What it accepts, it executes (`execute`), and what it is asked, it writes down. 
 Google's wordings, from its pages and from what users reported.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -5,8 +5,6 @@
 runs a staged pipeline on workers that the boot program starts, as a machine of Dataflow would.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

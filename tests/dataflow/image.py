@@ -4,8 +4,6 @@ Beam's own image is the one thing that is stood in for: by a virtual environment
 the boot program, built from its Go module.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os
@@ -95,7 +93,7 @@ def _instructions(target: str) -> Iterator[tuple[str, list[str]]]:
             yield instruction, shlex.split(rest)
 
 
-def _copy(source: Path, target: Path, content: hashlib._Hash) -> None:
+def _copy(source: Path, target: Path, content: "hashlib._Hash") -> None:
     if source.is_dir():
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,7 +1,5 @@
 """The Flex Template: its specification against the service's own types, and its program."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

@@ -1,7 +1,5 @@
 """The image files without a container engine: linted, and held against what they name."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shutil

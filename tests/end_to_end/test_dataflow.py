@@ -4,8 +4,6 @@
 of their own, as on machines of their own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -26,6 +24,7 @@ from tests.dataflow.double import ACTIVE, Dataflow, Job, dataflow
 from tests.dataflow.execute import in_image
 from tests.dataflow.image import image
 from tests.google_store import BUCKET, GoogleStore
+from tests.run_helpers import started
 from tests.sample import write_small_sample
 
 pytestmark = pytest.mark.dataflow
@@ -65,15 +64,7 @@ def service(
 
 
 def paraloom(cwd: Path, *arguments: str, machine: str = "launcher") -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cwd / machine)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    return started(*arguments, cwd=cwd, env={"XDG_CACHE_HOME": str(cwd / machine)})
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from paraloom.beam_jobs.runners.flink import cluster as clusters
 from paraloom.beam_jobs.runners.flink.programs import NAMES, Cluster
 from paraloom.beam_jobs.runners.flink.reach import get
 from tests.listening import exposed, listening
+from tests.run_helpers import started
 from tests.sample import write_small_sample
 
 pytestmark = pytest.mark.flink
@@ -30,16 +31,8 @@ FOLDER = ROOT / ".flink" / "test"
 STAGES = ("ingest", "back_translate", "score", "bucket", "select", "statistics", "evaluate")
 
 
-def paraloom(*arguments: str, cwd: Path = ROOT, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PARALOOM_FLINK": str(FOLDER)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
+def paraloom(*arguments: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
+    return started(*arguments, cwd=cwd, env={"PARALOOM_FLINK": str(FOLDER)})
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> str:
@@ -146,7 +139,7 @@ def test_an_error_of_the_users_in_a_worker_is_one_line(place: Path, cluster: Clu
 def test_a_command_that_was_killed_goes_on(place: Path, cluster: Cluster) -> None:
     """Its job is still at work on the cluster: it is ended before the same one begins."""
     arguments = on_flink(place, "killed", command="select")
-    process = paraloom(*arguments, cwd=place, start_new_session=True)
+    process = paraloom(*arguments, cwd=place)
     receipts = place / "killed" / "back_translate" / "receipts"
     while process.poll() is None and not list(receipts.glob("*.json")):
         time.sleep(0.05)

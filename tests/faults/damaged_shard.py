@@ -1,7 +1,5 @@
 """Shards are damaged between two stages: found by their checksums, and made again."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The disk is full during a write: one line, and with more room the run goes on."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

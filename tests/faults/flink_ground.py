@@ -1,7 +1,5 @@
 """A Flink cluster of its own for a script, and its processes to be killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

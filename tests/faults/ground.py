@@ -5,8 +5,6 @@ looks whether the corpus is, in the end, that of an undisturbed run. It prints w
 it found; its exit code is 0 if all of that is as it should be.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -23,6 +21,7 @@ from typing import Any
 import yaml
 
 from paraloom.pipeline.cli import main as paraloom
+from tests.run_helpers import started
 from tests.small_model import new_pairs, train_small_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,15 +78,7 @@ class Ground:
     def start(self, name: str, *, stage: str = "select", **env: str) -> subprocess.Popen[str]:
         """Give the command, in a process group of its own."""
         command = [stage, "--config", str(self.folder / f"{name}.yaml"), "--", *self.beam]
-        return subprocess.Popen(
-            [sys.executable, "-m", "paraloom.pipeline.cli", *command],
-            cwd=ROOT,
-            env={**self.env, **env},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        return started(*command, env={**self.env, **env}, stdout=subprocess.DEVNULL)
 
     def finish(self, name: str, *, stage: str = "select", expected: int = 0, **env: str) -> str:
         """Give the command, wait for its end, and give what it said."""

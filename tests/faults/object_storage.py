@@ -3,8 +3,6 @@
 `python -m tests.faults.object_storage [s3 | gs]`; both one after the other without a name.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

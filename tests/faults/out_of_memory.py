@@ -1,7 +1,5 @@
 """A worker dies of memory on one batch: it is tried in smaller parts before a row is rejected."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

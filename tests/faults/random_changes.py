@@ -5,8 +5,6 @@ for some stage ends or is killed; what then stands must be of this configuration
 earlier one's. The whole command follows: rows and every page must be those of a fresh run.
 """
 
-from __future__ import annotations
-
 import difflib
 import io
 import json
@@ -95,11 +93,7 @@ def fault(ground: Ground) -> None:
 
 
 def change(
-    ground: Ground,
-    steps: int,
-    seed: int,
-    commands: Sequence[str] = COMMANDS,
-    kills: float = 0.5,
+    ground: Ground, steps: int, seed: int, commands: Sequence[str] = COMMANDS, kills: float = 0.5
 ) -> None:
     """Change keys that many times; every step is compared with a fresh run.
 

@@ -4,8 +4,6 @@
 The corpus must be that of an undisturbed run, to the last bit of every score.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

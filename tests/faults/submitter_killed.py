@@ -1,7 +1,5 @@
 """The submitting process is killed during back-translation, and the command given again."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 

@@ -1,7 +1,5 @@
 """A TaskManager is killed during back-translation: the job goes on with its successor."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.faults.flink_ground import flink, lose

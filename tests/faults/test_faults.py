@@ -1,7 +1,5 @@
 """The scripts of this folder as tests: the quick ones always, those on Flink by test-flink."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """The pool of Python workers is killed during back-translation, with all workers, and restarted."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.faults.flink_ground import flink, lose

@@ -5,8 +5,6 @@ Prints the number of cases; a failure is printed with the seed that makes it aga
 leaves a stack, and its files in the folder that is printed first.
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import sys

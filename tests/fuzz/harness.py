@@ -1,7 +1,5 @@
 """Runs cases: each ends well or with an error that is one line, in bounded time and memory."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

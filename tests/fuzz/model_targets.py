@@ -1,7 +1,5 @@
 """What is fuzzed of models: one function for each kind of folder."""
 
-from __future__ import annotations
-
 import argparse
 import atexit
 import json

@@ -1,7 +1,5 @@
 """Random damage to bytes and to JSON values; the same seed, the same damage."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 from random import Random

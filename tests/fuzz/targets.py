@@ -1,7 +1,5 @@
 """What is fuzzed: one function for each kind of input that may come from others."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Callable

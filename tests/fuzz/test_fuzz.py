@@ -6,6 +6,7 @@ import pytest
 
 from tests.fuzz import model_targets, offline, targets
 from tests.fuzz.harness import Found, run_case
+from tests.run_helpers import Patch
 
 CASES = {"ingest": 1, "checkpoint": 3}
 MOST = 25
@@ -13,10 +14,7 @@ MOST = 25
 
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_any_input_ends_well_or_in_one_line(
-    tmp_path: Path,
-    name: str,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, name: str, request: pytest.FixtureRequest, monkeypatch: Patch
 ) -> None:
     offline()
     if name == "checkpoint":

@@ -26,6 +26,7 @@ from paraloom.models.files import (
     locked_folder,
     open_lock,
 )
+from tests.run_helpers import Patch
 
 
 @contextmanager
@@ -47,8 +48,7 @@ def encoder(name: str, words: int) -> SentenceEncoder:
 
 
 @pytest.mark.parametrize(
-    ("name", "size"),
-    [("word-avg", 200), ("word-avg", 20_000), ("gran", 200)],
+    ("name", "size"), [("word-avg", 200), ("word-avg", 20_000), ("gran", 200)]
 )  # the weights, or the tokeniser
 def test_a_full_disk_while_an_encoder_is_saved(tmp_path: Path, name: str, size: int) -> None:
     model = encoder(name, 4000)
@@ -92,9 +92,7 @@ def test_the_umask_decides_who_may_read_a_folder(tmp_path: Path) -> None:
         assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: Patch) -> None:
     path, flushed = tmp_path / "file", []
 
     def flush(descriptor: int) -> None:
@@ -114,9 +112,7 @@ def refuse(code: int) -> Callable[..., NoReturn]:
 
 
 @pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EPERM])
-def test_a_file_system_without_locks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: Patch, code: int) -> None:
     monkeypatch.setattr("fcntl.flock", refuse(code))
     path = tmp_path / "run" / ".lock"
     with pytest.raises(UserError) as error, locked_folder(tmp_path / "run", "run", "busy"):

@@ -11,12 +11,13 @@ import pytest
 
 from paraloom.models import hub
 from paraloom.models.errors import UserError
+from tests.run_helpers import Patch
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: Patch) -> Path:
     """The Hub's cache with one model, and no network."""
     import huggingface_hub.constants as constants
 
@@ -43,7 +44,7 @@ def test_a_model_in_the_cache_needs_no_network(cache: Path, revision: str) -> No
     assert hub.pinned(name) == f"someone/opus-cs-en@{COMMIT}"
 
 
-def test_a_folder_goes_first(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_goes_first(cache: Path, tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "someone" / "opus-cs-en").mkdir(parents=True)
     assert hub.fetch("someone/opus-cs-en") == Path("someone/opus-cs-en")
@@ -71,9 +72,7 @@ def test_a_snapshot_without_weights_is_not_enough(cache: Path) -> None:
         hub.fetch("someone/opus-cs-en")
 
 
-def test_only_files_that_are_needed_are_downloaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_files_that_are_needed_are_downloaded(tmp_path: Path, monkeypatch: Patch) -> None:
     names = ["config.json", "source.spm", "README.md", "tf_model.h5", "pytorch_model.bin",
              "model.safetensors", "onnx/model.safetensors", "modeling_code.py"]  # fmt: skip
     asked: list[tuple[str | None, list[str]]] = []
@@ -97,9 +96,7 @@ def test_only_files_that_are_needed_are_downloaded(
     assert [(revision, sorted(found)) for revision, found in asked] == [(COMMIT, files)]
 
 
-def test_files_of_a_data_set_are_fetched_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch) -> None:
     names = {None: ["data.csv"], "refs/convert/parquet": ["a/train/0.parquet", "a/test/0.parquet"]}
     asked: list[tuple[str | None, list[str]]] = []
 
@@ -130,7 +127,7 @@ def test_files_of_a_data_set_are_fetched_once(
 
 
 def test_without_a_network_the_message_says_how_to_fetch_a_data_set(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     fetch = "run `hf download someone/set --revision v1 --repo-type dataset --local-dir DIR`"
@@ -148,7 +145,7 @@ ANSWERS = {
 
 
 @pytest.fixture
-def answering_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def answering_hub(monkeypatch: Patch, tmp_path: Path) -> Iterator[None]:
     """A Hub on loopback that refuses every model, and an empty cache."""
     import huggingface_hub.constants as constants
 
@@ -184,7 +181,7 @@ def test_what_the_hub_does_not_have(answering_hub: None, name: str) -> None:
     assert "\n" not in message
 
 
-def test_a_full_disk_is_not_the_network(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_the_network(cache: Path, monkeypatch: Patch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

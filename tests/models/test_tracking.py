@@ -14,6 +14,7 @@ from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.errors import UserError
 from paraloom.models.tracking import Board, Tracker, check_service
 from tests.models.embeddings.training.test_checkpoint import OPTIONS, folder, run
+from tests.run_helpers import Patch
 
 __all__ = ["folder"]  # the fixture
 
@@ -31,7 +32,7 @@ def events(place: Path) -> dict[str, list[tuple[int, float]]]:
 
 
 @pytest.fixture(params=["wandb", "mlflow"])
-def service(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def service(request: pytest.FixtureRequest, monkeypatch: Patch) -> Iterator[Any]:
     """A service in place of a real one: its name, what it was handed, the runs that were closed."""
     handed: Handed = []
     closed: list[str] = []
@@ -69,7 +70,7 @@ class Interruption(BaseException):
 
 
 def test_a_resumed_training_hands_on_every_line_once(
-    folder: Path, service: Any, monkeypatch: pytest.MonkeyPatch
+    folder: Path, service: Any, monkeypatch: Patch
 ) -> None:
     name, handed, closed = service
     options, save = OPTIONS.replace(track=name), TrainingFolder.save
@@ -110,9 +111,7 @@ def test_a_new_training_is_a_new_run(tmp_path: Path, service: Any) -> None:
     assert events(place) == {"loss": [(7, 1.0)]}  # earlier files are gone
 
 
-def test_without_tensorboard_there_are_no_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_tensorboard_there_are_no_files(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     board = Board(tmp_path / "model")
     board.log(1, {"loss": 1.0})
@@ -120,7 +119,7 @@ def test_without_tensorboard_there_are_no_files(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_service_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_is_not_installed(monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.tracking.find_spec", lambda name: None)
     check_service(None, "embeddings.track")
     with pytest.raises(UserError, match=r"^nmt\.training\.track: mlflow is not installed: pip "):

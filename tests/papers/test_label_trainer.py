@@ -26,6 +26,7 @@ from paraloom.papers.options import MaLSTMOptions, SimilarityOptions, SystemOpti
 from paraloom.papers.tasks import train
 from paraloom.papers.tasks.similarity import trained_model
 from tests.models.embeddings.encoders.test_encoders import gradient_of
+from tests.run_helpers import Patch
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 SMALL = SystemOptions(dim=12, epochs=15, batch_size=10, learning_rate=0.02)
@@ -85,7 +86,7 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path, sick: Path) -> Non
 
 @pytest.mark.parametrize("anchored", [True, False])
 def test_a_step_is_the_objective_with_its_pull(
-    sick: Path, anchored: bool, monkeypatch: pytest.MonkeyPatch
+    sick: Path, anchored: bool, monkeypatch: Patch
 ) -> None:
     """Loss + λ ‖θ − θ₀‖² of all weights but the words, + λ_w ‖W − W₀‖² of the words."""
     data = read_sick(sick)[0]
@@ -135,9 +136,7 @@ def label_trainer(sick: Path, **options: Any) -> LabelTrainer:
     return LabelTrainer(model, data, data, 1)
 
 
-def test_encoder_and_head_of_the_best_epoch_are_left(
-    sick: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_encoder_and_head_of_the_best_epoch_are_left(sick: Path, monkeypatch: Patch) -> None:
     trainer = label_trainer(sick, epochs=3)
     modules = trainer.encoder, trainer.label_head
     seen: list[list[torch.Tensor]] = []
@@ -158,9 +157,7 @@ def test_encoder_and_head_of_the_best_epoch_are_left(
     assert [line["epoch"] for line in trainer.progress.evaluations] == [1, 2, 3]
 
 
-def test_every_step_has_noise_and_orders_of_its_own(
-    sick: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_step_has_noise_and_orders_of_its_own(sick: Path, monkeypatch: Patch) -> None:
     trainer = label_trainer(sick, dropout=0.5, scramble=1.0)
     (pool,) = trainer.source.epoch(0)
     batch = pool.take(np.arange(10))

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from paraloom.pipeline import cli
+from tests.run_helpers import Capsys
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
@@ -40,7 +41,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def run(config: Path, capsys: pytest.CaptureFixture[str], *changes: str) -> tuple[int, str, str]:
+def run(config: Path, capsys: Capsys, *changes: str) -> tuple[int, str, str]:
     sets = [part for change in changes for part in ("--set", change)]
     code = cli.main(["papers", "train", "--config", str(config), *sets])
     shown = capsys.readouterr()
@@ -53,7 +54,7 @@ def made(config: Path) -> dict[str, str]:
 
 
 def test_training_needs_no_bitext_and_is_not_repeated(
-    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    config: Path, capsys: Capsys, tmp_path: Path
 ) -> None:
     code, out, _ = run(config, capsys)
     assert code == 0 and "MSE" in out and list(made(config)) == ["embeddings", "evaluate"]
@@ -91,9 +92,7 @@ def test_training_needs_no_bitext_and_is_not_repeated(
         ("embeddings.task=malstm", "embeddings.malstm: is missing"),
     ],
 )
-def test_mistakes_are_one_line(
-    config: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
-) -> None:
+def test_mistakes_are_one_line(config: Path, capsys: Capsys, change: str, message: str) -> None:
     code, _, error = run(config, capsys, change)
     assert code == 2 and message in error and error.count("\n") == 1
 
@@ -107,7 +106,7 @@ def test_mistakes_are_one_line(
     ],
 )
 def test_files_that_are_wrong(
-    config: Path, capsys: pytest.CaptureFixture[str], change: str, content: str, message: str
+    config: Path, capsys: Capsys, change: str, content: str, message: str
 ) -> None:
     path = config.with_name("file.tsv")
     path.write_text(content)
@@ -118,9 +117,7 @@ def test_files_that_are_wrong(
     assert not list((config.parent / "run").glob("embeddings*"))
 
 
-def test_other_commands_name_the_papers(
-    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_other_commands_name_the_papers(config: Path, capsys: Capsys, tmp_path: Path) -> None:
     """In a process that does not know these systems: their tasks, encoders, cells and models."""
     assert run(config, capsys, "embeddings.model=gran")[0] == 0
     model = str(tmp_path / "run" / "embeddings")

@@ -22,11 +22,12 @@ from paraloom.papers.scrambling import VariantTrainer, scrambled
 from paraloom.pipeline.config import read_config
 from tests.models.embeddings.encoders.test_encoders import encode, encoder_of, gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
+from tests.run_helpers import Patch
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
 
-def test_equation_2_with_its_regularisation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
     """Hinges + λ_c ‖W_c‖² + λ_w ‖W_initial − W‖², of one mini-batch, by autograd in float64."""
     trainer = in_float64(
         make_trainer(model="gran", mega_batch=1, lambda_c=0.3, lambda_w=0.7, negatives="same")
@@ -138,7 +139,7 @@ def test_the_number_of_swaps_has_a_poisson_distribution(tags: Any) -> None:
 
 @pytest.mark.parametrize(("variant", "equal"), [(None, False), ("after_negatives", True)])
 def test_negatives_may_be_selected_before_scrambling(
-    variant: Any, equal: bool, monkeypatch: pytest.MonkeyPatch
+    variant: Any, equal: bool, monkeypatch: Patch
 ) -> None:
     trainer = make_trainer(
         kind=VariantTrainer, model="lstm", scramble=1.0, scramble_variant=variant
@@ -231,9 +232,7 @@ def test_the_trial_pairs_of_sick_choose_the_epoch(tmp_path: Path) -> None:
     assert metrics["test"] == {} and metrics["development_pairs"] == 20
 
 
-def test_words_are_scrambled_in_supervised_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_are_scrambled_in_supervised_training(tmp_path: Path, monkeypatch: Patch) -> None:
     """Tables 5 and 8: with a rate of 1 all sentences, both of a pair, in each epoch anew."""
     write_sick(tmp_path / "sick", train=40, trial=10, test_annotated=10)
     seen: list[Any] = []
@@ -264,7 +263,7 @@ def test_a_task_that_cannot_scramble_says_so() -> None:
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
-def test_the_presets_have_the_settings_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_presets_have_the_settings_of_the_paper(monkeypatch: Patch) -> None:
     """4.1.2, 4.2 and 4.3."""
     for name in ("PAIRS", "PARAGRAM", "PARALOOM_DATA"):
         monkeypatch.setenv(name, "/data")

@@ -13,7 +13,7 @@ from paraloom.beam_jobs.runners.launch import connect
 from tests.object_store import BUCKET, object_store
 from tests.once import made_once
 from tests.pipeline.report.made_run import MadeRun, make_run
-from tests.run_helpers import command
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, ran
 from tests.small_model import new_pairs
 
 ROWS = 120
@@ -60,15 +60,12 @@ def write_config(bitext: dict[str, str], nmt_model: Path) -> Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def finished_run(
-    write_config: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def finished_run(write_config: WriteConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with config.yaml and the finished run; not to be changed: see `a_run`."""
 
     def make(folder: Path) -> None:
         write_config(folder)
-        done = command("select", folder)
-        assert done.returncode == 0, done.stderr
+        assert again("select", folder) == 0
 
     return made_once(tmp_path_factory, "finished", make)
 
@@ -92,8 +89,24 @@ def on_s3(finished_run: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.fixture
-def a_run(finished_run: Path, write_config: Callable[..., Path], tmp_path: Path) -> Path:
+def a_run(finished_run: Path, write_config: WriteConfig, tmp_path: Path) -> Path:
     """A copy of the finished run in a place of its own."""
     shutil.copytree(finished_run / "run", tmp_path / "run")
     write_config(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def runs(write_config: WriteConfig, capsys: Capsys) -> Runs:
+    """A command on a folder, with a changed configuration, ends well: the stages that it began."""
+
+    def run(name: str, folder: Path, *more: str, **changes: Any) -> list[str]:
+        if changes:
+            write_config(folder, **changes)
+        capsys.readouterr()
+        code = again(name, folder, *more)
+        _, said = capsys.readouterr()
+        assert code == 0, said
+        return ran(said)
+
+    return run

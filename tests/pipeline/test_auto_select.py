@@ -12,7 +12,7 @@ import pytest
 
 from paraloom.beam_jobs.analysis.probes import Subset
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, write_shard
+from paraloom.beam_jobs.io.shards import Shard
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.papers.options import SystemOptions
@@ -22,7 +22,8 @@ from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.describe import selection_lines
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.selection.search import Search, read_labelled, small_encoder
-from tests.run_helpers import Capsys, WriteConfig, again, ran
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, ran
+from tests.shards import cut
 
 SCORERS = ["trigram_overlap", "translation_score"]
 ROWS, WORDS = 1500, 24
@@ -62,9 +63,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Shard]:
     table = pa.table({field.name: pa.array(fill[field.name]).cast(field.type) for field in form})
     table = table.take(pa.array(order)).cast(form)
     folder = tmp_path_factory.mktemp("bucket")
-    return [
-        write_shard(str(folder / f"part-{i}.parquet"), table.slice(i * 500, 500)) for i in range(3)
-    ]
+    return cut(folder, table, 500)
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +212,7 @@ def test_a_missing_sample_is_named_before_any_work(
     assert "select.auto.model: no encoder is named 'words'" in said and not ran(said)
 
 
-def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys) -> None:
+def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys, runs: Runs) -> None:
     labelled = tmp_path / "sample.tsv"
     labelled.write_text("".join(f"{i % 5}\ta man in a hat {i}\ta man {i}\n" for i in range(40)))
     more = [*AUTO, f"select.labelled={labelled}", "--set", "select.auto={pairs: 20, seeds: 1}"]
@@ -231,10 +230,9 @@ def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys) 
     assert f"of `{found['scorer']}`, " in card
     assert "selected by training an encoder on each" in card
     assert "Automatic selection of deciles" in (a_run / "run/report/index.html").read_text()
-    assert again("select", a_run, *more) == 0
-    assert ran(capsys.readouterr().err) == []
-    assert again("select", a_run, *more, "--set", "select.max_tokens=29") == 0
-    assert ran(capsys.readouterr().err) == ["auto_select", "select"]
+    assert runs("select", a_run, *more) == []
+    more += ["--set", "select.max_tokens=29"]
+    assert runs("select", a_run, *more) == ["auto_select", "select"]
 
 
 def test_the_best_two_deciles_are_selected_as_in_the_paper(

@@ -1,9 +1,6 @@
 """What is said of a corpus that is empty, small, or of near-copies."""
 
-from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
@@ -11,12 +8,10 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.notices import of_training
 from paraloom.pipeline.records import PairsRecord, SelectSection
 from paraloom.pipeline.report.describe import near_copies
-from tests.run_helpers import again
+from tests.run_helpers import Capsys, WriteConfig, again
 
 
-def test_no_pair_is_an_error_before_anything_is_trained(
-    a_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_pair_is_an_error_before_anything_is_trained(a_run: Path, capsys: Capsys) -> None:
     wanted = ["--set", "select.where=['trigram_overlap > 1']", "--set", "select.deciles=null"]
     command = ["corpus", "--config", str(a_run / "config.yaml"), *wanted]
     for _ in range(2):
@@ -28,7 +23,7 @@ def test_no_pair_is_an_error_before_anything_is_trained(
     assert not (a_run / "run/embeddings").exists()
 
 
-def test_near_copies_are_said(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_near_copies_are_said(a_run: Path, capsys: Capsys) -> None:
     near = ["--set", "select.deciles=null", "--set", "select.where=['trigram_overlap >= 0.6']"]
     assert again("select", a_run, *near) == 0
     out, report = capsys.readouterr().out, (a_run / "run/report/index.html").read_text()
@@ -44,9 +39,7 @@ def test_near_copies_are_said(a_run: Path, capsys: pytest.CaptureFixture[str]) -
     assert not near_copies(PairsRecord(), bound)
 
 
-def test_few_pairs_and_random_vectors_are_said(
-    tmp_path: Path, write_config: Callable[..., Path]
-) -> None:
+def test_few_pairs_and_random_vectors_are_said(tmp_path: Path, write_config: WriteConfig) -> None:
     def said(pairs: int, *, own_vectors: bool, **embeddings: str) -> list[str]:
         config = read_config(str(write_config(tmp_path, embeddings=embeddings)))
         return list(of_training(config, pairs, own_vectors=own_vectors))

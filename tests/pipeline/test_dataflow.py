@@ -1,7 +1,5 @@
 """What the command checks and says before it submits a job to Dataflow."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

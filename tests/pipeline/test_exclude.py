@@ -23,7 +23,7 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import EvaluateRecord, Evaluation, PairsRecord
 from paraloom.pipeline.report.describe import excluded_rows
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
-from tests.run_helpers import again, one_line, table
+from tests.run_helpers import Capsys, again, one_line, table
 
 
 def write_sets(folder: Path, sentences: list[str]) -> Path:
@@ -36,9 +36,7 @@ def write_sets(folder: Path, sentences: list[str]) -> Path:
     return folder / "sts"
 
 
-def test_a_run_leaves_evaluation_sentences_out(
-    a_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> None:
     before = table(a_run, "corpus", "id", "reference", "translation")
     before_record = Manifest(str(a_run / "run")).record
     leaked = before["reference"].to_pylist()[3:9]
@@ -149,7 +147,7 @@ def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:
     ]
 
 
-def test_similar_sentences_need_a_model(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_similar_sentences_need_a_model(a_run: Path, capsys: Capsys) -> None:
     sets = write_sets(a_run, ["some sentence or other"])
     keys = ["--set", f"select.exclude=['{sets}']", "--set", "select.exclude_similarity=0.9"]
     assert again("select", a_run, *keys) == 2

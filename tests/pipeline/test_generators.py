@@ -4,8 +4,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,7 +29,7 @@ from paraloom.pipeline.report import document
 from paraloom.pipeline.report.generators import compare_generators
 from paraloom.pipeline.stages.generate import check, generators_of
 from tests.chat_server import ChatServer, chat_server, reworded
-from tests.run_helpers import ROOT
+from tests.run_helpers import ONE, started
 
 CHAT = {"kind": "chat", "name": "a", "base_url": "http://127.0.0.1:9/v1", "model": "good"}
 SECRET = "sk-8f2c-SECRET-77d1"
@@ -62,31 +60,21 @@ def finished(
         path = write_config(
             folder, generators=[{"kind": "nmt"}, *chats], max_rejected=0.9, select=select
         )
-        command = [sys.executable, "-m", "paraloom.pipeline.cli", "select", "--config", str(path)]
-        paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-        environment = {**os.environ, "PYTHONPATH": paths, "OPENAI_API_KEY": SECRET}
-        process = subprocess.Popen(
-            [*command, "--", "--direct_num_workers", "1"], env=environment, start_new_session=True
-        )
+        command = ["select", "--config", str(path), *ONE]
+        process = started(*command, env={"OPENAI_API_KEY": SECRET})
         while len(server.answered) < 70 and process.poll() is None:
             time.sleep(0.01)
-        family = [
-            psutil.Process(process.pid),
-            *psutil.Process(process.pid).children(recursive=True),
-        ]
+        parent = psutil.Process(process.pid)
+        family = [parent, *parent.children(recursive=True)]
         arguments = [word for each in family for word in each.cmdline()]
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.communicate()
         time.sleep(0.1)
         killed_after = len(server.answered)
-        done = subprocess.run(
-            [*command, "--", "--direct_num_workers", "1"],
-            env=environment,
-            text=True,
-            capture_output=True,
-        )
-        assert done.returncode == 0, done.stderr
-        assert SECRET not in done.stdout + done.stderr
+        resumed = started(*command, env={"OPENAI_API_KEY": SECRET})
+        out, err = resumed.communicate()
+        assert resumed.returncode == 0, err
+        assert SECRET not in out + err
     yield Finished(folder / "run", server, killed_after, arguments)
 
 

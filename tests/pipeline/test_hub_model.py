@@ -1,7 +1,6 @@
 """A whole corpus with a model from the Hub, through the real command."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,13 @@ import pytest
 
 from paraloom.models.nmt import NmtOptions, Translator
 from paraloom.pipeline.cli import main
-from tests.run_helpers import Capsys, WriteConfig, manifest, one_line
+from tests.run_helpers import Capsys, HubModel, WriteConfig, manifest, one_line
 
 from .conftest import ROWS
 
 
 @pytest.fixture
-def marian_run(hub_model: Callable[[str], Path], write_config: WriteConfig, tmp_path: Path) -> Path:
+def marian_run(hub_model: HubModel, write_config: WriteConfig, tmp_path: Path) -> Path:
     """The configuration of a run with a model of its own."""
     model = shutil.copytree(hub_model("marian"), tmp_path / "opus")
     return write_config(
@@ -64,7 +63,7 @@ def test_a_bad_model_is_found_before_any_work(
 
 
 def test_a_language_that_the_model_does_not_have(
-    hub_model: Callable[[str], Path], write_config: WriteConfig, tmp_path: Path, capsys: Capsys
+    hub_model: HubModel, write_config: WriteConfig, tmp_path: Path, capsys: Capsys
 ) -> None:
     config = write_config(tmp_path, nmt={"model": str(hub_model("m2m100"))})
     capsys.readouterr()  # what training the model printed

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.judging.judgments import Action, JudgeFile
-from tests.run_helpers import Capsys, WriteConfig, again, parts, ran
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, parts, ran
 
 
 def pairs(folder: Path) -> list[dict[str, Any]]:
@@ -50,13 +50,9 @@ def test_without_judgments_it_says_what_to_run(
     assert again("bucket", a_run) == 0
 
 
-def test_it_selects_the_deciles_of_the_cut(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
+def test_it_selects_the_deciles_of_the_cut(a_run: Path, runs: Runs) -> None:
     judge(a_run, good_above(5))
-    write_config(a_run, select={"by": "judged"})
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["judged", "select"]
+    assert runs("select", a_run, select={"by": "judged"}) == ["judged", "select"]
     found = parts(a_run)
     record = json.loads((a_run / "run" / "manifest.json").read_text())
     (cut,) = record["stages"]["judged"]["agreement"]["cuts"]
@@ -65,31 +61,26 @@ def test_it_selects_the_deciles_of_the_cut(
     card = (a_run / "run" / "corpus" / "README.md").read_text("utf-8")
     assert "selected with people's judgments: of" in card
 
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []
-    write_config(a_run, select={"by": "trigram_overlap", "deciles": [5, 6, 7, 8, 9]})
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["select"]
+    assert runs("select", a_run) == []
+    assert runs("select", a_run, select={"by": "trigram_overlap", "deciles": [5, 6, 7, 8, 9]}) == [
+        "select"
+    ]
     assert parts(a_run) == found
 
 
 def test_new_judgments_choose_again_and_select_only_another_cut_again(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
+    a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs
 ) -> None:
     judge(a_run, good_above(5))
     write_config(a_run, select={"by": "judged"})
     assert again("select", a_run) == 0
     capsys.readouterr()
     judge(a_run, good_above(5), "Ben", rows=30)
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["judged"]
+    assert runs("select", a_run) == ["judged"]
     for name in ("Anna", "Ben"):
         judge(a_run, good_above(2), name)
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["judged", "select"]
-    write_config(a_run, select={"by": "judged", "precision": 0.5})
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["judged", "select"]
+    assert runs("select", a_run) == ["judged", "select"]
+    assert runs("select", a_run, select={"by": "judged", "precision": 0.5}) == ["judged", "select"]
 
 
 def test_a_precision_that_no_cut_reaches_names_the_best(
@@ -117,14 +108,13 @@ def test_judgments_of_other_texts_do_not_choose(
 
 
 def test_the_report_has_judgments_with_any_selection_and_is_written_when_they_come(
-    a_run: Path, capsys: Capsys
+    a_run: Path, runs: Runs
 ) -> None:
     assert again("select", a_run) == 0
     before = report(a_run)
     assert 'id="judgments"' not in before
     judge(a_run, good_above(5))
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []
+    assert runs("select", a_run) == []
     with_them = report(a_run)
     assert 'id="judgments"' in with_them
     lines = "  by: trigram_overlap\n  deciles: [5, 6, 7, 8, 9]"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from paraloom.pipeline.names import folder_of
-from tests.run_helpers import STAGES, Capsys, WriteConfig, again, kill_in, parts, popen, ran
+from tests.run_helpers import STAGES, Runs, WriteConfig, again, kill_in, parts, popen
 
 
 def finished(folder: Path, stage: str) -> dict[str, Any]:
@@ -25,23 +25,21 @@ def finished(folder: Path, stage: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "bucket"])
-def test_killed_in_the_middle(stage: str, a_run: Path, finished_run: Path, capsys: Capsys) -> None:
+def test_killed_in_the_middle(stage: str, a_run: Path, finished_run: Path, runs: Runs) -> None:
     for name in STAGES[STAGES.index(stage) :]:
         shutil.rmtree(a_run / "run" / folder_of(name))
     kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "receipts/part-*.json")
     before = finished(a_run, stage)
     assert len(before) < len(finished(finished_run, stage)), "all of it was done"
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == list(STAGES[STAGES.index(stage) :])
+    assert runs("select", a_run) == list(STAGES[STAGES.index(stage) :])
     now = finished(a_run, stage)
     assert {name: now[name] for name in before} == before
     assert parts(a_run) == parts(finished_run)
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []
+    assert runs("select", a_run) == []
 
 
 def test_killed_between_the_last_shard_and_the_manifest(
-    a_run: Path, finished_run: Path, capsys: Capsys
+    a_run: Path, finished_run: Path, runs: Runs
 ) -> None:
     """All receipts are there, but nothing says that the stage is finished."""
     path = a_run / "run" / "manifest.json"
@@ -49,8 +47,7 @@ def test_killed_between_the_last_shard_and_the_manifest(
     content["stages"] = {"ingest": content["stages"]["ingest"]}
     path.write_text(json.dumps(content))
     before = {stage: finished(a_run, stage) for stage in STAGES}
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == list(STAGES[1:])
+    assert runs("select", a_run) == list(STAGES[1:])
     assert {stage: finished(a_run, stage) for stage in STAGES} == before
     assert parts(a_run) == parts(finished_run)
 

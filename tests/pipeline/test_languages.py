@@ -88,7 +88,7 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
     assert of("en") == []
     assert of("fr", score={"phrases": "p"}, select={"labelled": ["a", "b"]}) == [
         "score.phrases, select.labelled, evaluate.sts and evaluate.sick: must be in French too; "
-        "PPDB, PARAGRAM, STS and SICK are English",
+        "PPDB, PARAGRAM, STS and SICK are English"
     ]
     assert of("ja")[0].startswith("evaluate.sts and evaluate.sick: must be in Japanese too")
     assert of("cz")[:2] == [

@@ -5,7 +5,6 @@ import functools
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 import paraloom
 from paraloom.pipeline import library
-from tests.run_helpers import ROOT, STAGES, Patch
+from tests.run_helpers import ROOT, STAGES, Patch, WriteConfig
 
 PAGE = (ROOT / "docs" / "library.md").read_text("utf-8")
 
@@ -34,9 +33,7 @@ def test_the_examples_run(place: Path) -> None:
     assert found.failed == 0 and found.attempted > 5
 
 
-def test_the_notebook_runs(
-    a_run: Path, write_config: Callable[..., Path], monkeypatch: Patch
-) -> None:
+def test_the_notebook_runs(a_run: Path, write_config: WriteConfig, monkeypatch: Patch) -> None:
     """All cells in their order; its run is that of the tests, whose first stages are finished."""
     monkeypatch.chdir(a_run)
     monkeypatch.setenv("MPLBACKEND", "agg")

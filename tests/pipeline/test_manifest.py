@@ -137,11 +137,7 @@ def test_jobs_on_a_service_are_kept_while_they_run_and_afterwards(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        b"[]",
-        json.dumps({**OLD, "config": {"select": {"deciles": "all"}}}).encode(),
-    ],
+    "text", [b"[]", json.dumps({**OLD, "config": {"select": {"deciles": "all"}}}).encode()]
 )
 def test_what_is_no_manifest_is_one_line(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "manifest.json"

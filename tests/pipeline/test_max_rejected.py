@@ -3,15 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from tests.run_helpers import again, part_file
+from tests.run_helpers import Capsys, again, part_file
 
 
-def test_a_stage_that_rejects_too_much_stops_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stage_that_rejects_too_much_stops_the_run(tmp_path: Path, capsys: Capsys) -> None:
     (tmp_path / "in.tsv").write_text("Pes.\tA dog.\n" + "no tab\n" * 3)
     config: dict[str, Any] = {
         "run": str(tmp_path / "run"),

@@ -26,7 +26,9 @@ from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
 from tests.run_helpers import (
     Capsys,
+    HubModel,
     Patch,
+    Runs,
     WriteConfig,
     again,
     kill_in,
@@ -41,7 +43,7 @@ SCORERS = ["translation_score", "trigram_overlap", "reference_score"]
 
 @pytest.fixture
 def write_text(
-    write_config: WriteConfig, nmt_model: Path, hub_model: Callable[[str], Path]
+    write_config: WriteConfig, nmt_model: Path, hub_model: HubModel
 ) -> Callable[..., Path]:
     """Write the configuration of a run on 60 lines of text in `folder`, with some keys changed."""
 
@@ -67,8 +69,9 @@ def test_the_round_trip(
     tmp_path: Path,
     write_text: WriteConfig,
     nmt_model: Path,
-    hub_model: Callable[[str], Path],
+    hub_model: HubModel,
     capsys: Capsys,
+    runs: Runs,
 ) -> None:
     write_text(tmp_path)
     assert again("select", tmp_path) == 0
@@ -116,10 +119,11 @@ def test_the_round_trip(
     assert "out at pivot: reference of more than 60 subwords" in capsys.readouterr().out
 
     # Another forward model makes all anew.
-    assert again("select", tmp_path, "--set", "select.deciles=[9]") == 0
-    assert ran(capsys.readouterr().err) == ["select"]
-    assert again("back-translate", tmp_path, "--set", f"nmt.forward_model={nmt_model}") == 0
-    assert ran(capsys.readouterr().err) == ["pivot", "back_translate"]
+    assert runs("select", tmp_path, "--set", "select.deciles=[9]") == ["select"]
+    assert runs("back-translate", tmp_path, "--set", f"nmt.forward_model={nmt_model}") == [
+        "pivot",
+        "back_translate",
+    ]
 
 
 def test_equal_lines_are_translated_once(

@@ -29,6 +29,7 @@ from tests.run_helpers import (
     STAGES,
     Capsys,
     Patch,
+    Runs,
     WriteConfig,
     again,
     command,
@@ -50,6 +51,12 @@ def stamps(folder: Path, stage: str) -> dict[str, tuple[int, int]]:
         re.sub(r"-[0-9a-f]{8}\.", ".", path.name): (path.stat().st_ino, path.stat().st_mtime_ns)
         for path in files
     }
+
+
+def written_since(before: dict[str, tuple[int, int]], folder: Path, stage: str) -> set[str]:
+    """The units of a stage whose files are other ones than before."""
+    now = stamps(folder, stage)
+    return {name.split(".")[0] for name in before if now[name] != before[name]}
 
 
 def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
@@ -74,17 +81,10 @@ def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
     ids=str,
 )
 def test_a_changed_key_runs_what_depends_on_it(
-    a_run: Path,
-    write_config: WriteConfig,
-    capsys: Capsys,
-    changes: dict[str, Any],
-    stages: list[str],
+    a_run: Path, changes: dict[str, Any], stages: list[str], runs: Runs
 ) -> None:
-    write_config(a_run, **changes)
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == stages
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []
+    assert runs("select", a_run, **changes) == stages
+    assert runs("select", a_run) == []
 
 
 def test_the_number_of_workers_runs_nothing(a_run: Path, capsys: Capsys) -> None:
@@ -94,39 +94,32 @@ def test_the_number_of_workers_runs_nothing(a_run: Path, capsys: Capsys) -> None
 
 
 def test_other_input_with_the_same_names_is_other_input(
-    a_run: Path, write_config: WriteConfig, bitext: dict[str, str], capsys: Capsys
+    a_run: Path, bitext: dict[str, str], runs: Runs
 ) -> None:
     paths = {}
     for side, path in bitext.items():
         paths[side] = str(a_run / Path(path).name)
         shutil.copy(path, paths[side])
-    write_config(a_run, input={"paths": paths})
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []  # the same bytes elsewhere
+    assert runs("select", a_run, input={"paths": paths}) == []  # the same bytes elsewhere
     text = Path(paths["source"]).read_text(encoding="utf-8").splitlines(keepends=True)
     text[50] = "Pes.\n"
     Path(paths["source"]).write_text("".join(text), encoding="utf-8")
     before = stamps(a_run, "back_translate")
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == list(STAGES)
-    now = stamps(a_run, "back_translate")
-    changed = {name.split(".")[0] for name in before if now[name] != before[name]}
-    assert changed == {"part-00000-00002"}  # only this shard was translated again
+    assert runs("select", a_run) == list(STAGES)
+    # Only this shard was translated again.
+    assert written_since(before, a_run, "back_translate") == {"part-00000-00002"}
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "select"])
 def test_a_deleted_part_file_is_made_again(
-    a_run: Path, finished_run: Path, capsys: Capsys, stage: str
+    a_run: Path, finished_run: Path, stage: str, runs: Runs
 ) -> None:
     before = stamps(a_run, stage)
     part_file(a_run / "run" / folder_of(stage), "part-00000-00003").unlink()
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == [stage]
+    assert runs("select", a_run) == [stage]
     assert parts(a_run) == parts(finished_run)
     if stage != "ingest":  # whose unit is the file
-        now = stamps(a_run, stage)
-        changed = {name.split(".")[0] for name in before if now[name] != before[name]}
-        assert changed == {"part-00000-00003"}
+        assert written_since(before, a_run, stage) == {"part-00000-00003"}
 
 
 def damage(path: Path) -> None:
@@ -137,7 +130,7 @@ def damage(path: Path) -> None:
 
 @pytest.mark.parametrize("stage", ["ingest", "score"])
 def test_a_damaged_part_file_is_made_again_and_nothing_else(
-    a_run: Path, finished_run: Path, capsys: Capsys, stage: str
+    a_run: Path, finished_run: Path, capsys: Capsys, stage: str, runs: Runs
 ) -> None:
     path = part_file(a_run / "run" / stage, "part-00000-00001")
     damage(path)
@@ -150,11 +143,8 @@ def test_a_damaged_part_file_is_made_again_and_nothing_else(
     assert ran(printed) == [reader, stage, reader]
     assert parts(a_run) == parts(finished_run)
     if stage != "ingest":  # whose unit is the file
-        now = stamps(a_run, stage)
-        changed = {name.split(".")[0] for name in before if now[name] != before[name]}
-        assert changed == {"part-00000-00001"}
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []
+        assert written_since(before, a_run, stage) == {"part-00000-00001"}
+    assert runs("select", a_run) == []
 
 
 def test_damage_that_comes_back_ends_the_run(
@@ -177,21 +167,18 @@ def test_damage_that_comes_back_ends_the_run(
     assert line == f"paraloom: {path}: damaged again after it was made anew; is the disk sound?"
 
 
-def test_a_lost_tsv_is_made_again(a_run: Path, finished_run: Path, capsys: Capsys) -> None:
+def test_a_lost_tsv_is_made_again(a_run: Path, finished_run: Path, runs: Runs) -> None:
     (a_run / "run" / "corpus" / "corpus.tsv.gz").unlink()
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["select"]
+    assert runs("select", a_run) == ["select"]
     assert parts(a_run) == parts(finished_run)
 
 
-def test_force_runs_the_stage_and_only_it(a_run: Path, finished_run: Path, capsys: Capsys) -> None:
+def test_force_runs_the_stage_and_only_it(a_run: Path, finished_run: Path, runs: Runs) -> None:
     before = stamps(a_run, "score")
-    assert again("score", a_run, "--force") == 0
-    assert ran(capsys.readouterr().err) == ["score"]
+    assert runs("score", a_run, "--force") == ["score"]
     now = stamps(a_run, "score")
     assert all(now[name] != before[name] for name in before)
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []  # the same rows: nothing after it is made anew
+    assert runs("select", a_run) == []  # the same rows: nothing after it is made anew
     assert parts(a_run) == parts(finished_run)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,7 @@ from tests.once import made_once
 from tests.run_helpers import (
     Capsys,
     Patch,
+    Runs,
     WriteConfig,
     again,
     kill_in,
@@ -72,37 +74,32 @@ def changes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def one_round(
-    finished_run: Path,
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """A finished run with one round; not to be changed."""
+def grown(
+    write_config: WriteConfig, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """A run that grew from a copy of another one under a changed configuration."""
 
-    def make(folder: Path) -> None:
-        shutil.copytree(finished_run / "run", folder / "run")
-        write_config(folder, **{**changes, "loop": {"rounds": 1}})
-        assert again("corpus", folder) == 0
+    def grow(name: str, before: Path, **changes: Any) -> Path:
+        def make(folder: Path) -> None:
+            shutil.copytree(before / "run", folder / "run")
+            write_config(folder, **changes)
+            assert again("corpus", folder) == 0
 
-    return made_once(tmp_path_factory, "one-round", make)
+        return made_once(tmp_path_factory, name, make)
+
+    return grow
 
 
 @pytest.fixture(scope="module")
-def two_rounds(
-    one_round: Path,
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def one_round(finished_run: Path, grown: Callable[..., Path], changes: dict[str, Any]) -> Path:
+    """A finished run with one round; not to be changed."""
+    return grown("one-round", finished_run, **{**changes, "loop": {"rounds": 1}})
+
+
+@pytest.fixture(scope="module")
+def two_rounds(one_round: Path, grown: Callable[..., Path], changes: dict[str, Any]) -> Path:
     """The same with a second round, as a user adds it; not to be changed."""
-
-    def make(folder: Path) -> None:
-        shutil.copytree(one_round / "run", folder / "run")
-        write_config(folder, **changes)
-        assert again("corpus", folder) == 0
-
-    return made_once(tmp_path_factory, "two-rounds", make)
+    return grown("two-rounds", one_round, **changes)
 
 
 @pytest.fixture
@@ -125,22 +122,16 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_second_round_runs_nothing_of_the_first(
-    one_round: Path,
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    tmp_path: Path,
-    capsys: Capsys,
+    one_round: Path, write_config: WriteConfig, changes: dict[str, Any], tmp_path: Path, runs: Runs
 ) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
     assert not (tmp_path / "run" / "rounds").exists()
-    assert again("corpus", tmp_path) == 0
-    assert ran(capsys.readouterr().err) == [*of_round(2), *RESULT]
+    assert runs("corpus", tmp_path) == [*of_round(2), *RESULT]
     old, new = manifest(one_round)["stages"], manifest(tmp_path)["stages"]
     for name in FIRST:
         assert new[name] == old[name.rsplit("/", 1)[1]]
-    assert again("corpus", tmp_path) == 0
-    assert ran(capsys.readouterr().err) == []
+    assert runs("corpus", tmp_path) == []
 
 
 def test_every_round_has_its_folder(two_rounds: Path) -> None:
@@ -272,27 +263,16 @@ def test_of_equal_rounds_the_first_is_best(
 
 
 def test_three_rounds_and_back_to_two_and_to_one(
-    copy: Path,
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    one_round: Path,
-    two_rounds: Path,
-    capsys: Capsys,
+    copy: Path, changes: dict[str, Any], one_round: Path, two_rounds: Path, runs: Runs
 ) -> None:
-    write_config(copy, **{**changes, "loop": {"rounds": 3}})
-    assert again("corpus", copy) == 0
-    assert ran(capsys.readouterr().err) == [*of_round(3), *RESULT]
+    assert runs("corpus", copy, **{**changes, "loop": {"rounds": 3}}) == [*of_round(3), *RESULT]
     third = table(copy, "rounds/3/bucket")
     assert third.column_names == table(copy, "rounds/2/bucket").column_names
     assert third["encoder_similarity"] != table(copy, "rounds/2/bucket")["encoder_similarity"]
     of_third = {name: data for name, data in files(copy).items() if name.startswith("run/rounds/3")}
-    write_config(copy, **changes)
-    assert again("corpus", copy) == 0
-    assert ran(capsys.readouterr().err) == RESULT
+    assert runs("corpus", copy, **changes) == RESULT
     assert files(copy) == files(two_rounds) | of_third
-    write_config(copy, **{**changes, "loop": {"rounds": 1}})
-    assert again("corpus", copy) == 0
-    assert ran(capsys.readouterr().err) == []  # it is only copied
+    assert runs("corpus", copy, **{**changes, "loop": {"rounds": 1}}) == []  # it is only copied
     now = files(copy)
     assert {name: data for name, data in now.items() if "/rounds/" not in name} == files(one_round)
     assert "loop" not in (copy / "run/report/index.html").read_text().split("Configuration")[0]
@@ -300,11 +280,10 @@ def test_three_rounds_and_back_to_two_and_to_one(
 
 @pytest.mark.parametrize("stage", ["select", "rounds/2/score"])
 def test_a_deleted_part_file_is_made_again_and_nothing_else(
-    copy: Path, two_rounds: Path, capsys: Capsys, stage: str
+    copy: Path, two_rounds: Path, stage: str, runs: Runs
 ) -> None:
     part_file(copy / "run" / folder_of(stage), "part-00000-00003").unlink()
-    assert again("corpus", copy) == 0
-    assert ran(capsys.readouterr().err) == [stage]
+    assert runs("corpus", copy) == [stage]
     assert files(copy) == files(two_rounds)
 
 
@@ -314,18 +293,17 @@ def test_killed_in_the_second_round(
     write_config: WriteConfig,
     changes: dict[str, Any],
     tmp_path: Path,
-    capsys: Capsys,
+    runs: Runs,
 ) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
     kill_in("rounds/2/embeddings.training", tmp_path, "*", command="corpus")
-    assert again("corpus", tmp_path) == 0
-    assert ran(capsys.readouterr().err) == [*of_round(2)[3:], *RESULT]
+    assert runs("corpus", tmp_path) == [*of_round(2)[3:], *RESULT]
     assert files(tmp_path) == files(two_rounds)
 
 
 def test_killed_while_the_best_round_is_copied(
-    copy: Path, two_rounds: Path, monkeypatch: Patch, capsys: Capsys
+    copy: Path, two_rounds: Path, monkeypatch: Patch, capsys: Capsys, runs: Runs
 ) -> None:
     """A part file of the corpus is the last thing that is done."""
     path = copy / "run" / "manifest.json"
@@ -344,9 +322,9 @@ def test_killed_while_the_best_round_is_copied(
         whole = storage.write_bytes
         broken.setattr(storage, "write_bytes", stop)
         assert again("corpus", copy) == 130
+    assert ran(capsys.readouterr().err) == ["select"]
     assert "select" not in manifest(copy)["stages"]
-    assert again("corpus", copy) == 0
-    assert ran(capsys.readouterr().err) == ["select", "select", "embeddings", "evaluate"]
+    assert runs("corpus", copy) == ["select", "embeddings", "evaluate"]
     assert files(copy) == files(two_rounds)
 
 
@@ -379,11 +357,7 @@ def test_every_round_chooses_for_itself(
         assert f"Automatic selection of deciles, round {number}" in report
 
 
-def test_force_makes_the_corpus_of_every_round(
-    copy: Path, two_rounds: Path, capsys: Capsys
-) -> None:
-    assert again("select", copy, "--force") == 0
-    assert ran(capsys.readouterr().err) == [FIRST[0], of_round(2)[2], "select"]
-    assert again("corpus", copy) == 0
-    assert ran(capsys.readouterr().err) == []  # the same rows
+def test_force_makes_the_corpus_of_every_round(copy: Path, two_rounds: Path, runs: Runs) -> None:
+    assert runs("select", copy, "--force") == [FIRST[0], of_round(2)[2], "select"]
+    assert runs("corpus", copy) == []  # the same rows
     assert files(copy) == files(two_rounds)

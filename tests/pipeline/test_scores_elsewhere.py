@@ -15,7 +15,7 @@ from paraloom.beam_jobs.io.shards import receipts
 from paraloom.models.scorers.elsewhere.commands import shown_words
 from paraloom.pipeline.cli import main
 from tests import slow_metric
-from tests.run_helpers import Capsys, WriteConfig, again, parts, ran, table
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, parts, table
 
 STAGES = ["score", "bucket", "select"]
 METRIC = shlex.join([sys.executable, slow_metric.__file__, "0"])
@@ -26,14 +26,6 @@ def rejected(folder: Path) -> dict[str, str]:
     for path in (folder / "run" / "score" / "rejected").glob("*.parquet"):
         found |= {row["id"]: row["reason"] for row in pq.read_table(path).to_pylist()}
     return found
-
-
-def run(folder: Path, capsys: Capsys) -> list[str]:
-    """Bring the corpus up to date; the stages that were run."""
-    code = again("select", folder)
-    text = capsys.readouterr().err
-    assert code == 0, text
-    return ran(text)
 
 
 def error(folder: Path, capsys: Capsys, workers: str = "1") -> str:
@@ -54,7 +46,7 @@ def columns(folder: Path) -> list[dict[str, str]]:
     return [receipt.numbers.columns for receipt in receipts(str(folder / "run" / "score"))]
 
 
-def test_columns_of_files(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
+def test_columns_of_files(a_run: Path, runs: Runs) -> None:
     ids = table(a_run, "back_translate", "id")["id"].to_pylist()
     values = {key: np.float32(i / 7) for i, key in enumerate(ids)}
     lines = [f"{key}\t{values[key]}" for key in ids[5:]]
@@ -62,10 +54,8 @@ def test_columns_of_files(a_run: Path, write_config: WriteConfig, capsys: Capsys
     (a_run / "comet.tsv").write_text("\n".join(lines))
     pq.write_table(pa.table({"id": ids, "score": range(len(ids))}), a_run / "kiwi-1.parquet")
     files = {"comet": str(a_run / "comet.tsv"), "kiwi": [str(a_run / "kiwi-*.parquet")]}
-    write_config(
-        a_run, score=scored(columns=files), select={"by": "comet", "where": ["kiwi >= 10"]}
-    )
-    assert run(a_run, capsys) == ["columns", *STAGES]
+    changes = {"score": scored(columns=files), "select": {"by": "comet", "where": ["kiwi >= 10"]}}
+    assert runs("select", a_run, **changes) == ["columns", *STAGES]
     good = [key for key in ids if key not in (*ids[:4], ids[4], ids[5])]
     pairs = table(a_run, "score")
     assert pairs["id"].to_pylist() == good
@@ -84,13 +74,13 @@ def test_columns_of_files(a_run: Path, write_config: WriteConfig, capsys: Capsys
     report = (a_run / "run/report/index.html").read_text()
     assert "Computed elsewhere: read from comet.tsv." in report
     assert "read from kiwi-\\*.parquet" in (a_run / "run/corpus/README.md").read_text()
-    assert run(a_run, capsys) == []
+    assert runs("select", a_run) == []
 
     before = columns(a_run)
     (a_run / "comet.tsv").write_text("\n".join(lines[::-1]))
-    assert run(a_run, capsys) == ["columns"]  # the same values
+    assert runs("select", a_run) == ["columns"]  # the same values
     (a_run / "comet.tsv").write_text("\n".join(f"{key}\t{values[key] / 2}" for key in ids[::-1]))
-    assert run(a_run, capsys) == ["columns", *STAGES]
+    assert runs("select", a_run) == ["columns", *STAGES]
     pairs = table(a_run, "score")
     assert pairs["id"].to_pylist() == ids  # also those that had no value before
     assert pairs["comet"].to_pylist() == [np.float32(values[key] / 2) for key in ids]
@@ -112,9 +102,9 @@ def test_a_file_that_cannot_be_read(
     assert parts(a_run) == parts(finished_run)
 
 
-def test_a_command(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
-    write_config(a_run, score=scored(commands={"words": METRIC}), select={"by": "words"})
-    assert run(a_run, capsys) == STAGES
+def test_a_command(a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs) -> None:
+    words = {"score": scored(commands={"words": METRIC}), "select": {"by": "words"}}
+    assert runs("select", a_run, **words) == STAGES
     pairs = table(a_run, "score")
     texts = zip(pairs["reference"].to_pylist(), pairs["translation"].to_pylist(), strict=True)
     wanted = [slow_metric.score(reference, translation) for reference, translation in texts]
@@ -122,14 +112,10 @@ def test_a_command(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> No
     assert "words_decile" in table(a_run, "corpus").column_names
     assert "slow_metric.py" in (a_run / "run/report/index.html").read_text()
     assert "loading the model" in (a_run / "run/logs/score.log").read_text()
-    assert run(a_run, capsys) == []
+    assert runs("select", a_run) == []
     before = columns(a_run)
-    write_config(
-        a_run,
-        score=scored(commands={"words": f"{METRIC}.01"}, command_timeout=60),
-        select={"by": "words"},
-    )
-    assert run(a_run, capsys) == ["score"]  # the same values
+    words["score"] = scored(commands={"words": f"{METRIC}.01"}, command_timeout=60)
+    assert runs("select", a_run, **words) == ["score"]  # the same values
     for old, new in zip(before, columns(a_run), strict=True):
         assert [name for name in new if new[name] != old[name]] == ["words"]
     write_config(a_run, score=scored(commands={"words": "no-such-program --fast"}))
@@ -156,6 +142,7 @@ def test_a_command_that_fails(
     a_run: Path,
     write_config: WriteConfig,
     capsys: Capsys,
+    runs: Runs,
     workers: str,
     seconds: float,
     code: str,
@@ -166,5 +153,4 @@ def test_a_command_that_fails(
     line = error(a_run, capsys, workers)
     assert line.startswith(f"paraloom: words: `{shown_words(command)}` {message}")
     assert "(shard part-00000-0000" in line
-    write_config(a_run, score=scored(commands={"words": METRIC}))
-    assert run(a_run, capsys) == STAGES
+    assert runs("select", a_run, score=scored(commands={"words": METRIC})) == STAGES

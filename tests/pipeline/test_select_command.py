@@ -15,7 +15,7 @@ from paraloom.pipeline.commands.corpus.select import sample, scored
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord
-from tests.run_helpers import again
+from tests.run_helpers import Capsys, again
 
 
 def read(folder: Path, *changes: str) -> Config:
@@ -29,7 +29,7 @@ def state(folder: Path) -> dict[Path, bytes]:
 @pytest.mark.parametrize("change", ["select.max_tokens=null", "select.where=['trigram_overlap<1']"])
 @pytest.mark.parametrize("size", [5, None])
 def test_a_dry_run_counts_what_the_run_selects(
-    a_run: Path, change: str, size: int | None, capsys: pytest.CaptureFixture[str]
+    a_run: Path, change: str, size: int | None, capsys: Capsys
 ) -> None:
     changes = ["--set", change, "--set", f"select.size={size or 'null'}"]
     before = state(a_run)
@@ -63,9 +63,7 @@ def texts(*tables: pa.Table) -> Counter[tuple[str, str]]:
     return Counter(pair for side in sides for pair in zip(*side, strict=True))
 
 
-def test_a_dry_run_needs_deciles_of_this_configuration(
-    a_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_needs_deciles_of_this_configuration(a_run: Path, capsys: Capsys) -> None:
     other = ["--set", "score.scorers=[trigram_overlap,unigram_f1]"]
     assert again("select", a_run, *other, "--dry-run") == 2
     assert "--dry-run needs the stage bucket of this configuration" in capsys.readouterr().err

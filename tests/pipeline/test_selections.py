@@ -12,7 +12,7 @@ from paraloom.pipeline.commands.corpus.select import scored
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.names import folder_of
-from tests.run_helpers import ONE, Capsys, WriteConfig, again, manifest, one_line, ran, table
+from tests.run_helpers import ONE, Capsys, Runs, WriteConfig, again, manifest, one_line, ran, table
 
 STRICT: dict[str, Any] = {"deciles": [2, 3], "where": ["reference_tokens >= 8"]}
 SET = ["--set", "select.deciles=[2, 3]", "--set", "select.where=['reference_tokens >= 8']"]
@@ -28,7 +28,7 @@ def keys(folder: Path) -> dict[str, str]:
 
 
 def test_a_selection_has_the_rows_of_a_run_that_selects_so(
-    a_run: Path, write_config: WriteConfig, tmp_path: Path, capsys: Capsys
+    a_run: Path, write_config: WriteConfig, tmp_path: Path, capsys: Capsys, runs: Runs
 ) -> None:
     before, own = keys(a_run), files(a_run, "corpus")
     write_config(a_run, select={"named": {"strict": STRICT, "loose": {"deciles": None}}})
@@ -47,12 +47,10 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
     assert "deciles 2–3 of `trigram_overlap`, `reference_tokens >= 8`" in card
     assert f"{record['rows_out']} pairs of English" in card and card.count("selections/") == 0
 
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == []
+    assert runs("select", a_run) == []
     place = a_run / "run" / folder_of(made[0])
     (place / "receipts").rename(a_run / "lost")  # as if killed at the start
-    assert again("select", a_run) == 0
-    assert ran(capsys.readouterr().err) == made[:1]
+    assert runs("select", a_run) == made[:1]
     assert files(a_run, made[0]) == strict
 
     write_config(a_run, select=STRICT)
@@ -61,7 +59,7 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
 
 
 def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
-    a_run: Path, capsys: Capsys
+    a_run: Path, capsys: Capsys, runs: Runs
 ) -> None:
     own = files(a_run, "corpus")
     assert again("select", a_run, "--name", "strict", *SET) == 0
@@ -74,8 +72,7 @@ def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
     report = (a_run / "run/report/index.html").read_text("utf-8")
     assert "pairs in the corpus" in report and path in report
 
-    assert again("select", a_run, "--set", "select.deciles=[1]") == 0
-    assert ran(capsys.readouterr().err) == ["select"]
+    assert runs("select", a_run, "--set", "select.deciles=[1]") == ["select"]
     assert "config" not in manifest(a_run)["stages"][path]  # it is of the present configuration
     config = read_config(str(a_run / "config.yaml"))
     assert scored(config, "strict")[1].deciles == (2, 3)
@@ -95,15 +92,16 @@ def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
     assert "it has no selection 'strict'; there are none" in capsys.readouterr().err
 
 
-def test_commands_take_its_name(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
+def test_commands_take_its_name(
+    a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs
+) -> None:
     run = str(a_run / "run")
     embeddings = {"dim": 8, "epochs": 1, "batch_size": 2}
     write_config(a_run, select={"named": {"strict": STRICT}}, embeddings=embeddings)
     assert again("train-embeddings", a_run, "--selection", "strict") == 0
     of_it = [f"selections/strict/{name}" for name in ("select", "embeddings")]
     assert ran(capsys.readouterr().err) == of_it
-    assert again("corpus", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["embeddings"]
+    assert runs("corpus", a_run) == ["embeddings"]
     rows = manifest(a_run)["stages"][of_it[0]]["rows_out"]
     card = (a_run / "run" / of_it[1] / "README.md").read_text("utf-8")
     assert f"corpus of the run `run-strict` ({rows} pairs)" in card

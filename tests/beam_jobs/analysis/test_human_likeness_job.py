@@ -7,11 +7,10 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.analysis import human_likeness
-from paraloom.beam_jobs.io.shards import Unit, units, write_shard
+from paraloom.beam_jobs.io.shards import Unit, units
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.models.scorers.learned.human_classifier import fold_of
-
-ONE = ["--direct_num_workers", "1"]
+from tests.shards import ONE, cut
 
 
 def corpus(rows: int) -> pa.Table:
@@ -30,13 +29,7 @@ def corpus(rows: int) -> pa.Table:
 
 
 def work(folder: Path, table: pa.Table, rows: int) -> list[Unit]:
-    return units(
-        [
-            write_shard(str(folder / f"part-{first:05d}.parquet"), table.slice(first, rows))
-            for first in range(0, len(table), rows)
-        ],
-        "key",
-    )
+    return units(cut(folder, table, rows), "key")
 
 
 def plainly(table: pa.Table) -> list[list[int]]:
@@ -81,6 +74,6 @@ def test_a_part_of_a_large_corpus_is_drawn(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_nothing_to_draw_from(tmp_path: Path) -> None:
-    empty = write_shard(str(tmp_path / "part-0.parquet"), corpus(2).slice(0, 0))
-    found = human_likeness.run(units([empty], "key"), str(tmp_path / "out"), ONE, seed=1)
+    empty = work(tmp_path, corpus(2).slice(0, 0), 1)
+    found = human_likeness.run(empty, str(tmp_path / "out"), ONE, seed=1)
     assert len(found) == 0

@@ -10,9 +10,10 @@ from benchmarks.plain_scoring import fast_tokenizer
 from paraloom.beam_jobs.analysis import idf
 from paraloom.beam_jobs.analysis.idf import MERGE_COUNTS
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import Shard, units, write_shard
+from paraloom.beam_jobs.io.shards import Shard, units
 from paraloom.models.errors import UserError
 from paraloom.models.text.idf import count_words, merge_counts
+from tests.shards import cut
 
 CAPTIONS = [
     "Two dogs run over the grass.",
@@ -22,22 +23,12 @@ CAPTIONS = [
     "",
     "A boy sits in the grass.",
 ] * 5
+CORPUS = pa.table({"reference": CAPTIONS})
 
 
-def write(folder: Path, texts: list[str], rows: int) -> list[Shard]:
-    return [
-        write_shard(
-            str(folder / f"part-{first:03d}.parquet"),
-            pa.table({"reference": pa.array(texts[first : first + rows], pa.string())}),
-        )
-        for first in range(0, len(texts), rows)
-    ]
-
-
-@pytest.mark.parametrize("workers", ["1", "3"])
-@pytest.mark.parametrize("rows", [4, 100])
+@pytest.mark.parametrize(("workers", "rows"), [("1", 4), ("3", 4), ("1", 100), ("3", 100)])
 def test_counts_of_the_corpus(tmp_path: Path, workers: str, rows: int) -> None:
-    work = units(write(tmp_path / "in", CAPTIONS, rows), "key")
+    work = units(cut(tmp_path / "in", CORPUS, rows), "key")
     out = tmp_path / "idf"
     counts = idf.run(work, str(out), ["--direct_num_workers", workers])
     tokenize = fast_tokenizer()
@@ -58,9 +49,9 @@ def test_an_empty_corpus(tmp_path: Path) -> None:
 
 
 def test_a_damaged_shard_is_one_line(tmp_path: Path) -> None:
-    shards = write(tmp_path, CAPTIONS, 10)
+    shards = cut(tmp_path, CORPUS, 10)
     damaged = Shard(shards[1].path, shards[1].rows, "another checksum")
-    with pytest.raises(UserError, match=r"part-010\.parquet: damaged"):
+    with pytest.raises(UserError, match=r"00001.parquet: damaged"):
         idf.run(units([shards[0], damaged], "key"), str(tmp_path / "idf"), [])
 
 
@@ -80,6 +71,6 @@ def test_what_a_killed_job_left_is_not_taken(tmp_path: Path) -> None:
     (out / "begun").mkdir(parents=True)
     (out / "begun" / "part-000").touch()
     (out / "collected.parquet").write_bytes(b"of another corpus")
-    counts = idf.run(units(write(tmp_path / "in", CAPTIONS, 10), "key"), str(out), [])
+    counts = idf.run(units(cut(tmp_path / "in", CORPUS, 10), "key"), str(out), [])
     assert counts.documents == len(CAPTIONS)
     assert storage.names(str(out)) == storage.names(str(out / "begun")) == []

@@ -1,7 +1,6 @@
 """Drawing: the same whatever the shards and the workers, no pair twice, none that is rejected."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from paraloom.beam_jobs.analysis.sampling import DecileSample, run
 from paraloom.beam_jobs.io.shards import Shard, units
 from paraloom.beam_jobs.select import Criteria
 from paraloom.models.hashing import splitmix64
+from tests.shards import Write
 
 ALL = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
 ROWS = 600
@@ -51,7 +51,7 @@ def draw(
 
 
 def test_everything_where_there_is_little(
-    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+    bucketed: Write, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     drawn = draw(bucketed(rows, 100), tmp_path, most=ROWS)
     texts, _ = drawn.texts(drawn.rows(1))
@@ -62,7 +62,7 @@ def test_everything_where_there_is_little(
 
 
 def test_conditions_are_those_of_the_selection(
-    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+    bucketed: Write, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     criteria = Criteria(by="x", deciles=(3,), max_tokens=12, size=5, seed=1)
     drawn = draw(bucketed(rows, 100), tmp_path, most=ROWS, criteria=criteria)
@@ -73,7 +73,7 @@ def test_conditions_are_those_of_the_selection(
 
 
 def test_the_same_for_other_shards_and_workers(
-    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+    bucketed: Write, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     one = draw(bucketed(rows, 100), tmp_path, most=10)
     two = draw(bucketed(rows, 61, "other"), tmp_path, most=10, workers=2)
@@ -85,9 +85,7 @@ def test_the_same_for_other_shards_and_workers(
     assert set(one.rows(1)) | set(one.rows(2)) == set(range(len(one.table))) - repeats(one)
 
 
-def test_a_decile_with_few_rows_that_stand_is_drawn_on(
-    bucketed: Callable[..., list[Shard]], tmp_path: Path
-) -> None:
+def test_a_decile_with_few_rows_that_stand_is_drawn_on(bucketed: Write, tmp_path: Path) -> None:
     """Of 12,000 rows 1,200 are in each decile; of decile 8 a tenth stands, of decile 9 five."""
     tokens = {8: lambda i: 3 if i % 10 == 0 else 40, 9: lambda i: 3 if i % 240 == 0 else 40}
     made = [
@@ -130,7 +128,7 @@ def repeats(drawn: DecileSample) -> set[int]:
 
 
 def test_of_some_deciles_so_many_at_most(
-    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+    bucketed: Write, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     drawn = draw(bucketed(rows, 100), tmp_path, most=ROWS)
     deciles = drawn.table["translation_score_decile"].to_numpy()
@@ -145,7 +143,7 @@ def test_of_some_deciles_so_many_at_most(
 
 
 def test_the_digest_is_that_of_the_texts(
-    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+    bucketed: Write, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     before = draw(bucketed(rows, 100), tmp_path, most=ROWS)
     rows[1]["reference"] = "Sentence 1!"  # normalised it is as before

@@ -16,8 +16,8 @@ from paraloom.beam_jobs.analysis.statistics import CorpusBlock, find_blocks, run
 from paraloom.models.errors import UserError
 from tests.models.parsers import TREES, train_parser
 from tests.sample import english_sentences
+from tests.shards import ONE
 
-ONE = ["--direct_num_workers", "1"]
 SCORES = ("trigram_overlap", "paragram_similarity")
 
 

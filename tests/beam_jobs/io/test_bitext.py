@@ -1,7 +1,5 @@
 """Reading bitext: nothing is lost, what is sound comes back as it was."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re
@@ -26,6 +24,8 @@ from paraloom.beam_jobs.io.bitext import (
 from paraloom.beam_jobs.io.bitext.rules import Rules, reason, valid_rows
 from paraloom.beam_jobs.io.schema import INGEST, INGEST_REJECTED
 from paraloom.models.errors import UserError
+
+One = Callable[[Format, bytes], Bitext]
 
 Pairs = list[tuple[str, str, str]]
 Rejected = list[tuple[str, int, str, str]]
@@ -70,16 +70,14 @@ def moses(folder: Path, source: bytes, reference: bytes) -> Bitext:
     return find_bitext("moses", paths)[0]
 
 
-def test_czeng16(one: Callable[[Format, bytes], Bitext]) -> None:
+def test_czeng16(one: One) -> None:
     content = "a1\t0.91\tAhoj.\tHello.\na2\t\t Kočka\u00a0\tA cat \n"
     pairs, rejected = read(one("czeng16", content.encode()))
     assert pairs == [("a1", "Ahoj.", "Hello."), ("a2", "Kočka", "A cat")]
     assert rejected == []
 
 
-def test_czeng20_knows_documents_by_their_empty_lines(
-    one: Callable[[Format, bytes], Bitext],
-) -> None:
+def test_czeng20_knows_documents_by_their_empty_lines(one: One) -> None:
     row = "{}\t0.9\t1.0\t0.8\tAhoj {}.\tHello {}.\n"
     content = f"\n{row}{row}\n\r\n{row}\n".format(*"111222333")
     bitext = one("czeng20", content.encode())
@@ -90,29 +88,27 @@ def test_czeng20_knows_documents_by_their_empty_lines(
     assert [block.rows for block in read_bitext(bitext, rows=2)] == [1, 1, 1, 0]
 
 
-def test_an_empty_line_is_a_row_elsewhere(one: Callable[[Format, bytes], Bitext]) -> None:
+def test_an_empty_line_is_a_row_elsewhere(one: One) -> None:
     assert read(one("czeng16", b"\n1\t1\ta\tb\n\n"))[1] == [
         ("1-corpus:1", 1, "", "empty line"),
         ("1-corpus:3", 3, "", "empty line"),
     ]
 
 
-def test_tsv_of_two_columns_gets_ids(one: Callable[[Format, bytes], Bitext]) -> None:
+def test_tsv_of_two_columns_gets_ids(one: One) -> None:
     pairs, rejected = read(one("tsv", b"a\tb\nc\td\te\ng\th"))
     assert pairs == [("1-corpus:1", "a", "b"), ("1-corpus:3", "g", "h")]
     assert rejected == [("1-corpus:2", 2, "c\td\te", "3 columns instead of 2")]
 
 
-def test_tsv_of_three_columns_has_ids(one: Callable[[Format, bytes], Bitext]) -> None:
+def test_tsv_of_three_columns_has_ids(one: One) -> None:
     pairs, rejected = read(one("tsv", b"x\ta\tb\ny\tc\n"))
     assert pairs == [("x", "a", "b")]
     assert rejected == [("y", 2, "y\tc", "2 columns instead of 3")]
 
 
 @pytest.mark.parametrize(("line", "count"), [(b"a", "1 column;"), (b"1\t2\t3\t4", "4 columns;")])
-def test_tsv_needs_a_first_line_to_go_by(
-    one: Callable[[Format, bytes], Bitext], line: bytes, count: str
-) -> None:
+def test_tsv_needs_a_first_line_to_go_by(one: One, line: bytes, count: str) -> None:
     with pytest.raises(UserError, match=f"corpus: the first line has {count} tsv takes source"):
         read(one("tsv", line + b"\na\tb\n"))
 
@@ -172,9 +168,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("line", "reason"), BROKEN.items(), ids=BROKEN.values())
-def test_a_broken_row_is_rejected_with_the_reason(
-    one: Callable[[Format, bytes], Bitext], line: bytes, reason: str
-) -> None:
+def test_a_broken_row_is_rejected_with_the_reason(one: One, line: bytes, reason: str) -> None:
     good = "g{}\t1\tPříliš\u00a0žluťoučký – „kůň“\tA “horse” … 🐎\n"
     content = good.format(1).encode() + line + b"\n" + good.format(2).encode()
     pairs, rejected = read(one("czeng16", content), max_characters=50)
@@ -187,7 +181,7 @@ def test_a_broken_row_is_rejected_with_the_reason(
     assert text == line.decode(errors="replace")[:1_000]
 
 
-def test_a_rejected_text_is_cut(one: Callable[[Format, bytes], Bitext]) -> None:
+def test_a_rejected_text_is_cut(one: One) -> None:
     line = b"i\t1\t" + "🐎".encode() * 2_001 + b"\tb\n"
     ((_, _, text, why),) = read(one("czeng16", line))[1]
     assert (text, why) == ("i\t1\t" + "🐎" * 996, "source longer than 2,000 characters")
@@ -199,9 +193,7 @@ def test_the_text_of_a_line_too_long_is_its_beginning(tmp_path: Path) -> None:
     assert (text, why) == ("č" * 560 + "\tx", "source longer than 10 characters")
 
 
-def test_the_limit_counts_characters_and_is_allowed_itself(
-    one: Callable[[Format, bytes], Bitext],
-) -> None:
+def test_the_limit_counts_characters_and_is_allowed_itself(one: One) -> None:
     line = f"{'i' * 20}\t{'1' * 999}\t{'🐎' * 20}\t{'č' * 20}"
     pairs, _ = read(one("czeng16", line.encode()), max_characters=20)
     assert pairs == [("i" * 20, "🐎" * 20, "č" * 20)]
@@ -233,7 +225,7 @@ def test_ids_made_up_do_not_depend_on_the_folder(tmp_path: Path) -> None:
     assert ids == [["1-a:1", "2-b:1"]] * 2
 
 
-def test_blocks_depend_on_the_lines_alone(one: Callable[[Format, bytes], Bitext]) -> None:
+def test_blocks_depend_on_the_lines_alone(one: One) -> None:
     content = b"".join(b"%d\t1\ta%d\tb\n" % (n, n) for n in range(25))
     expected = [block.pairs for block in read_bitext(one("czeng16", content), rows=10)]
     assert [block.num_rows for block in expected] == [10, 10, 5]
@@ -243,9 +235,7 @@ def test_blocks_depend_on_the_lines_alone(one: Callable[[Format, bytes], Bitext]
         assert [block.pairs for block in blocks] == expected
 
 
-def test_every_member_of_a_gzip_file_may_have_a_byte_order_mark(
-    one: Callable[[Format, bytes], Bitext],
-) -> None:
+def test_every_member_of_a_gzip_file_may_have_a_byte_order_mark(one: One) -> None:
     mark = "\ufeff".encode()
     first, second, third = (mark + b"%d\t1\ta\tb\n" % n for n in range(3))
     parts = [first, b"", second, mark, third[:4], mark + third[4:], mark[:2]]
@@ -256,16 +246,14 @@ def test_every_member_of_a_gzip_file_may_have_a_byte_order_mark(
     assert [row[1:] for row in rejected] == [(4, "\ufffd", "1 column instead of 4")]
 
 
-def test_a_first_line_that_is_too_long_says_how_many_columns(
-    one: Callable[[Format, bytes], Bitext],
-) -> None:
+def test_a_first_line_that_is_too_long_says_how_many_columns(one: One) -> None:
     long = b"id\t" + b"x" * 100_000 + b"\ty\n"
     pairs, rejected = read(one("tsv", 12 * long + b"a\tb\tc\n"), rows=10)
     assert pairs == [("a", "b", "c")]
     assert [row[0] for row in rejected] == ["id"] * 12
 
 
-def test_a_file_without_rows_ends_the_run(one: Callable[[Format, bytes], Bitext]) -> None:
+def test_a_file_without_rows_ends_the_run(one: One) -> None:
     with pytest.raises(UserError, match="corpus: no rows"):
         read(one("czeng20", b"\n\n"))
 

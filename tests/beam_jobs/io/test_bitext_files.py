@@ -1,7 +1,5 @@
 """Finding and opening bitext files, and what a user can get wrong about them."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Parquet, JSON Lines, TMX and data sets give what Moses files of the same rows give."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from collections.abc import Callable

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Receipt, commit, finished, read_receipt, remove_orphans
 from paraloom.beam_jobs.io.storage import MissingError
+from tests.run_helpers import Patch
 
 NO_ROWS = pa.table({"reason": pa.array([], pa.string())})
 
@@ -125,9 +125,7 @@ def following(plan: list[int], choices: list[int]) -> list[int] | None:
     return [*full[:-1], full[-1] + 1] if full else None
 
 
-def test_a_receipt_always_fits_its_part_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_receipt_always_fits_its_part_file(tmp_path: Path, monkeypatch: Patch) -> None:
     """In all orders on an object store; in every hundredth of them on disk."""
     memory, folder = Memory(), f"{tmp_path}/stage"
     real = {name: getattr(storage, name) for name in STEPS}

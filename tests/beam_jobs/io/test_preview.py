@@ -7,6 +7,7 @@ import pytest
 
 from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, preview
 from paraloom.beam_jobs.io.bitext.preview import BitextPreview
+from tests.run_helpers import Patch
 
 
 def looked_at(paths: Paths, format: Format = "tsv", rows: int = 50) -> BitextPreview:
@@ -35,7 +36,7 @@ def test_small_files_are_counted(tmp_path: Path, write: Callable[[bytes], bytes]
 
 @pytest.mark.parametrize("write", [lambda text: text, gzip.compress], ids=["plain", "gzip"])
 def test_large_files_are_estimated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[bytes], bytes]
+    tmp_path: Path, monkeypatch: Patch, write: Callable[[bytes], bytes]
 ) -> None:
     monkeypatch.setattr(preview, "_HEAD", 20_000)
     (tmp_path / "a").write_bytes(write(lines(50_000, 100_000).encode()))
@@ -47,7 +48,7 @@ def test_large_files_are_estimated(
 
 @pytest.mark.parametrize("text", [b"a\tb\n" * 2_000_000, lines(50_000, 100_000).encode()])
 def test_gzip_is_estimated_from_a_bounded_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
+    tmp_path: Path, monkeypatch: Patch, text: bytes
 ) -> None:
     monkeypatch.setattr(preview, "_TEXT", 100_000)
     (tmp_path / "a").write_bytes(gzip.compress(text))
@@ -61,9 +62,7 @@ def test_gzip_is_estimated_from_a_bounded_part(
     assert seen.rows == pytest.approx(text.count(b"\n"), rel=0.5 if text[0] == ord("a") else 0.1)
 
 
-def test_of_many_files_some_are_looked_into(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_files_some_are_looked_into(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(preview, "_FILES", 4)
     for i in range(10):
         (tmp_path / str(i)).write_text(lines(10, 100 * i + 1000), encoding="utf-8")

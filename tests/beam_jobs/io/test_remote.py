@@ -1,8 +1,8 @@
 import io
 import socket
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +17,7 @@ from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from tests.object_store import KEYS
+from tests.run_helpers import Patch
 
 Stored = tuple[str, list[str]]
 
@@ -37,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_there_and_back_replaces_the_one_before(
-    stored: Stored, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stored: Stored, folder: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     bucket, _ = stored
     storage.write_bytes(f"{bucket}/model/old.txt", b"old")
@@ -59,7 +60,7 @@ def test_a_folder_there_and_back_replaces_the_one_before(
 
 
 def test_a_copy_is_made_once_until_what_it_is_of_changes(
-    stored: Stored, monkeypatch: pytest.MonkeyPatch
+    stored: Stored, monkeypatch: Patch
 ) -> None:
     bucket, _ = stored
     path = f"{bucket}/vectors.txt"
@@ -73,7 +74,7 @@ def test_a_copy_is_made_once_until_what_it_is_of_changes(
     assert Path(remote.localise(path)).read_text() == "a 1\nb 2"
 
 
-def test_several_that_want_the_same_copy(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_that_want_the_same_copy(bucket: str, monkeypatch: Patch) -> None:
     storage.write_bytes(f"{bucket}/model/a", b"a" * 100)
     fetched, fetch = [], remote._fetch
 
@@ -83,24 +84,16 @@ def test_several_that_want_the_same_copy(bucket: str, monkeypatch: pytest.Monkey
         fetch(*args)
 
     monkeypatch.setattr(remote, "_fetch", slowly)
-    copies = set()
-    threads = [
-        threading.Thread(target=lambda: copies.add(remote.localise(f"{bucket}/model")))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        copies = set(pool.map(remote.localise, [f"{bucket}/model"] * 4))
     assert (len(fetched), len(copies)) == (1, 1)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "gone"), (b"who", "b: it changed while it was read; try again")],
+    ("content", "message"), [(None, "gone"), (b"who", "b: it changed while it was read; try again")]
 )
 def test_a_fetch_that_fails_leaves_no_copy(
-    bucket: str, monkeypatch: pytest.MonkeyPatch, content: bytes | None, message: str
+    bucket: str, monkeypatch: Patch, content: bytes | None, message: str
 ) -> None:
     for name in "ab":
         storage.write_bytes(f"{bucket}/model/{name}", b"whole")
@@ -158,7 +151,7 @@ def within_a_minute(arguments: list[str], path: str, message: str) -> None:
 
 
 def test_a_client_lasts_as_long_as_the_options_and_the_thread(
-    stored: Stored, monkeypatch: pytest.MonkeyPatch
+    stored: Stored, monkeypatch: Patch
 ) -> None:
     bucket, options = stored
     kind: Any = google.cloud.storage.Client if bucket.startswith("gs:") else boto3.session.Session
@@ -170,9 +163,8 @@ def test_a_client_lasts_as_long_as_the_options_and_the_thread(
     assert [stream.read() for stream in reversed(read)] == [b"c", b"b", b"a"]
     assert storage.names(bucket) == ["a", "b", "c"]
     assert len(made) == 1
-    other = threading.Thread(target=lambda: storage.exists(f"{bucket}/a"))
-    other.start()
-    other.join()
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(storage.exists, f"{bucket}/a").result()
     more = int(bucket.startswith("gs:"))  # threads may share one of boto3's
     assert len(made) == 1 + more
     connect([*options, "--project", "another"])
@@ -180,9 +172,7 @@ def test_a_client_lasts_as_long_as_the_options_and_the_thread(
     assert len(made) == 2 + more
 
 
-def test_a_bucket_that_is_there(
-    s3: list[str], bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_that_is_there(s3: list[str], bucket: str, monkeypatch: Patch) -> None:
     storage.write_bytes(f"{bucket}/a", b"a")
     listed = []
     monkeypatch.setattr(remote, "_list_bucket", lambda path, options: listed.append(path))
@@ -209,7 +199,7 @@ def test_an_endpoint_that_refuses(bucket: str) -> None:
         )
 
 
-def test_an_endpoint_that_does_not_answer(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_that_does_not_answer(bucket: str, monkeypatch: Patch) -> None:
     monkeypatch.setattr(remote, "_TIMEOUT", 2.0)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -221,7 +211,7 @@ def test_an_endpoint_that_does_not_answer(bucket: str, monkeypatch: pytest.Monke
 
 
 def test_missing_credentials(
-    s3: list[str], bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    s3: list[str], bucket: str, monkeypatch: Patch, tmp_path: Path
 ) -> None:
     for name in KEYS:
         monkeypatch.delenv(name)
@@ -232,7 +222,7 @@ def test_missing_credentials(
 
 
 def test_missing_credentials_of_google(
-    google_bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    google_bucket: str, monkeypatch: Patch, tmp_path: Path
 ) -> None:
     storage.write_bytes(f"{google_bucket}/a", b"a")
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
@@ -260,14 +250,12 @@ def test_missing_credentials_of_google(
         ("ftp://server/run", "Beam knows no file system ftp://"),
     ],
 )
-def test_a_file_system_that_is_not_there(
-    path: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_that_is_not_there(path: str, message: str, monkeypatch: Patch) -> None:
     schemes = [s for s in FileSystem.get_all_subclasses() if s.scheme() != "gs"]
     monkeypatch.setattr(FileSystem, "get_all_subclasses", lambda: schemes)
     within_a_minute([], path, f"^{path}: {message}$")
 
 
-def test_s3_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s3_without_its_library(monkeypatch: Patch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     within_a_minute([], "s3://bucket/run", r"^s3://bucket/run: s3:// needs .*boto3.*: pip install")

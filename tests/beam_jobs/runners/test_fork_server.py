@@ -13,6 +13,7 @@ import pytest
 from paraloom.beam_jobs.runners.local import fork_server as module
 from paraloom.beam_jobs.runners.local.fork_server import ForkServer
 from tests.beam_jobs.runners.test_worker import ROOT, gone
+from tests.run_helpers import Capsys, Patch
 
 ERRAND = """
 import os, signal, sys
@@ -44,7 +45,7 @@ def main(arguments):
 
 
 @pytest.fixture
-def errand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def errand(tmp_path: Path, monkeypatch: Patch) -> str:
     """A module that workers can import, as this process can."""
     (tmp_path / "errand.py").write_text(ERRAND)
     monkeypatch.syspath_prepend(tmp_path)
@@ -57,11 +58,7 @@ def fork_server() -> ForkServer:
 
 
 def test_a_worker_sees_what_its_launcher_sees_now(
-    fork_server: ForkServer,
-    errand: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    fork_server: ForkServer, errand: str, tmp_path: Path, monkeypatch: Patch, capfd: Capsys
 ) -> None:
     assert fork_server.start(errand, ["exit", "0"]).wait() == 0  # the server has started
     for name in ("one", "other"):
@@ -75,7 +72,7 @@ def test_a_worker_sees_what_its_launcher_sees_now(
 
 
 def test_a_worker_knows_which_others_crashed(
-    fork_server: ForkServer, errand: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    fork_server: ForkServer, errand: str, tmp_path: Path, capfd: Capsys
 ) -> None:
     """Ends that someone asked for are no crashes: those by SIGINT and SIGTERM, and exits."""
     names = []
@@ -90,7 +87,7 @@ def test_a_worker_knows_which_others_crashed(
 
 
 def test_what_imported_modules_left_in_the_environment_is_there(
-    errand: str, monkeypatch: pytest.MonkeyPatch
+    errand: str, monkeypatch: Patch
 ) -> None:
     """The tokeniser finds its files by a variable that its import sets, in the server alone."""
     monkeypatch.delenv("TOKENIZER_SHARED_DIR", raising=False)
@@ -99,7 +96,7 @@ def test_what_imported_modules_left_in_the_environment_is_there(
 
 
 def test_modules_of_the_folder_it_stands_in_are_not_taken(
-    errand: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    errand: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "select.py").write_text("raise ImportError")
@@ -159,7 +156,7 @@ def test_ctrl_c_while_it_starts_prints_nothing(errand: str, tmp_path: Path) -> N
     ],
 )
 def test_it_is_prepared_for_several_workers_on_this_machine(
-    arguments: list[str], several: bool, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], several: bool, monkeypatch: Patch
 ) -> None:
     prepared: list[ForkServer] = []
     monkeypatch.setattr(ForkServer, "prepare", lambda server: prepared.append(server))

@@ -16,10 +16,7 @@ FLINK = ["--runner", "FlinkRunner", "--flink_master", "host:8081"]
         (["--s3_secret_acess_key", "KEY"], "--s3_secret_acess_key: .* --s3_secret_access_key"),
         (["positional"], "positional: belongs to no option"),
         (["--direct_num_workers", "2", "3"], "3: belongs to no option"),
-        (
-            ["--runner", "DataflowRunner", "--machin_type", "n1"],
-            "--machin_type: .* --machine_type",
-        ),
+        (["--runner", "DataflowRunner", "--machin_type", "n1"], "--machin_type: .* --machine_type"),
     ],
 )
 def test_an_unknown_option_is_one_line_without_its_value(

@@ -34,15 +34,14 @@ from paraloom.beam_jobs.runners.launch import (
     Work,
     beam_options,
     launch,
-    parse_options,
     run_pipeline,
 )
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from tests.run_helpers import part_file
+from tests.shards import ONE
 
-ONE = ["--direct_num_workers", "1"]
 TABLE = pa.table({"n": [1, 2, 3]})
 NONE = pa.table({"reason": pa.array([], pa.string())})
 
@@ -296,7 +295,3 @@ def test_an_option_that_beam_refuses_is_one_line(
     with pytest.raises(UserError, match=f"^Beam options: .*{message}") as error:
         launch(job(work, f"{tmp_path}/out"), arguments)
     assert "\n" not in str(error.value)
-
-
-def test_options_that_only_a_job_server_knows() -> None:
-    parse_options(["--runner", "FlinkRunner", "--checkpointing_interval", "10000"])

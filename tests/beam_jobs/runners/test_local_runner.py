@@ -26,6 +26,7 @@ from paraloom.beam_jobs.runners.crash_recovery import begin
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.local import runner, worker
 from paraloom.models.errors import UserError
+from tests.run_helpers import Patch
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 TWO = ["--direct_num_workers", "2"]
@@ -82,7 +83,7 @@ def test_a_worker_that_dies_once_costs_what_was_under_way(tmp_path: Path, work: 
 
 
 def test_workers_that_always_die_end_the_run_in_one_line(
-    tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, work: list[Unit], monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(runner, "_TRIES", 2)
     out = tmp_path / "out"
@@ -95,9 +96,7 @@ def test_workers_that_always_die_end_the_run_in_one_line(
     assert "part-1" not in {receipt.name for receipt in receipts(str(out))}
 
 
-def test_workers_that_do_not_come_up(
-    tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_do_not_come_up(tmp_path: Path, work: list[Unit], monkeypatch: Patch) -> None:
     monkeypatch.setattr(runner, "_TRIES", 2)
     (tmp_path / "stillborn.py").write_text("def main(arguments):\n    raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -119,7 +118,7 @@ def test_workers_that_do_not_come_up(
     ],
 )
 def test_the_last_error_is_named_and_a_limit_is_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str, tries: int
+    tmp_path: Path, monkeypatch: Patch, text: str, message: str, tries: int
 ) -> None:
     monkeypatch.setattr(runner, "_TRIES", 3)
     log, tried = tmp_path / "a.log", []

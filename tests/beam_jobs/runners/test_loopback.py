@@ -16,7 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from paraloom.beam_jobs.runners.flink import pool
 from paraloom.beam_jobs.runners.loopback import loopback_servers, on_loopback, servers_of
 from tests.listening import exposed, listening
-from tests.run_helpers import ROOT
+from tests.run_helpers import ROOT, started
 
 
 def test_a_run(tmp_path: Path) -> None:
@@ -29,14 +29,7 @@ def test_a_run(tmp_path: Path) -> None:
     }
     (tmp_path / "config.yaml").write_text(json.dumps(config))
     command = ["ingest", "--config", "config.yaml", "--", "--direct_num_workers", "2"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "paraloom.pipeline.cli", *command],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(*command, cwd=tmp_path)
     found: set[str] = set()
     while process.poll() is None:
         found |= listening(process.pid)

@@ -14,15 +14,7 @@ import pytest
 import paraloom.models.nmt.translate
 from paraloom.beam_jobs import back_translate, ingest
 from paraloom.beam_jobs.io.bitext import find_bitext
-from paraloom.beam_jobs.io.shards import (
-    Receipt,
-    Unit,
-    read_shard,
-    receipts,
-    units,
-    write_receipt,
-    write_shard,
-)
+from paraloom.beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units, write_receipt
 from paraloom.beam_jobs.runners import rejections
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch, check_not_stopped
@@ -31,10 +23,10 @@ from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
+from tests.run_helpers import Patch
+from tests.shards import ONE, cut
 
 from ..test_distinct_sources import Reversing, write
-
-ONE = ["--direct_num_workers", "1"]
 
 
 @dataclass(eq=False)
@@ -56,14 +48,8 @@ class Odd(UnitDoFn):
 
 
 def numbers(folder: Path, shards: int, rows: int = 10, step: int = 1) -> list[Unit]:
-    written = [
-        write_shard(
-            f"{folder}/in/part-{n:05d}.parquet",
-            pa.table({"n": range(n * rows * step, (n + 1) * rows * step, step)}),
-        )
-        for n in range(shards)
-    ]
-    return units(written, "key")
+    table = pa.table({"n": range(0, shards * rows * step, step)})
+    return units(cut(folder / "in", table, rows), "key")
 
 
 def run(work: list[Unit], folder: Path, share: float, **job: Any) -> Result:
@@ -75,9 +61,7 @@ def run(work: list[Unit], folder: Path, share: float, **job: Any) -> Result:
     )
 
 
-def test_a_running_job_is_stopped_and_continues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_running_job_is_stopped_and_continues(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(rejections, "ENOUGH_ROWS", 40)
     work = numbers(tmp_path, 40)
     with pytest.raises(UserError) as caught:
@@ -113,9 +97,7 @@ def test_a_finished_job_is_judged_by_all_rows(tmp_path: Path) -> None:
     assert run(work, tmp_path, 0.5).receipts[0].rows_out == 5
 
 
-def test_a_unit_counts_once_however_often_one_looks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_unit_counts_once_however_often_one_looks(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(rejections, "ENOUGH_ROWS", 20)
     folder = str(tmp_path)
     watch = RejectionWatch("odd", folder, Limit(share=0.5))
@@ -141,7 +123,7 @@ def test_a_killed_command_does_not_stop_the_next(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("distinct", [None, "base"])
 def test_translations_are_judged_while_they_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distinct: str | None
+    tmp_path: Path, monkeypatch: Patch, distinct: str | None
 ) -> None:
     class Slow(Reversing):
         def translate(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,7 +1,5 @@
 """Ctrl-C while a job is at work elsewhere."""
 
-from __future__ import annotations
-
 import io
 
 import pytest
@@ -10,6 +8,7 @@ from paraloom.beam_jobs.runners.launch import parse_options
 from paraloom.beam_jobs.runners.remote_jobs import User
 from paraloom.models.errors import UserError
 from paraloom.models.progress import meter
+from tests.run_helpers import Patch
 
 
 class Terminal(io.StringIO):
@@ -35,10 +34,7 @@ class Impatient(Terminal):
     ],
 )
 def test_it_leaves_the_job_or_cancels_it(
-    option: list[str],
-    keyboard: io.StringIO | None,
-    cancels: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    option: list[str], keyboard: io.StringIO | None, cancels: bool, monkeypatch: Patch
 ) -> None:
     terminal = Terminal() if keyboard else io.StringIO()
     monkeypatch.setattr("sys.stdin", keyboard or io.StringIO())

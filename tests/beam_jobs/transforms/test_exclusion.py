@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.beam_jobs.transforms import exclusion
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from paraloom.beam_jobs.transforms.exclusion import (
-    SENTENCES,
-    EvaluationSentences,
-    Exclusion,
-)
+from paraloom.beam_jobs.transforms.exclusion import SENTENCES, EvaluationSentences, Exclusion
+from tests.run_helpers import Patch
 
 Found = set[tuple[int, int, int]]
 """Row, rule, sentence."""
@@ -103,9 +100,7 @@ class _Letters:
         return np.asarray(counts / np.maximum(norms, 1e-9))
 
 
-def test_similar_sentences_have_a_higher_cosine_than_the_bound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_similar_sentences_have_a_higher_cosine_than_the_bound(monkeypatch: Patch) -> None:
     model: Any = _Letters()
     texts = pa.array(["aab", "b", "c", "b"])
     vectors = exclusion.embed(model, pa.array(["ab", "aaab", "c"]))
@@ -117,9 +112,7 @@ def test_similar_sentences_have_a_higher_cosine_than_the_bound(
         assert ((found.toarray() != 0) == (cosines > 0.95)).all()
 
 
-def test_a_pair_with_an_evaluation_sentence_is_rejected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pair_with_an_evaluation_sentence_is_rejected(tmp_path: Path, monkeypatch: Patch) -> None:
     """With the first rule that holds, of either side; a similar one only if no other rule does."""
     sentences = table("Short one.", "a dog runs in the snow", "abc")
     pq.write_table(sentences, tmp_path / SENTENCES)

@@ -13,6 +13,7 @@ from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from paraloom.models.errors import UserError
 from paraloom.models.text.tokens import moses_tokens
+from tests.run_helpers import Patch
 from tests.sample import odd_sentences
 
 TEXT = ["A dog, a cat.", "", "The dog runs"]
@@ -117,9 +118,7 @@ def test_ids_equal_a_lookup_token_by_token(kind: Kind, known: list[str], lines: 
 
 
 @pytest.mark.parametrize("kind", PARTS)
-def test_how_the_corpus_is_cut_into_batches_changes_nothing(
-    kind: Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_the_corpus_is_cut_into_batches_changes_nothing(kind: Kind, monkeypatch: Patch) -> None:
     lines = odd_sentences(1000)
     whole = Vocabulary.build([column(lines)], kind=kind)
     monkeypatch.setattr(module, "_MERGE_AT", 300)
@@ -130,9 +129,7 @@ def test_how_the_corpus_is_cut_into_batches_changes_nothing(
     assert whole.words[1:] == sorted(counts, key=lambda part: (-counts[part], part))
 
 
-def test_counting_forgets_the_rarest_when_there_are_too_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_counting_forgets_the_rarest_when_there_are_too_many(monkeypatch: Patch) -> None:
     monkeypatch.setattr(module, "_MERGE_AT", 1)
     monkeypatch.setattr(module, "_MAX_DISTINCT", 10)
     batches = (column([f"often often w{i}"]) for i in range(100))

@@ -1,9 +1,9 @@
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import copytree
 
@@ -15,10 +15,11 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.nmt.convert import RECORD, Conversion
 from paraloom.models.nmt.families.fairseq import FairseqModel, read_state
+from tests.run_helpers import Patch
 
 
 @pytest.fixture
-def fresh(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fresh(model: Path, tmp_path: Path, monkeypatch: Patch) -> Path:
     """A model folder, and a user whose cache is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return model
@@ -28,9 +29,7 @@ def converted(model: Path) -> Conversion:
     return FairseqModel(model).converted()
 
 
-def test_converted_once_in_the_users_cache(
-    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_converted_once_in_the_users_cache(fresh: Path, tmp_path: Path, monkeypatch: Patch) -> None:
     before = sorted(fresh.rglob("*"))
     first = converted(fresh)
     assert first.path.parent == tmp_path / "cache" / "paraloom" / "nmt"
@@ -52,7 +51,7 @@ def test_converted_once_in_the_users_cache(
 
 
 def test_what_a_model_folder_brings_along_is_not_used(
-    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fresh: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     """Conversions with other words, under every name that conversions have or had."""
     ours = converted(fresh)
@@ -70,7 +69,7 @@ def test_what_a_model_folder_brings_along_is_not_used(
 
 
 def test_a_failed_conversion_leaves_nothing(
-    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fresh: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     def fail(self: object, out: str, **_: object) -> None:
         (Path(out) / "model.bin").write_bytes(b"half")
@@ -92,9 +91,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(fresh: Path, tmp_path: Path)
         converted(fresh)
 
 
-def test_workers_that_start_together_convert_once(
-    fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_start_together_convert_once(fresh: Path, monkeypatch: Patch) -> None:
     calls = []
     convert_really = FairseqModel.convert
 
@@ -104,12 +101,8 @@ def test_workers_that_start_together_convert_once(
         return convert_really(self, place)
 
     monkeypatch.setattr(FairseqModel, "convert", slow)
-    workers = [threading.Thread(target=converted, args=(fresh,)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert len(calls) == 1
+    with ThreadPoolExecutor(3) as pool:
+        assert len({*pool.map(converted, [fresh] * 3)}) == len(calls) == 1
 
 
 def test_a_cached_conversion_needs_neither_torch_nor_fairseq(fresh: Path) -> None:

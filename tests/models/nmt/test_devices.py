@@ -17,17 +17,18 @@ from paraloom.models.nmt.engines.ctranslate2 import CTranslate2Engine, _precisio
 from paraloom.models.nmt.families.registry import open_model
 from paraloom.models.nmt.options import SamplingOptions
 from paraloom.models.nmt.translate import Translator
+from tests.run_helpers import Patch
 
 
 @pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def loaded(monkeypatch: Patch) -> list[dict[str, Any]]:
     """The arguments with which translators are loaded; none is."""
     found: list[dict[str, Any]] = []
     monkeypatch.setattr(ctranslate2, "Translator", lambda path, **options: found.append(options))
     return found
 
 
-def load(model: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, **options: Any) -> Any:
+def load(model: Path, monkeypatch: Patch, gpus: int, **options: Any) -> Any:
     monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: gpus)
     monkeypatch.setattr(ctranslate2_engine, "_load_cublas", lambda: gpus > 0)
     given = NmtOptions(**{"sampling": SamplingOptions(), **options})
@@ -36,7 +37,7 @@ def load(model: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, **options: Any
 
 @pytest.mark.parametrize("gpus", [1, 4])
 def test_one_process_serves_all_gpus(
-    nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, gpus: int
+    nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch, gpus: int
 ) -> None:
     engine = load(nmt_model, monkeypatch, gpus, compute_type="int8")
     (options,) = loaded
@@ -54,9 +55,7 @@ def test_one_process_serves_all_gpus(
     assert {(of["inter_threads"], of["intra_threads"]) for of in loaded[1:]} == {(1, 1)}
 
 
-def test_only_these_gpus(
-    nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_these_gpus(nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch) -> None:
     engine = load(nmt_model, monkeypatch, 4, devices=[3, 1])
     assert loaded[0]["device_index"] == [1, 3]
     assert engine.parallel == 2
@@ -67,9 +66,7 @@ def test_only_these_gpus(
 
 
 def test_named_gpus_have_no_substitute(
-    nmt_model: Path,
-    loaded: list[dict[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
+    nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch
 ) -> None:
     named = NmtOptions(devices=[0])
     with pytest.raises(UserError, match=r"nmt.device: there is no CUDA device"):
@@ -84,7 +81,7 @@ def test_named_gpus_have_no_substitute(
     assert (engine.device, engine.parallel, loaded[0]["compute_type"]) == ("cpu", 2, "int8")
 
 
-def test_torch_takes_the_first_gpu_of_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_takes_the_first_gpu_of_the_list(monkeypatch: Patch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     assert torch_device(NmtOptions()) == "cuda:0"
@@ -105,7 +102,7 @@ def test_torch_takes_the_first_gpu_of_the_list(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_the_number_type_that_auto_takes(
-    supported: list[set[str]], family: str, chosen: str, monkeypatch: pytest.MonkeyPatch
+    supported: list[set[str]], family: str, chosen: str, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(
         ctranslate2, "get_supported_compute_types", lambda kind, device: supported[device]
@@ -114,9 +111,7 @@ def test_the_number_type_that_auto_takes(
     assert _precision(options, range(len(supported)), family) == chosen
 
 
-def test_on_gpus_samples_begin_with_the_largest_batch(
-    nmt_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_gpus_samples_begin_with_the_largest_batch(nmt_model: Path, monkeypatch: Patch) -> None:
     """A larger one would take the seed anew, which may be another call's by then."""
     drawn: list[tuple[int, int]] = []
 
@@ -158,11 +153,7 @@ def test_samples_in_several_threads_are_those_of_one(
 
 @pytest.mark.parametrize(("gpus", "device"), [(0, "auto"), (4, "cpu")])
 def test_a_cpu_gets_no_list(
-    nmt_model: Path,
-    loaded: list[dict[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
-    gpus: int,
-    device: str,
+    nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch, gpus: int, device: str
 ) -> None:
     engine = load(nmt_model, monkeypatch, gpus, device=device)
     (options,) = loaded

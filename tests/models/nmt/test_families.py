@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from paraloom.models.nmt.families.registry import open_model
 from paraloom.models.nmt.families.table import MARIAN
 from paraloom.models.nmt.options import Engine, SamplingOptions
 from tests.hub_folders import NAMES, expected_of, write_json
+from tests.run_helpers import HubModel, Patch
 
 from .conftest import CZECH, SHORT, translator
 
@@ -28,7 +28,7 @@ SPM = ("source.spm", "target.spm", "sentencepiece.bpe.model", "spiece.model", "t
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("family", NAMES)
 def test_translations_and_scores_are_those_of_transformers(
-    hub_model: Callable[[str], Path], family: str, engine: Engine
+    hub_model: HubModel, family: str, engine: Engine
 ) -> None:
     folder = hub_model(family)
     expected = expected_of(folder)
@@ -62,7 +62,7 @@ def test_translations_and_scores_are_those_of_transformers(
 
 
 @pytest.mark.parametrize("family", ["marian", "m2m100"])
-def test_sampling_repeats_for_a_seed(hub_model: Callable[[str], Path], family: str) -> None:
+def test_sampling_repeats_for_a_seed(hub_model: HubModel, family: str) -> None:
     folder = hub_model(family)
     options = SHORT.replace(sampling=SamplingOptions(top_k=8, temperature=0.8))
     found = Translator(folder, options, languages=CZECH, threads=1)
@@ -100,7 +100,7 @@ def test_fairseq_scores_its_own_translations(toy_model: Path) -> None:
 
 @pytest.mark.parametrize("family", [family for family in NAMES if family != "t5"])
 def test_a_converted_folder_needs_only_its_tokeniser(
-    hub_model: Callable[[str], Path], tmp_path: Path, family: str
+    hub_model: HubModel, tmp_path: Path, family: str
 ) -> None:
     folder = hub_model(family)
     converted = open_model(folder, CZECH).converted().path
@@ -117,9 +117,7 @@ def test_a_converted_folder_needs_only_its_tokeniser(
     assert after.equals(before)
 
 
-def test_a_converted_folder_of_another_version(
-    hub_model: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_converted_folder_of_another_version(hub_model: HubModel, tmp_path: Path) -> None:
     converted = open_model(hub_model("marian"), CZECH).converted().path
     copied = Path(shutil.copytree(converted, tmp_path / "converted"))
     for name in ("source.spm", "target.spm"):
@@ -140,7 +138,7 @@ def test_a_converted_folder_of_another_version(
 
 @pytest.mark.parametrize("family", ["madlad", "marian", "mbart50"])
 def test_a_conversion_that_differs_is_refused(
-    copy: Callable[[str], Path], family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copy: HubModel, family: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     """Scaled logits in T5 1.1; a forgotten token, or position, elsewhere."""
     folder, cache = copy(family), tmp_path / "cache"
@@ -162,9 +160,7 @@ def test_a_conversion_that_differs_is_refused(
     translator(folder, "transformers")  # the remedy that the message names
 
 
-def test_a_folder_of_ctranslate2s_own_converter(
-    hub_model: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_folder_of_ctranslate2s_own_converter(hub_model: HubModel, tmp_path: Path) -> None:
     """Its vocabulary has no `<pad>`, and its decoder starts from zeros."""
     from ctranslate2.converters import TransformersConverter
 
@@ -179,7 +175,7 @@ def test_a_folder_of_ctranslate2s_own_converter(
     assert set(rows["reason"].to_pylist()) == {None}
 
 
-def test_a_marian_model_with_several_languages_wants_a_tag(copy: Callable[[str], Path]) -> None:
+def test_a_marian_model_with_several_languages_wants_a_tag(copy: HubModel) -> None:
     folder = copy("marian")
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     *pieces, _, _, pad = vocabulary
@@ -194,11 +190,7 @@ def test_a_marian_model_with_several_languages_wants_a_tag(copy: Callable[[str],
 @pytest.mark.parametrize(
     ("family", "languages", "message"),
     [
-        (
-            "m2m100",
-            ("cz", "en"),
-            "input.source_language: .* no language 'cz'; near .* cs",
-        ),
+        ("m2m100", ("cz", "en"), "input.source_language: .* no language 'cz'; near .* cs"),
         ("m2m100", ("cs", "tlh"), "input.target_language: the model has no language 'tlh'; near"),
         ("nllb", ("ces_Cyrl", "en"), "no language 'ces_Cyrl'; near ones are ces_Latn"),
         ("mbart25", ("sk", "en"), "input.source_language: the model has no language 'sk'"),
@@ -208,7 +200,7 @@ def test_a_marian_model_with_several_languages_wants_a_tag(copy: Callable[[str],
     ],
 )
 def test_a_language_that_the_model_does_not_have(
-    hub_model: Callable[[str], Path], family: str, languages: tuple[str, str], message: str
+    hub_model: HubModel, family: str, languages: tuple[str, str], message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as error:
         open_model(hub_model(family), Languages(*languages))
@@ -225,16 +217,13 @@ def test_a_language_that_the_model_does_not_have(
     ],
 )
 def test_languages_are_found_as_users_write_them(
-    hub_model: Callable[[str], Path],
-    family: str,
-    languages: tuple[str, str],
-    tags: tuple[str, str],
+    hub_model: HubModel, family: str, languages: tuple[str, str], tags: tuple[str, str]
 ) -> None:
     layout = open_model(hub_model(family), Languages(*languages)).layout
     assert (*layout.source_prefix, *layout.target_prefix) == tags
 
 
-def test_nllb_as_it_was_first_released(copy: Callable[[str], Path]) -> None:
+def test_nllb_as_it_was_first_released(copy: HubModel) -> None:
     folder = copy("nllb")
     settings = {"tokenizer_class": "NllbTokenizer", "legacy_behaviour": True}
     write_json(folder / "tokenizer_config.json", settings)
@@ -242,7 +231,7 @@ def test_nllb_as_it_was_first_released(copy: Callable[[str], Path]) -> None:
     assert layout.source(["X"]) == ["X", "</s>", "ces_Latn"]
 
 
-def test_an_engine_takes_its_own_models(hub_model: Callable[[str], Path], toy_model: Path) -> None:
+def test_an_engine_takes_its_own_models(hub_model: HubModel, toy_model: Path) -> None:
     with pytest.raises(UserError, match=r"nmt.engine: fairseq does not take a model of Marian"):
         translator(hub_model("marian"), "fairseq")
     with pytest.raises(UserError, match=r"nmt.engine: transformers does not take .* fairseq"):

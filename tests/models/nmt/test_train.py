@@ -229,10 +229,7 @@ def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
 sentences = st.text("abc XY", min_size=1, max_size=4)
 
 
-@settings(
-    max_examples=40,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pairs=st.lists(st.tuples(sentences, sentences), min_size=30, max_size=60))
 def test_nothing_held_out_is_trained_on(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
     def normal(text: str) -> str:

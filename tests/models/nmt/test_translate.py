@@ -17,6 +17,7 @@ from paraloom.models.nmt.families.fairseq import SENTENCEPIECE
 from paraloom.models.nmt.families.subwords import load_sentencepiece
 from paraloom.models.nmt.options import Engine, SamplingOptions
 from paraloom.models.nmt.translate import SCHEMA, batches_by_tokens
+from tests.run_helpers import Patch
 
 from .conftest import toy_pairs
 
@@ -134,19 +135,14 @@ class Echo:
         return wait
 
 
-def translator_with(engine: Echo, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Translator:
+def translator_with(engine: Echo, folder: Path, monkeypatch: Patch) -> Translator:
     monkeypatch.setattr(translate, "build_engine", lambda *_: engine)
     return Translator(folder)
 
 
-@settings(
-    max_examples=30,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bad=st.sets(st.integers(0, 59), max_size=6))
-def test_a_failing_sentence_is_isolated(
-    toy_model: Path, monkeypatch: pytest.MonkeyPatch, bad: set[int]
-) -> None:
+def test_a_failing_sentence_is_isolated(toy_model: Path, monkeypatch: Patch, bad: set[int]) -> None:
     sources = toy_pairs()[0][:60]
     subwords = load_sentencepiece(toy_model / SENTENCEPIECE)
     poisonous = {tuple(subwords.encode(sources[row], out_type=str)) for row in bad}
@@ -168,9 +164,7 @@ def test_a_failing_sentence_is_isolated(
     assert counters.batches == len(engine.sizes) - checks
 
 
-def test_a_sentence_that_fails_once_is_not_rejected(
-    toy_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sentence_that_fails_once_is_not_rejected(toy_model: Path, monkeypatch: Patch) -> None:
     failures = iter([True])
     engine = Echo(lambda batch: next(failures, False))
     rows, counters = translator_with(engine, toy_model, monkeypatch).translate(["Muž vidí dům."])
@@ -190,7 +184,7 @@ class Hints:
 
 
 def test_a_second_try_works_on_the_same_batches_and_says_which(
-    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+    toy_model: Path, monkeypatch: Patch
 ) -> None:
     sources = toy_pairs()[0][:60]
     engine = Echo(lambda batch: False)
@@ -221,7 +215,7 @@ def test_samples_with_suspects_are_those_without(nmt_model: Path, czech: list[st
 
 
 def test_what_processes_died_of_is_tried_apart_and_at_last_rejected(
-    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+    toy_model: Path, monkeypatch: Patch
 ) -> None:
     sources = toy_pairs()[0][:60]
     engine = Echo(lambda batch: False)
@@ -247,7 +241,7 @@ def test_what_processes_died_of_is_tried_apart_and_at_last_rejected(
     ],
 )
 def test_a_useless_translation_is_rejected(
-    toy_model: Path, monkeypatch: pytest.MonkeyPatch, hypothesis: Hypothesis, reason: str
+    toy_model: Path, monkeypatch: Patch, hypothesis: Hypothesis, reason: str
 ) -> None:
     engine = Echo(lambda batch: False)
     monkeypatch.setattr(engine, "submit", lambda batch, count=1: lambda: [[hypothesis]])
@@ -258,10 +252,7 @@ def test_a_useless_translation_is_rejected(
     ]
 
 
-@given(
-    lengths=st.lists(st.integers(1, 30), max_size=60),
-    budget=st.integers(1, 100),
-)
+@given(lengths=st.lists(st.integers(1, 30), max_size=60), budget=st.integers(1, 100))
 def test_batches_hold_every_row_once_within_the_budget(lengths: list[int], budget: int) -> None:
     sources = [["a"] * length for length in lengths]
     batches = list(batches_by_tokens(range(len(lengths)), sources, budget))

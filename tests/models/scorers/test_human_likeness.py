@@ -17,6 +17,7 @@ from paraloom.models.scorers.learned.human_classifier import (
     train_classifier,
 )
 from tests.models.scorers.plain_likeness import buckets, fold, plain_likeness
+from tests.run_helpers import Patch
 
 
 def sample(
@@ -125,9 +126,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert files[0] == files[1] != files[2]
 
 
-def test_the_penalty_is_shared_and_texts_alternate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_penalty_is_shared_and_texts_alternate(tmp_path: Path, monkeypatch: Patch) -> None:
     from sklearn.linear_model import SGDClassifier
 
     fits: list[tuple[float, list[bool]]] = []

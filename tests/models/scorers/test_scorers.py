@@ -27,6 +27,7 @@ from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import UNKNOWN, WordVectors
 from tests.models.scorers.plain_likeness import plain_likeness
+from tests.run_helpers import Patch
 
 NAMES = list(SCORERS)
 WORDS = ["a", "dog", "the", "runs", "fast", "and", "sees", "cats", ".", ","]
@@ -126,9 +127,7 @@ def test_a_score_does_not_depend_on_the_batch(
             assert np.array_equal(values[order], mixed[name]), name
 
 
-def test_nor_on_the_size_of_a_block(
-    pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nor_on_the_size_of_a_block(pairs: list[tuple[str, str]], monkeypatch: Patch) -> None:
     rows = [*pairs[:10], *pairs[-10:], ("", "a")]
     whole = score(rows)
     calls: list[str] = []
@@ -189,7 +188,7 @@ def test_range_symmetry_identity(name: str, rows: list[tuple[str, str]]) -> None
     np.testing.assert_allclose(same, expected, rtol=1e-6 if name in ONE_SIDED else 0, atol=0)
 
 
-def test_many_words_make_no_two_trigrams_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_words_make_no_two_trigrams_the_same(monkeypatch: Patch) -> None:
     rng = np.random.default_rng(4)
     texts = [" ".join(f"w{i}" for i in rng.integers(40, size=40)) for _ in range(400)]
     rows = [(text, text[: rng.integers(160)] + texts[0]) for text in texts]

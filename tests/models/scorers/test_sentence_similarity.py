@@ -21,6 +21,7 @@ from paraloom.models.scorers.learned.sentence_similarity import (
     open_sentence_model,
 )
 from tests.models.scorers.small_transformers import WORDS, write_bert, write_sentence_model
+from tests.run_helpers import Patch
 
 BOUND = 1e-5  # of the influence of the batch, as `sentence_similarity` states it
 
@@ -78,9 +79,7 @@ def test_a_value_hardly_depends_on_the_batch(
         np.testing.assert_allclose(part, whole[:size], rtol=0, atol=BOUND)
 
 
-def test_each_distinct_text_is_encoded_once(
-    sentence_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_distinct_text_is_encoded_once(sentence_model: Path, monkeypatch: Patch) -> None:
     model = open_sentence_model(sentence_model)
     seen: list[str] = []
     encode = model.encode

@@ -1,5 +1,5 @@
 import gzip
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -91,17 +91,10 @@ def test_every_kind_of_column_is_taken() -> None:
 
 def test_threads_share_the_tokeniser() -> None:
     texts = odd_sentences(3000)
-    column, results = pa.array(texts), {}
-
-    def work(name: int) -> None:
-        results[name] = moses_tokens(column)
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(results[name].equals(moses_tokens(column)) for name in range(4))
+    column = pa.array(texts)
+    with ThreadPoolExecutor(4) as pool:
+        results = [*pool.map(moses_tokens, [column] * 4)]
+    assert all(found.equals(moses_tokens(column)) for found in results)
 
 
 @given(st.lists(st.tuples(SENTENCES, SENTENCES), max_size=12))

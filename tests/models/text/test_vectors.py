@@ -17,6 +17,7 @@ from paraloom.models.text.vectors import (
     read_vectors,
     write_vectors,
 )
+from tests.run_helpers import Patch
 
 TEXT = "the 0.5 -1.25\ncat 1e-3 2\n. 3 4\n"
 MATRIX = np.array([[0.5, -1.25], [1e-3, 2], [3, 4]], np.float32)
@@ -93,7 +94,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
         read_vectors(tmp_path / "none.txt")
 
 
-def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", 16)
     rows = [f"word{i} {i} {i + 0.5}\n" for i in range(50)]
     vectors = read(tmp_path, "".join(rows))
@@ -102,9 +103,7 @@ def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.Mon
         read(tmp_path, "".join([*rows[:40], "x y z\n", *rows]))
 
 
-def test_a_file_without_line_ends_is_refused_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_without_line_ends_is_refused_early(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", 1000)
     with pytest.raises(UserError, match="a line has no end"):
         read(tmp_path, b"\0" * 10_000)
@@ -161,7 +160,7 @@ def test_a_word_given_twice_has_its_first_vector(tmp_path: Path) -> None:
     assert vectors.at(vectors.rows(["a"])).tolist() == [[1, 1]]
 
 
-def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch: Patch) -> None:
     def equal(words: list[str]) -> NDArray[np.uint64]:
         return np.zeros(len(words), np.uint64)
 
@@ -170,7 +169,7 @@ def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch: pytest.M
     assert vectors.rows(["a", "b", "c"]).tolist() == [0, -1, -1]
 
 
-def test_memory_does_not_grow_with_the_words_of_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_words_of_a_corpus(monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.text.vectors._MOST_SEEN", 5)
     known = WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
     for i in range(100):

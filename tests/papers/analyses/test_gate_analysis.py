@@ -19,6 +19,7 @@ from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.gate_analysis import gate_norms, labels_of
 from paraloom.pipeline import cli
 from tests.models.parsers import TREES, train_parser
+from tests.run_helpers import Capsys, Patch
 from tests.small_encoder import small_encoder
 
 TEXTS = pa.array(["a dog runs fast.", "The cat sees a bird .", "", "run!", "a dog, a cat"])
@@ -105,12 +106,7 @@ def test_a_pipeline_without_parts_of_speech(tmp_path: Path) -> None:
         gate_norms(model_of(), parser, [TEXTS])
 
 
-def test_the_command(
-    tmp_path: Path,
-    pipeline: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_command(tmp_path: Path, pipeline: str, capsys: Capsys, monkeypatch: Patch) -> None:
     model_of().save(tmp_path / "model")
     text = "\n".join(TEXTS.to_pylist()).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))

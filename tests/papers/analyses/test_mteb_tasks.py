@@ -16,11 +16,7 @@ from paraloom.models.embeddings.comparison import cosines
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL, read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError
-from paraloom.papers.analyses.mteb_tasks import (
-    MTEBEncoder,
-    find_tasks,
-    run_mteb,
-)
+from paraloom.papers.analyses.mteb_tasks import MTEBEncoder, find_tasks, run_mteb
 from paraloom.pipeline import cli
 from tests.papers.analyses.test_gate_analysis import model_of
 

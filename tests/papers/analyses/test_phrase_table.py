@@ -6,12 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs.io.shards import Shard, units, write_shard
+from paraloom.beam_jobs.io.shards import Shard, units
 from paraloom.models.embeddings.datasets.phrases import read_phrases
 from paraloom.models.text.tokens import PairText
 from paraloom.papers.analyses import phrase_table
 from paraloom.papers.analyses.phrase_pairs import find_phrases
 from paraloom.pipeline import cli
+from tests.shards import cut
 
 PAIRS = [
     ("Two dogs run over the grass.", "Two dogs are running over the grass."),
@@ -23,14 +24,9 @@ PAIRS = [
 
 
 def write(folder: Path, pairs: list[tuple[str, str]], rows: int) -> list[Shard]:
-    return [
-        write_shard(
-            str(folder / f"part-{first:03d}.parquet"),
-            pa.table(dict(zip(("reference", "translation"), zip(*part, strict=True), strict=True))),
-        )
-        for first in range(0, len(pairs), rows)
-        if (part := pairs[first : first + rows])
-    ]
+    references, translations = zip(*pairs, strict=True)
+    table = pa.table({"reference": references, "translation": translations})
+    return cut(folder, table, rows)
 
 
 def expected(pairs: list[tuple[str, str]], min_count: int) -> list[str]:

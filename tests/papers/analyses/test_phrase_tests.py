@@ -26,6 +26,7 @@ from paraloom.papers.analyses.phrase_tests import (
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
 from paraloom.papers.options import PhrasesOptions
 from paraloom.pipeline import cli
+from tests.run_helpers import Capsys, Patch
 from tests.small_encoder import small_encoder
 
 TURNEY = """\
@@ -55,9 +56,7 @@ def test_choose_among_100() -> None:
 
 
 @pytest.mark.parametrize("block", [700, 100_000])
-def test_each_pair_is_compared_with_other_phrases(
-    block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_pair_is_compared_with_other_phrases(block: int, monkeypatch: Patch) -> None:
     monkeypatch.setattr(phrase_tests, "_BLOCK", block)
     own = pa.array([f"a {i}" for i in range(102)])
     pairs = PhrasePairs(own, pa.array([f"a {i + 1 + 3 * (i % 5 == 0)}" for i in range(102)]))
@@ -189,7 +188,7 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
 
 
 def test_held_out_pairs_are_those_of_the_models_own_training(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capsys
 ) -> None:
     table = tmp_path / "table.txt"
     nouns = [f"{a}{b}" for a in "bcdfghklmnprst" for b in ("at", "en", "ig", "od", "ull")]

@@ -12,6 +12,7 @@ from paraloom.papers.analyses.transfer import evaluate
 from paraloom.papers.datasets.transfer import LabelledSentences, TransferTask, find_tasks
 from paraloom.pipeline import cli
 from tests.papers.analyses.test_gate_analysis import model_of
+from tests.run_helpers import Capsys, Patch
 
 
 def write(path: Path, text: str, encoding: str = "utf-8") -> None:
@@ -102,9 +103,7 @@ def test_classes_are_told_by_cross_validation_and_on_a_split() -> None:
     assert scores["accuracy"] < 7
 
 
-def test_a_tenth_that_is_not_trained_on_chooses_the_regularisation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_tenth_that_is_not_trained_on_chooses_the_regularisation(monkeypatch: Patch) -> None:
     x = np.arange(60.0).reshape(-1, 1)
     labels = np.where(x[:, 0] % 2, "odd", "even")
     fitted: list[tuple[float, list[float]]] = []
@@ -160,7 +159,7 @@ def test_pairs_by_products_and_distances() -> None:
     assert scores["pearson"] > 93
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: Capsys) -> None:
     model_of("word-avg").save(tmp_path / "model")
     rows = ["1 a dog runs", "0 the cat sees a bird"] * 10
     write(tmp_path / "tasks" / "stsa.binary.train", "\n".join(rows))

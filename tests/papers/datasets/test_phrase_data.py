@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraloom.models.errors import UserError
-from paraloom.papers.datasets.phrases import (
-    PhrasePairs,
-    read_phrase_pairs,
-    split,
-    usable,
-)
+from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split, usable
 
 PPDB = """\
 [NP] ||| a big dog ||| a large dog ||| p(e|f)=1.2 p(f|e)=2 ||| 0-0 1-1 2-2

@@ -11,7 +11,7 @@ import yaml
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import timings
 from paraloom.pipeline.config import read_config
-from tests.run_helpers import Capsys, Patch, manifest
+from tests.run_helpers import ONE, Capsys, Patch, manifest
 
 CZECH = ("Pes běží ve sněhu.", "Muž hraje na starou kytaru.", "Dvě děti jedí zmrzlinu.")
 ENGLISH = ("A dog runs in the snow.", "A man plays an old guitar.", "Two children eat ice cream.")
@@ -73,7 +73,7 @@ def test_what_it_writes_runs(
     rows = len(BOTH) * (2 if write is parquet else 1)
     said = f"paraloom.yaml: {write.__name__}, cs to en, {rows:,} rows\n"
     assert capsys.readouterr().out.startswith(said)
-    assert main(["ingest", "--config", "paraloom.yaml", "--set", "run=run"]) == 0
+    assert main(["ingest", "--config", "paraloom.yaml", "--set", "run=run", *ONE]) == 0
     stage = manifest(tmp_path)["stages"]["ingest"]
     assert (stage["rows_in"], stage["rows_out"]) == (rows, rows)
     pairs = pa.concat_tables(

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from paraloom.pipeline import cli
-from paraloom.pipeline.commands.model.plot import (
-    components_plot,
-    principal_components,
-    unit_plot,
-)
+from paraloom.pipeline.commands.model.plot import components_plot, principal_components, unit_plot
 from tests.run_helpers import Capsys, Patch
 from tests.small_encoder import NUMBERED, small_encoder
 

@@ -128,12 +128,7 @@ def test_plain_text_and_kept_columns(write_config: WriteConfig, tmp_path: Path) 
     _, small = prepare(config, 2)
     assert small.input is not None
     (sample,) = small.input.paths
-    assert pq.read_table(sample).column_names == [
-        "id",
-        "source",
-        "reference",
-        "genre",
-    ]
+    assert pq.read_table(sample).column_names == ["id", "source", "reference", "genre"]
     (bitext,) = find_bitext(small.input.format, small.input.paths, small.input.layout)
     (block,) = read_bitext(bitext)
     assert block.pairs["genre"].to_pylist() == ["g1", "g2"]

@@ -1,15 +1,13 @@
 """The page in a real Chromium: judged by keys, undone, reloaded, the server killed; by touch."""
 
 import json
-import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -20,7 +18,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.judge import judging_server
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from tests.run_helpers import ROOT, Capsys, WriteConfig
+from tests.run_helpers import Capsys, WriteConfig, started
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -32,16 +30,9 @@ class Served:
     """`paraloom judge` at work on a run; `url` is the address of the page."""
 
     def __init__(self, run: Path, *options: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "paraloom.pipeline.cli", "judge", str(run), *options],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # A shell in the background ignores SIGINT, and so would its children.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
+        # A shell in the background ignores SIGINT, and so would its children.
+        heed = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+        self.process = started("judge", str(run), *options, preexec_fn=heed)
         assert self.process.stdout
         self.printed: list[str] = []
         for line in self.process.stdout:

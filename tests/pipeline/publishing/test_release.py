@@ -16,7 +16,7 @@ from paraloom.models.files import digest
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.publishing.release import files_of
 from tests.pipeline.publishing.test_files import plain
-from tests.run_helpers import Capsys, Patch, part_file
+from tests.run_helpers import Capsys, part_file
 
 TENTH = ("--held-out", "0.1")
 
@@ -51,12 +51,8 @@ def change(run: Path, edit: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_datasets_opens_splits_and_configurations(
-    run: Path, corpus: list[dict[str, Any]], tmp_path: Path, monkeypatch: Patch, capsys: Capsys
+    run: Path, corpus: list[dict[str, Any]], tmp_path: Path, datasets: Any, capsys: Capsys
 ) -> None:
-    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
-        monkeypatch.setenv(name, "1")
-    datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
-    datasets.disable_progress_bars()
     assert publish(run) == 0
     printed = capsys.readouterr().out
     for name in files_of(run / "release"):

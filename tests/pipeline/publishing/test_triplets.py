@@ -129,12 +129,8 @@ def publish(run: Path, *options: str) -> int:
 
 
 def test_the_release_trains_without_paraloom(
-    run: Path, corpus: list[dict[str, Any]], model: str, tmp_path: Path, monkeypatch: Patch
+    run: Path, corpus: list[dict[str, Any]], model: str, tmp_path: Path, datasets: Any
 ) -> None:
-    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
-        monkeypatch.setenv(name, "1")
-    datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
-    datasets.disable_progress_bars()
     loose = ("--min-score", "-1", "--max-score", "1", "--relative-margin", "0")
     assert publish(run, "--triplets-model", model, *loose) == 0
     release = run / "release"

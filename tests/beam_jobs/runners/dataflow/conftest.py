@@ -1,7 +1,5 @@
 """A Dataflow on loopback that executes jobs in this process."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What Dataflow would be given: the real jobs, built by its runner, which submits nothing."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable
@@ -11,10 +9,7 @@ from typing import Any
 
 import apache_beam as beam
 import pytest
-from apache_beam.options.pipeline_options import (
-    GoogleCloudOptions,
-    PipelineOptions,
-)
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from apache_beam.portability.api import beam_runner_api_pb2
 
 from paraloom.beam_jobs import back_translate, bucket, ingest, score, select

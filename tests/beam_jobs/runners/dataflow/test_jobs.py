@@ -1,50 +1,26 @@
 """Jobs on a stand-in for Dataflow: submitted once, found again, refused in one line."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import apache_beam as beam
-import pyarrow as pa
 import pytest
-from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from paraloom.beam_jobs.io.shards import Receipt, Unit, commit, units, write_shard
+from paraloom.beam_jobs.io.shards import units, write_shard
 from paraloom.beam_jobs.runners.dataflow import jobs
 from paraloom.beam_jobs.runners.dataflow.refusals import ExhaustedError
-from paraloom.beam_jobs.runners.launch import NAMESPACE, Result, UnitJob, launch
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob, User, listening
 from paraloom.models.errors import UserError
+from tests.beam_jobs.runners.test_launch import TABLE, Copy
 from tests.dataflow.double import Dataflow, Job
 from tests.dataflow.execute import in_this_process
 from tests.google_store import BUCKET
-
-TABLE = pa.table({"n": [1, 2, 3]})
-NONE = pa.table({"reason": pa.array([], pa.string())})
-
-
-@dataclass
-class Copy(beam.PTransform):
-    """A job that copies its shards."""
-
-    output: str
-
-    def expand(self, units: Any) -> Any:
-        output = self.output
-
-        def work(unit: Unit) -> Receipt:
-            Metrics.counter(NAMESPACE, "rows").inc(unit.rows)
-            pieces = [(unit.name, TABLE, NONE)]
-            return commit(output, unit.name, unit.key, unit.rows, pieces, started=time.monotonic())
-
-        return units | beam.Map(work)
+from tests.run_helpers import Capsys, Patch
 
 
 @pytest.fixture
@@ -84,8 +60,8 @@ def test_a_launcher_that_dies_and_the_same_command_again(
     arguments: list[str],
     waiting: threading.Event,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    monkeypatch: Patch,
+    capfd: Capsys,
 ) -> None:
     """The second command waits for the job of the first, and has its counters."""
     folder, told = f"{BUCKET}/{tmp_path.name}", list[RemoteJob]()
@@ -163,10 +139,7 @@ def test_a_job_that_does_other_work_is_named_and_left_alone(
 
 
 def test_of_two_launchers_at_once_one_submits(
-    service: Dataflow,
-    waiting: threading.Event,
-    options: PipelineOptions,
-    monkeypatch: pytest.MonkeyPatch,
+    service: Dataflow, waiting: threading.Event, options: PipelineOptions, monkeypatch: Patch
 ) -> None:
     """The second sees no job, asks for one, and is refused (409): it waits for the first's."""
     job, find, looks = begin(service), jobs._find, iter([True, False])

@@ -1,7 +1,5 @@
 """What the service says, in Google's wordings, as one line that says what to do."""
 
-from __future__ import annotations
-
 import pytest
 
 from paraloom.beam_jobs.io.storage import MissingError

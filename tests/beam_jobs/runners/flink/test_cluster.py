@@ -17,14 +17,13 @@ from paraloom.beam_jobs.runners.flink import cluster as clusters
 from paraloom.beam_jobs.runners.flink.cluster import down, read, up
 from paraloom.beam_jobs.runners.flink.programs import NAMES, Cluster
 from paraloom.models.errors import UserError
+from tests.run_helpers import Patch
 
 SLEEP = ["sleep", "60"]
 
 
 @pytest.fixture
-def stand_ins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Path, dict[str, list[str]]]]:
+def stand_ins(tmp_path: Path, monkeypatch: Patch) -> Iterator[tuple[Path, dict[str, list[str]]]]:
     """A folder in which `up` starts sleepers, or what a test says; the names of those alive."""
     commands = dict.fromkeys(NAMES, SLEEP)
     monkeypatch.setattr(clusters, "commands", lambda folder, cluster: commands)
@@ -58,7 +57,7 @@ def test_what_ends_at_once_ends_the_rest_and_says_why(
 
 
 def test_a_port_that_is_taken(
-    stand_ins: tuple[Path, dict[str, list[str]]], monkeypatch: pytest.MonkeyPatch
+    stand_ins: tuple[Path, dict[str, list[str]]], monkeypatch: Patch
 ) -> None:
     folder, _ = stand_ins
     with socket.create_server(("localhost", 0)) as server:
@@ -69,7 +68,7 @@ def test_a_port_that_is_taken(
     assert not (folder / "cluster.json").exists()
 
 
-def test_free_ports_are_none_that_connections_take(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_ports_are_none_that_connections_take(monkeypatch: Patch) -> None:
     first, second = itertools.islice(clusters._free_ports(), 2)
     assert 10_000 <= min(first, second) < max(first, second) < 32_768
     monkeypatch.setattr(random.SystemRandom, "sample", lambda *_, k: [first, second])
@@ -77,9 +76,7 @@ def test_free_ports_are_none_that_connections_take(monkeypatch: pytest.MonkeyPat
         assert list(clusters._free_ports()) == [second]
 
 
-def test_down_ends_whole_groups_and_nobody_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_down_ends_whole_groups_and_nobody_else(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(clusters, "GRACE", 1)
     (tmp_path / "logs").mkdir()
     start(tmp_path, "workers", ["sh", "-c", "trap '' TERM; sleep 61 & wait; sleep 60"])

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import psutil
-import pytest
 from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2 import (
     ApiServiceDescriptor,
@@ -17,6 +16,7 @@ from paraloom.beam_jobs.runners.flink import pool as pools
 from paraloom.beam_jobs.runners.flink import worker
 from paraloom.beam_jobs.runners.local.fork_server import fork_server
 from paraloom.beam_jobs.runners.local.worker import environment
+from tests.run_helpers import Patch
 
 ROOT = Path(__file__).resolve().parents[4]
 STAND_IN = """
@@ -47,9 +47,7 @@ def test_what_beams_worker_reads() -> None:
         assert text_format.Parse(text, ApiServiceDescriptor()).url == url
 
 
-def test_two_task_managers_use_the_same_number(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_two_task_managers_use_the_same_number(monkeypatch: Patch, tmp_path: Path) -> None:
     """Neither worker takes the other's place, and ending one by its number ends neither."""
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.syspath_prepend(tmp_path)
@@ -69,7 +67,7 @@ def test_two_task_managers_use_the_same_number(
         process.kill()
 
 
-def test_a_worker_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_be_started(monkeypatch: Patch) -> None:
     def fails(module: str, arguments: list[str]) -> NoReturn:
         raise OSError("no memory")
 

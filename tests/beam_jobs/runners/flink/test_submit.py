@@ -13,6 +13,7 @@ import yaml
 
 from paraloom.beam_jobs.runners.flink import submit
 from paraloom.pipeline.cli import main
+from tests.run_helpers import Capsys, Patch
 
 NOWHERE = "localhost:1"
 
@@ -60,7 +61,7 @@ def flink() -> Iterator[Flink]:
 
 
 @pytest.fixture
-def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def fails(tmp_path: Path, capsys: Capsys) -> Callable[..., str]:
     """Run the command with Beam options; give its one line."""
     (tmp_path / "text.tsv").write_text("Pes štěká.\tA dog barks.\n")
     config = {
@@ -134,9 +135,7 @@ def test_no_job_server_at_the_address(fails: Callable[..., str], flink: Flink) -
     assert f"no job server at {NOWHERE}" in said
 
 
-def test_no_cluster_of_our_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_cluster_of_our_own(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
     monkeypatch.setenv("PARALOOM_FLINK", str(tmp_path / "nothing"))
     assert main(["ingest", "--on", "flink", "--config", "x.yaml"]) == 2
     assert "no Flink cluster; `make flink-up` starts one" in capsys.readouterr().err

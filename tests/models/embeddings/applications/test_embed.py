@@ -7,12 +7,10 @@ import pyarrow as pa
 import pytest
 
 from paraloom.models.embeddings.applications import embed as module
-from paraloom.models.embeddings.applications.embed import (
-    embed_lines,
-    similarity_lines,
-)
+from paraloom.models.embeddings.applications.embed import embed_lines, similarity_lines
 from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.errors import UserError
+from tests.run_helpers import Patch
 
 LINES = ["A dog.", "", "two\u2028words\u0085 here", "čeština", "x"]
 
@@ -22,7 +20,7 @@ def stream(lines: list[str], end: str = "\n") -> io.BytesIO:
 
 
 @pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_batches(monkeypatch: Patch) -> None:
     monkeypatch.setattr(module, "_BATCH", 2)
 
 
@@ -120,9 +118,7 @@ def test_memory_does_not_grow_with_the_lines() -> None:
     assert np.load(out).shape == (50, 2)
 
 
-def test_a_line_without_end_is_not_read_to_its_end(
-    bag_of_words: Embed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_without_end_is_not_read_to_its_end(bag_of_words: Embed, monkeypatch: Patch) -> None:
     monkeypatch.setattr(module, "_LONGEST", 10)
     lines = io.BytesIO(b"a b\n" * 5 + b"a" * 1000)
     with pytest.raises(UserError, match=r"^line 6: longer than 10 bytes$"):

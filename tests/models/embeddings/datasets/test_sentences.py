@@ -14,6 +14,7 @@ from paraloom.models.embeddings.datasets import sentences
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config.selection import SelectOptions
+from tests.run_helpers import Patch
 
 DOG, CAT = "A dog runs fast.", "The cat sits there."
 
@@ -66,7 +67,7 @@ def test_parquet_has_columns_of_any_text(tmp_path: Path) -> None:
     assert read(tmp_path / "a.parquet") == [(1, [DOG, CAT, DOG]), (2, [CAT, None, CAT])]
 
 
-def test_rows_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_counted_across_blocks(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(sentences, "_ROWS", 2)
     texts = [f"this is sentence {i}" for i in range(5)]
     pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
@@ -100,9 +101,7 @@ def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
         sentence_files(tmp_path / "empty")
 
 
-def test_a_data_set_of_the_hub_has_its_parquet_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch: Patch) -> None:
     def fetch(name: str, choose: Callable[[list[str]], list[str]], *_: object) -> Any:
         assert name == "owner/sts@v1"
         return tmp_path, choose(["README.md", "data/test-0.parquet", "cs/dev.parquet"])

@@ -21,6 +21,7 @@ from paraloom.models.embeddings.export.tokenizer_words import words_tokenizer
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
+from tests.run_helpers import Capsys
 from tests.sample import english_sentences, odd_sentences
 
 ELSEWHERE = """
@@ -84,7 +85,7 @@ def test_nothing_of_ours_is_needed(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.load(f"{folder}.npy"), saved.embed(texts), atol=1e-6)
 
 
-def test_an_exact_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exact_folder(tmp_path: Path, capsys: Capsys) -> None:
     texts = english_sentences(5000)
     encoder().save(tmp_path / "model", texts=[pa.array(texts[:3000]), pa.array(texts)])
     record = found(tmp_path / "model")
@@ -119,9 +120,7 @@ def test_differences_are_counted(tmp_path: Path) -> None:
     assert not other.exact and 1e-6 < other.largest_difference < 3e-6
 
 
-def test_a_language_whose_rules_are_not_said_exactly(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_language_whose_rules_are_not_said_exactly(tmp_path: Path, capsys: Capsys) -> None:
     saved = encoder(language="tr")  # sacremoses' rules
     saved.save(tmp_path / "model", texts=[pa.array(["U`a. 3. x'y"] * 100)])
     record = found(tmp_path / "model")
@@ -144,7 +143,7 @@ def test_a_subclass_of_the_mean_keeps_our_module() -> None:
     [("lstm-avg", {}), ("trigram-avg", {}), ("word-sum", {}), ("word-avg", {"tags": True})],
 )
 def test_encoders_that_keep_our_module(
-    model: str, options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: str, options: dict[str, Any], tmp_path: Path, capsys: Capsys
 ) -> None:
     saved = encoder(model, **options)
     saved.save(tmp_path / "model")

@@ -24,6 +24,7 @@ from paraloom.models.embeddings.tasks.paraphrases import _fingerprint
 from paraloom.models.embeddings.training import data, trainer
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from tests.run_helpers import Capsys, Patch
 
 ROOT = Path(__file__).parents[4]
 OPTIONS = EmbeddingOptions(
@@ -70,7 +71,7 @@ def run(
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: Patch) -> Path:
     """80 pairs in several pools."""
     monkeypatch.setattr(data, "POOL", 30)
     monkeypatch.setattr(trainer, "LOG_EVERY", 5)
@@ -120,7 +121,7 @@ class Interruption(BaseException):
     pass
 
 
-def interrupt(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+def interrupt(monkeypatch: Patch, at: int) -> None:
     step = PairTrainer.step
 
     def until(self: PairTrainer, quadruplets: Any) -> None:
@@ -131,7 +132,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     monkeypatch.setattr(PairTrainer, "step", until)
 
 
-def test_at_any_step(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_any_step(folder: Path, monkeypatch: Patch) -> None:
     assert run(folder, name="whole")["steps"] > 30
     for at in (3, 10, 21, 28):  # at every distance from the last checkpoint
         with monkeypatch.context() as patch, pytest.raises(Interruption):
@@ -141,9 +142,7 @@ def test_at_any_step(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert same(folder / "model", folder / "whole"), at
 
 
-def test_other_options_start_afresh(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_options_start_afresh(folder: Path, monkeypatch: Patch, capsys: Capsys) -> None:
     with monkeypatch.context() as patch, pytest.raises(Interruption):
         interrupt(patch, 10)
         run(folder)
@@ -156,7 +155,7 @@ def test_other_options_start_afresh(
 
 @pytest.mark.parametrize("kind", ["pairs", "vectors"])
 def test_other_content_in_a_file_of_the_same_name_starts_afresh(
-    folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, kind: str, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     def interrupted(self: PairTrainer) -> None:
         raise Interruption
@@ -227,9 +226,7 @@ def test_of_two_checkpoints_the_later_is_taken(tmp_path: Path) -> None:
     assert work.last() == ({"step": 1000}, {"w": torch.ones(1)})
 
 
-def test_a_damaged_checkpoint_is_named_and_stays(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_checkpoint_is_named_and_stays(folder: Path, monkeypatch: Patch) -> None:
     with monkeypatch.context() as patch, pytest.raises(Interruption):
         interrupt(patch, 10)
         run(folder)

@@ -13,10 +13,11 @@ from paraloom.models.embeddings.training.data import PairColumns, Pairs, PairSou
 from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.hashing import text_hashes, threshold
+from tests.run_helpers import Patch
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PairSource:
+def source(tmp_path: Path, monkeypatch: Patch) -> PairSource:
     """100 pairs in 3 files, 14 row groups, in pools of at most 24."""
     monkeypatch.setattr(data, "POOL", 24)
     monkeypatch.setattr(data, "_ROWS", 5)
@@ -77,9 +78,7 @@ def test_loader_processes_give_the_same(source: PairSource) -> None:
     started.close()  # training may end in the middle of an epoch
 
 
-def test_what_fits_in_memory_is_read_once(
-    source: PairSource, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_fits_in_memory_is_read_once(source: PairSource, monkeypatch: Patch) -> None:
     monkeypatch.setattr(data, "POOL", 100)
     (pool,) = source.epoch(1)
     (again,) = source.epoch(0)
@@ -123,9 +122,7 @@ def test_translations_of_a_source_are_known_by_its_id(tmp_path: Path) -> None:
             assert pairs.sources is not None and np.array_equal(pairs.sources, expected)
 
 
-def test_held_out_pairs_have_two_different_sides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_held_out_pairs_have_two_different_sides(tmp_path: Path, monkeypatch: Patch) -> None:
     rows = [(f"a{i}", f"b{i}") for i in range(40)]
     useless = [("", "x"), ("y", " "), (None, "z"), ("same", "same")]
     table = pa.table([pa.array(side) for side in zip(*rows, *useless, strict=True)], ["l", "r"])

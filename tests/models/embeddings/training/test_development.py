@@ -22,6 +22,7 @@ from paraloom.models.embeddings.training.development import mean_agreement, reci
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.errors import UserError
 from tests.models.embeddings.training.test_pair_files import WORDS, rows, tsv
+from tests.run_helpers import Patch
 
 OPTIONS = EmbeddingOptions(
     dim=8, epochs=4, batch_size=8, mega_batch=2, learning_rate=0.05, checkpoint_every=3, loaders=0
@@ -73,7 +74,7 @@ def test_the_best_weights_are_kept(
 
 
 def test_patience_ends_the_training(
-    tmp_path: Path, pairs: list[PairsOptions], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pairs: list[PairsOptions], monkeypatch: Patch
 ) -> None:
     scores = iter([1.0, 3.0, 2.0, float("nan"), 9.0])
     monkeypatch.setattr(
@@ -87,7 +88,7 @@ def test_patience_ends_the_training(
 
 
 def test_killed_and_resumed_is_the_same(
-    tmp_path: Path, pairs: list[PairsOptions], labelled: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pairs: list[PairsOptions], labelled: str, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(data, "POOL", 60)
     options = OPTIONS.replace(pairs=pairs, development=[labelled], evaluate_every=3, dropout=0.1)
@@ -141,9 +142,7 @@ def test_equal_predictions_count_as_no_agreement(labelled: str) -> None:
 
 
 @pytest.mark.parametrize("block", [7, 1000])
-def test_reciprocal_rank_is_that_of_its_definition(
-    block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reciprocal_rank_is_that_of_its_definition(block: int, monkeypatch: Patch) -> None:
     monkeypatch.setattr(development, "_BLOCK", block)
     random = np.random.default_rng(0)
     first, second = random.standard_normal((2, 40, 3))

@@ -8,14 +8,12 @@ import pyarrow as pa
 import pytest
 import torch
 
-from paraloom.models.embeddings.encoders import (
-    embedding_matrices,
-    random_vectors,
-)
+from paraloom.models.embeddings.encoders import embedding_matrices, random_vectors
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks.paraphrases import _initial
 from paraloom.models.embeddings.training.initial_model import device_of, new_model
 from paraloom.models.text.vectors import UNKNOWN, WordVectors, write_vectors
+from tests.run_helpers import Capsys, Patch
 
 TEXTS = [pa.array(["b a", "a c a"]), pa.array(["c d"])]
 MATRIX = np.random.default_rng(0).normal(0, 3, (4, 5)).astype(np.float32)
@@ -79,9 +77,7 @@ def test_vocabularies_of_a_folder_are_taken_from_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_the_gpu_is_taken_if_there_is_one_and_it_is_wanted(
-    there: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_gpu_is_taken_if_there_is_one_and_it_is_wanted(there: bool, monkeypatch: Patch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: there)
     auto, cpu = (device_of(EmbeddingOptions(device=name)) for name in ("auto", "cpu"))
     assert (auto.type, cpu.type) == ("cuda" if there else "cpu", "cpu")
@@ -89,9 +85,7 @@ def test_the_gpu_is_taken_if_there_is_one_and_it_is_wanted(
         assert device_of(EmbeddingOptions(device="cuda")).type == "cuda"
 
 
-def test_the_vectors_of_the_run_are_taken_where_they_fit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_vectors_of_the_run_are_taken_where_they_fit(tmp_path: Path, capsys: Capsys) -> None:
     path = str(tmp_path / "v.txt")
     write_vectors(path, ["a", "b"], MATRIX[:2])
     auto = EmbeddingOptions(dim=5)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,16 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.training import negatives
 from paraloom.models.embeddings.training.negatives import NegativesFrom, hardest_negatives
+
+BLOCKS = st.sampled_from([1, 20, 10_000])
+POOLS = st.sampled_from(["other", "same", "both"])
+SEEDS = st.integers(0, 1000)
+
+
+def found_in_blocks(block: int, *of: Any, **options: Any) -> list[int]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(negatives, "_CPU_BLOCK", block)
+        return [int(row) for row in torch.cat(hardest_negatives(*of, **options))]
 
 
 def plain(
@@ -35,13 +47,7 @@ def plain(
 
 
 @settings(max_examples=80)
-@given(
-    n=st.integers(1, 12),
-    distinct=st.integers(1, 20),
-    pool=st.sampled_from(["other", "same", "both"]),
-    block=st.sampled_from([1, 20, 10_000]),
-    seed=st.integers(0, 1000),
-)
+@given(n=st.integers(1, 12), distinct=st.integers(1, 20), pool=POOLS, block=BLOCKS, seed=SEEDS)
 def test_equals_a_loop_over_sentences(
     n: int, distinct: int, pool: NegativesFrom, block: int, seed: int
 ) -> None:
@@ -51,9 +57,7 @@ def test_equals_a_loop_over_sentences(
     vectors = each[torch.from_numpy(keys.astype(np.int64))]  # equal keys: equal sentences
     sides = vectors[:n], vectors[n:], keys[:n], keys[n:]
     expected = plain(*sides, pool)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(negatives, "_CPU_BLOCK", block)
-        found = torch.cat(hardest_negatives(*sides, pool)).tolist()
+    found = found_in_blocks(block, *sides, pool)
     # of equal sentences any is right
     assert [keys[j] if j >= 0 else -1 for j in found] == [
         keys[j] if j >= 0 else -1 for j in expected
@@ -61,12 +65,7 @@ def test_equals_a_loop_over_sentences(
 
 
 @settings(max_examples=60)
-@given(
-    n=st.integers(1, 12),
-    pool=st.sampled_from(["other", "same", "both"]),
-    block=st.sampled_from([1, 20, 10_000]),
-    seed=st.integers(0, 1000),
-)
+@given(n=st.integers(1, 12), pool=POOLS, block=BLOCKS, seed=SEEDS)
 def test_translations_of_the_same_source_are_no_negatives(
     n: int, pool: NegativesFrom, block: int, seed: int
 ) -> None:
@@ -77,10 +76,8 @@ def test_translations_of_the_same_source_are_no_negatives(
     unit = vectors / vectors.norm(dim=1, keepdim=True)
     of_row = np.tile(sources, 2)
     right = np.arange(2 * n) >= n
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(negatives, "_CPU_BLOCK", block)
-        sides = vectors[:n], vectors[n:], keys[:n], keys[n:]
-        found = torch.cat(hardest_negatives(*sides, pool, sources)).numpy()
+    sides = vectors[:n], vectors[n:], keys[:n], keys[n:]
+    found = found_in_blocks(block, *sides, pool, sources)
     for row in range(2 * n):
         allowed = of_row != of_row[row]
         if pool != "both":
@@ -93,10 +90,10 @@ def test_translations_of_the_same_source_are_no_negatives(
 @settings(max_examples=60)
 @given(
     n=st.integers(1, 12),
-    pool=st.sampled_from(["other", "same", "both"]),
-    block=st.sampled_from([1, 20, 10_000]),
+    pool=POOLS,
+    block=BLOCKS,
     margin=st.sampled_from([0.0, 0.1, 0.7]),
-    seed=st.integers(0, 1000),
+    seed=SEEDS,
 )
 def test_likely_paraphrases_are_no_negatives(
     n: int, pool: NegativesFrom, block: int, margin: float, seed: int
@@ -106,13 +103,9 @@ def test_likely_paraphrases_are_no_negatives(
     vectors = random.standard_normal((2 * n, 5)).astype(np.float32)
     vectors[n:] += 2 * vectors[:n]
     unit = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1)[:, None]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(negatives, "_CPU_BLOCK", block)
-        sides = torch.from_numpy(vectors[:n]), torch.from_numpy(vectors[n:])
-        keys = np.arange(2 * n, dtype=np.uint64)
-        found = torch.cat(
-            hardest_negatives(*sides, keys[:n], keys[n:], pool, false_negative_margin=margin)
-        ).tolist()
+    keys = np.arange(2 * n, dtype=np.uint64)
+    sides = torch.from_numpy(vectors[:n]), torch.from_numpy(vectors[n:]), keys[:n], keys[n:]
+    found = found_in_blocks(block, *sides, pool, false_negative_margin=margin)
     for row in range(2 * n):
         partner = (row + n) % (2 * n)
         cosines = unit @ unit[row]

@@ -25,6 +25,7 @@ from paraloom.models.embeddings.training.trainer import Memory
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
+from tests.run_helpers import Capsys, Patch
 
 SMALL = EmbeddingOptions(dim=8, epochs=2, batch_size=10, mega_batch=3, loaders=0)
 WORDS = [f"w{i}" for i in range(30)]
@@ -79,9 +80,7 @@ def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> 
     assert np.array_equal(hard[0], hard[1]) and not np.array_equal(hard[0], expected)
 
 
-def test_rows_with_an_empty_side_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_with_an_empty_side_are_counted(tmp_path: Path, capsys: Capsys) -> None:
     found = [*rows(), ("", "a b", ""), ("a b", " ", ""), ("same", "Same", "")]
     (tmp_path / "pairs.tsv").write_bytes(tsv(found) + b"\n")
     source = PairsOptions(paths=[str(tmp_path / "pairs.tsv")])
@@ -137,7 +136,7 @@ def test_wrong_files_are_named(
     assert not (tmp_path / "model").exists()
 
 
-def test_names_may_follow_empty_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_may_follow_empty_lines(tmp_path: Path, capsys: Capsys) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_bytes(b"\n" + tsv([("a", "b")], "reference\ttranslation"))
     source = PairsOptions(paths=[str(path)])
@@ -167,9 +166,7 @@ def test_errors_of_training_name_the_users_file(tmp_path: Path) -> None:
         train(SMALL.replace(pairs=sources), tmp_path / "model", seed=1)
 
 
-def test_weights_are_how_often_an_epoch_has_a_pair(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_are_how_often_an_epoch_has_a_pair(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.embeddings.training.data._ROWS", 100)
     sources = []
     for name, count, weight in (("a", 400, 2.5), ("b", 100, 1.0), ("c", 1000, 0.1)):
@@ -218,9 +215,7 @@ def test_a_given_negative_is_taken_where_it_is_nearer() -> None:
 
 
 @pytest.mark.parametrize("tags", [False, True])
-def test_a_sentence_of_tags_is_no_given_negative(
-    tags: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sentence_of_tags_is_no_given_negative(tags: bool, monkeypatch: Patch) -> None:
     texts = [pa.array(side) for side in (["a", "b", "c"], ["d", "e", "f"], ["g", "", "h"])]
     vocabulary = Vocabulary.build(texts, tags=tags)
     left, right, given = texts

@@ -13,6 +13,7 @@ from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
 from paraloom.models.errors import UserError
+from tests.run_helpers import Patch
 
 SMALL = EmbeddingOptions(dim=16, epochs=2, batch_size=10, mega_batch=3, learning_rate=0.01)
 
@@ -139,9 +140,7 @@ def test_a_damaged_shard_is_named(tmp_path: Path, shards: list[str]) -> None:
     assert shards[0] in error.value.__notes__
 
 
-def test_cuda_where_there_is_none(
-    tmp_path: Path, shards: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cuda_where_there_is_none(tmp_path: Path, shards: list[str], monkeypatch: Patch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UserError, match=r"embeddings\.device is cuda, but torch finds no GPU"):
         train(SMALL.replace(device="cuda"), tmp_path / "m", shards=shards, seed=1)

@@ -13,6 +13,7 @@ from paraloom.models.embeddings.training.data import Pairs
 from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress
 from paraloom.models.errors import UserError
 from tests.models.embeddings.training.test_trainer import make_trainer, pool_of
+from tests.run_helpers import Patch
 
 
 def test_training_ends_after_so_many_steps() -> None:
@@ -36,7 +37,7 @@ class Recorder:
         self.saved.append(step)
 
 
-def test_lines_and_checkpoints_are_due_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_and_checkpoints_are_due_after_so_many_steps(monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.embeddings.training.trainer.LOG_EVERY", 5)
     trainer = make_trainer(epochs=2, checkpoint_every=4)
     folder: Any = Recorder()
@@ -80,7 +81,7 @@ def test_a_resumed_training_goes_on_counting_seconds() -> None:
     ("options", "totals"), [({"epochs": 2}, [(20 + 7) * 2, 40]), ({"steps": 3}, [30, 30, 30])]
 )
 def test_the_bar_shows_the_pairs_that_are_left_to_train_on(
-    options: dict[str, Any], totals: list[int], monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], totals: list[int], monkeypatch: Patch
 ) -> None:
     """Of the first epoch, left-out pairs are not known before its end."""
     trainer = make_trainer(mega_batch=1 if "steps" in options else 2, **options)
@@ -110,9 +111,7 @@ class Twice(Memory[Pairs]):
         yield from [self.pool, self.pool][first:]
 
 
-def test_every_pool_of_every_epoch_has_an_order_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_every_pool_of_every_epoch_has_an_order_of_its_own(monkeypatch: Patch) -> None:
     pairs = pool_of(make_trainer())
     number = {key: i for i, key in enumerate(zip(*pairs.keys.tolist(), strict=True))}
     orders: list[tuple[int, ...]] = []
