@@ -5,6 +5,7 @@ import fcntl
 import gzip
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -130,12 +131,19 @@ def lock(stream: IO[bytes], path: Path, *, wait: bool = True) -> None:
         ) from error
 
 
+_PACKED = re.compile(rb"\x28\xb5\x2f\xfd|\xfd7zXZ\x00|BZh[1-9]1AY&SY|PK\x03\x04")
+"""What files of other compressions begin with: zstd, xz, bzip2, ZIP."""
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a plain or gzip file for reading; its first bytes tell which."""
     try:
         with path.open("rb") as raw:
-            zipped = raw.peek(2)[:2] == b"\x1f\x8b"
+            head = raw.peek(10)
+            if _PACKED.match(head):
+                raise UserError(f"{path}: is packed; give it plain or as gzip")
+            zipped = head.startswith(b"\x1f\x8b")
             yield gzip.GzipFile(fileobj=raw) if zipped else raw  # type: ignore[misc]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{path}: damaged gzip file ({error})") from error

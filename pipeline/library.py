@@ -144,6 +144,8 @@ def score(
     >>> score(["a dog runs fast ."], ["a dog runs ."])["trigram_overlap"].to_pylist()
     [0.5]
     """
+    if "translation_score" in scorers:
+        raise UserError("translation_score: the translation model gives it, not the texts")
     sources = [source_of(name) for name in scorers if name not in SCORERS]
     names = [name for name in scorers if name in SCORERS] + [source.name for source in sources]
     scorer = PairScorer(names, sources=sources, language=language, **resources)

@@ -46,7 +46,7 @@ class PackageScorer(ScorerSource):
     def load(self) -> Scorer:
         """Import the package."""
         if self.name not in (points := installed()):
-            raise UserError(f"scorer {self.name!r}: no package here declares it under {GROUP}")
+            raise UserError(f"scorer {self.name!r}: neither Paraloom's, nor of a package ({GROUP})")
         where = f"{self.name} ({points[self.name].value})"
         with in_one_line(where):
             found = points[self.name].load()

@@ -1,5 +1,6 @@
 """nmt: train the translation model, unless `nmt.model` names one."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> NmtRecord:
     """Train on the pairs of the input."""
+    if find_spec("fairseq") is None:  # a process of its own would find it out late, in its log
+        raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
 
     metrics = train_nmt(

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from mosestokenizer import MosesTokenizer
 
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, missing_extra
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.notices import of_configuration
@@ -106,6 +106,19 @@ def test_a_model_is_trained_between_two_languages(
     config = configuration(tmp_path, write_config, input={"target_language": "cs"})
     with pytest.raises(UserError, match=r"^input.source_language: is cs, as input.target_language"):
         nmt.check(config)
+
+
+def test_without_fairseq_the_training_names_the_extra(
+    tmp_path: Path, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it prepares anything: the process that trains would have it in its log only."""
+    monkeypatch.setattr(nmt, "find_spec", lambda name: None)
+    run = Run(config=configuration(tmp_path, write_config), manifest=Manifest(str(tmp_path)))
+    with pytest.raises(ModuleNotFoundError) as error:
+        nmt.make(run, "key")
+    assert missing_extra(str(error.value)) == (
+        "fairseq is not installed: pip install 'paraloom[fairseq]'"
+    )
 
 
 def test_words_are_marked_by_characters() -> None:

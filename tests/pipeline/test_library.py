@@ -96,8 +96,10 @@ def test_what_is_not_there_is_said(place: Path) -> None:
         paraloom.open_run("nothing")
     with pytest.raises(paraloom.UserError, match="publish is no command that makes a corpus"):
         paraloom.run("sample", "publish")
-    with pytest.raises(paraloom.UserError, match="scorer 'bleurt': no package here declares it"):
+    with pytest.raises(paraloom.UserError, match="scorer 'bleurt': neither Paraloom's, nor of"):
         paraloom.score(["a"], ["b"], ["bleurt"])
+    with pytest.raises(paraloom.UserError, match="translation_score: the translation model gives"):
+        paraloom.score(["a"], ["b"], ["translation_score"])
     with pytest.raises(paraloom.UserError, match="paragram_similarity needs"):
         paraloom.score(["a"], ["b"], ["paragram_similarity"])
     assert paraloom.score([], [])["trigram_overlap"].type == pa.float32()

@@ -49,7 +49,7 @@ class RecordReader(BitextReader):
         records, known = self.head(path, places.values())
         for name, place in places.items():
             values = (_find(record, place) for record in records)
-            kinds = list(dict.fromkeys(type(value) for value in values if value is not None))
+            kinds = list(dict.fromkeys(_kind(value) for value in values if value is not None))
             kind = _TYPES.get(kinds[0]) if kinds else pa.null()
             if kind == pa.int64() and float in kinds:
                 kind = pa.float64()
@@ -60,8 +60,9 @@ class RecordReader(BitextReader):
             if name in self.columns and not ({str, int} if name == "id" else {str}) & {*kinds}:
                 kind = None
             if kind is None:
-                found = " and ".join(kind.__name__ for kind in kinds)
-                raise UserError(f"{path}: the values of {place} are of the type {found}")
+                found = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+                wanted = "" if name in self.columns else "; keep text, numbers, true or false"
+                raise UserError(f"{path}: the values of {place} are of the type {found}{wanted}")
             if name in layout.keep:
                 kept.append((name, kind))
         return (*places,), (*places.values(),), pa.schema(kept)
@@ -168,6 +169,11 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     except orjson.JSONDecodeError:
         return None
     return record if isinstance(record, dict) else None
+
+
+def _kind(value: Any) -> type | pa.DataType:
+    """The type of a value; of Parquet's types that no column may have, the type itself."""
+    return value if isinstance(value, pa.DataType) else type(value)
 
 
 def _find(record: Record, place: str) -> Any:

@@ -116,6 +116,8 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
 
 
 def _format(path: str) -> str:
+    if Path(path).is_dir():
+        raise UserError(f"{path}: is a folder; give its files, or write input.format: hub")
     with file_errors(path), Path(path).open("rb") as raw:
         if raw.read(4) == b"PAR1":
             return "parquet"
@@ -135,7 +137,8 @@ def _moses(paths: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     """Two files of lines; the English one, or else the second, has the references."""
     if len(paths) != 2:
         raise UserError(
-            f"{paths[0]}: has one sentence a line: give it with the file of the other language"
+            f"{paths[0]}: no tabs, no Parquet, no JSON Lines, no TMX: if it has a sentence a line, "
+            "give the file of the other language, too"
         )
     both: Paths = {"source": paths[0], "reference": paths[1]}
     seen = _preview("moses", both, Layout())

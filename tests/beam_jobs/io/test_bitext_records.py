@@ -4,6 +4,8 @@ import json
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -337,6 +339,17 @@ def test_wrong_columns_are_one_line(
     with pytest.raises(UserError, match=message) as error:
         find_bitext(bitext.format, list(bitext.paths), layout)
     assert bitext.paths[0] in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(date(2020, 1, 1), "date32"), (b"x", "binary"), (["a"], "list<"), (Decimal("1.5"), "decimal")],
+)
+def test_a_kept_column_of_another_type_names_it(tmp_path: Path, value: Any, kind: str) -> None:
+    path = tmp_path / "a"
+    pq.write_table(pa.table({"source": ["a"], "reference": ["b"], "n": [value]}), path)
+    with pytest.raises(UserError, match=rf"of n are of the type {kind}.*; keep text, numbers"):
+        find_bitext("parquet", [str(path)], Layout(keep=("n",)))
 
 
 def test_kept_columns_have_one_type(tmp_path: Path) -> None:

@@ -114,13 +114,14 @@ def test_sections_of_another_configuration(
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"a": "One sentence.\n"}, "a: has one sentence a line: give it with the file of"),
+        ({"a": "One sentence.\n"}, "a: no tabs, no Parquet, no JSON Lines, no TMX: if"),
         ({"a": "x\ty\n", "b": '{"x": 1}\n'}, "the files have several formats: tsv ("),
         ({"a": "1\t2\t3\t4\t5\n"}, "a: 5 columns are in no format of input.format"),
         ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns with text in two languages"),
         ({"a": '<tmx><body><tu><tuv xml:lang="en"/></tu></body></tmx>'}, "not in two languages"),
         ({"a": ""}, "a: no rows, the file is empty"),
         ({}, "none: cannot be read (No such file"),
+        ({"none/train.parquet": "x"}, "none: is a folder; give its files"),
     ],
 )
 def test_files_that_say_too_little(
@@ -128,7 +129,8 @@ def test_files_that_say_too_little(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in files.items():
+        Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
-    assert main(["init", *(files or ["none"])]) == 2
+    assert main(["init", *([name for name in files if "/" not in name] or ["none"])]) == 2
     assert said in capsys.readouterr().err
     assert not Path("paraloom.yaml").exists()

@@ -1,8 +1,11 @@
 """Sentences of files in every form: which columns they are in, and the numbers of their rows."""
 
+import bz2
 import gzip
 import json
+import lzma
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config.selection import SelectOptions
 from tests.run_helpers import Patch
 
+PACKERS = (bz2.compress, lzma.compress, partial(pa.compress, codec="zstd", asbytes=True))
 DOG, CAT = "A dog runs fast.", "The cat sits there."
 
 
@@ -123,6 +127,7 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         (b"PAR1 and no more", "cannot be read"),
         (b'{"a": "one two three"}\n{"a": \n', "cannot be read"),
         (gzip.compress(b"a dog runs fast\n" * 99, mtime=0)[:-9], "damaged gzip"),
+        *((pack(b"a dog runs fast\n" * 99), "is packed; give it plain or") for pack in PACKERS),
     ],
 )
 def test_what_is_no_file_of_sentences_is_one_line(
