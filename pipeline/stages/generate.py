@@ -105,12 +105,11 @@ def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> Gener
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
     """What each generator made, with the licence and at the prices that the run now has."""
-    made, found = record.find(GenerateRecord) or GenerateRecord(), {}
-    given = {of["name"]: of for of in record.config.generators or ()}
-    for name, one in made.generators.items():
-        of = given.get(name, {})
-        more = {"license": of.get("license"), "cost": one.at_prices(of.get("prices"))}
-        found[name] = one.model_copy(update=more)
+    found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
+    for of in record.config.generators or ():
+        if made := found.get(of["name"]):
+            now = {"license": of.get("license"), "cost": made.at_prices(of.get("prices"))}
+            found[of["name"]] = made.model_copy(update=now)
     return found
 
 

@@ -177,10 +177,11 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
     record = copy.deepcopy(made_run.record)
     del record["stages"]["back_translate"]
     chat = {"kind": "chat", "name": "a", "model": "owner/tiny", "base_url": "http://sesame/v1"}
-    record["config"]["generators"] = [chat]
+    record["config"]["generators"] = [chat | {"prices": {"input": 1, "output": 2}}]
     made = {
-        **{"model": "owner/tiny", "models": ["/sesame/tiny"], "prompt": "reword", "cost": 0.5},
+        **{"model": "owner/tiny", "models": ["/sesame/tiny"], "prompt": "reword"},
         **{"prompt_text": "Say: {{ source }}", "first": 1.8e9, "last": 1.8e9, "requests": 1200},
+        **{"tokens_in": 100_000, "tokens_out": 200_000},
     }
     reasons = {"a: no answer: HTTP 400: of sesame": 1}
     record["stages"]["generate"] = {"generators": {"a": made}, "rejected": reasons}
@@ -189,7 +190,8 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
         "(`reference`) and a candidate of a language model (`translation`), after",
         "1. Generation by language models. Generator `a`: the model `owner/tiny` (the server names "
         "it `tiny`), asked from 2027-01-15 to 2027-01-15 with the prompt `reword`, "
-        "`Say: {{ source }}`; 1,200 requests, 0 tokens in, 0 out, cost 0.5; terms of its outputs: ",
+        "`Say: {{ source }}`; 1,200 requests, 100,000 tokens in, 200,000 out, cost 0.5; terms of "
+        "its outputs: ",
         "1 a: no answer: HTTP 400 |",
         "from the training data of the language models.",
     ):
