@@ -20,7 +20,7 @@ from tests.run_helpers import ROOT, started
 
 
 def test_a_run(tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("zdroj\todkaz\n" * 40)
+    (tmp_path / "pairs.tsv").write_text("zdroj\todkaz\n" * 400)
     config = {
         "run": "run",
         "input": {"format": "tsv", "paths": ["pairs.tsv"], "shard_rows": 10},
@@ -33,7 +33,7 @@ def test_a_run(tmp_path: Path) -> None:
     found: set[str] = set()
     while process.poll() is None:
         found |= listening(process.pid)
-        time.sleep(0.05)
+        time.sleep(0.01)
     _, said = process.communicate()
     assert process.returncode == 0, said
     assert found, "Beam listens for its workers"

@@ -173,7 +173,7 @@ def test_scorers_with_a_model_and_of_others_are_timed(
     found, out = told(config, "--rows", "1000000", "--rows-per-second", "250", "--device", "H9")
     assert found.left_out == ("mean_idf",)
     assert list(found.slow) == ["sentence_similarity", "slow"]
-    assert found.slow["slow"] == pytest.approx(0.01, rel=0.2)
+    assert 0.01 <= found.slow["slow"] < 0.1
     job = found.jobs["score"]
     assert 1 / job.rate > sum(found.slow.values())
     assert (job.cores, job.device) == (cores(), f"{cores()} CPU cores")
