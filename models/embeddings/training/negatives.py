@@ -61,6 +61,9 @@ def hardest_negatives(
     left_pool_keys, right_pool_keys = (right_keys, left_keys) if other else (left_keys, right_keys)
     not_for_left = _excluded(left_keys, right_keys, left_pool_keys, sources)
     not_for_right = _excluded(right_keys, left_keys, right_pool_keys, sources)
+    if other and limit is None:
+        of_left, of_right = _nearest_of_each_other(left, right, not_for_left, not_for_right)
+        return _shift(of_left, n), of_right
     of_left = _nearest(left, left_pool, not_for_left, limit)
     of_right = _nearest(right, right_pool, not_for_right, limit)
     return (_shift(of_left, n), of_right) if other else (of_left, _shift(of_right, n))
@@ -91,18 +94,65 @@ def _nearest(
 
     With a `limit`, [anchors], rows with a larger cosine are excluded, too.
     """
-    block = _CPU_BLOCK if pool.device.type == "cpu" else _GPU_BLOCK
-    step = max(1, block // max(len(pool), 1))  # anchors compared with the pool at once
-    nearest = []
+    step, nearest = _step(pool), []
     for start in range(0, len(anchors), step):
         cosines = anchors[start : start + step] @ pool.T
-        here = slice(*np.searchsorted(excluded[0], [start, start + step]))
-        cells = excluded[0][here] - start, excluded[1][here]
-        cosines[tuple(torch.from_numpy(of).to(pool.device) for of in cells)] = _NEVER
+        cosines[_in_block(excluded, start, step, pool.device)] = _NEVER
         if limit is not None:
             cosines.masked_fill_(cosines > limit[start : start + step, None], _NEVER)
         nearest.append(_argmax(cosines))
     return torch.cat(nearest).cpu()
+
+
+def _nearest_of_each_other(
+    left: Tensor, right: Tensor, not_for_left: Excluded, not_for_right: Excluded
+) -> tuple[Tensor, Tensor]:
+    """`_nearest` for left among right and for right among left, from one product of both.
+
+    A block of cosines has the nearest of its rows. Of a column, only its maximum and the block are
+    kept; its row is found by making these few products again, which is faster than finding it in
+    every block.
+    """
+    step, device = _step(right), right.device
+    order = np.argsort(not_for_right[1], kind="stable")
+    not_for_right = not_for_right[1][order], not_for_right[0][order]  # as rows and columns
+    best = right.new_full((len(right),), -torch.inf)
+    block = torch.zeros(len(right), dtype=torch.int64, device=device)
+    of_left, of_right = list[Tensor](), torch.empty_like(block)
+    starts = range(0, len(left), step)
+    for start in starts:
+        cosines = left[start : start + step] @ right.T
+        excluded = _in_block(not_for_left, start, step, device)
+        original, cosines[excluded] = cosines[excluded], _NEVER
+        of_left.append(_argmax(cosines))
+        cosines[excluded] = original
+        cosines[_in_block(not_for_right, start, step, device)] = _NEVER
+        maxima = cosines.amax(dim=0)
+        block[maxima > best] = start
+        torch.maximum(best, maxima, out=best)
+    for start in starts:
+        columns = (block == start).nonzero().squeeze(1)
+        cosines = right[columns] @ left[start : start + step].T
+        rows, anchors = _in_block(not_for_right, start, step, device)
+        here = block[anchors] == start
+        cosines[torch.searchsorted(columns, anchors[here]), rows[here]] = _NEVER
+        of_right[columns] = _shift(_argmax(cosines), start)
+    return torch.cat(of_left).cpu(), of_right.cpu()
+
+
+def _step(pool: Tensor) -> int:
+    """Anchors that are compared with the pool at once."""
+    block = _CPU_BLOCK if pool.device.type == "cpu" else _GPU_BLOCK
+    return max(1, block // max(len(pool), 1))
+
+
+def _in_block(
+    excluded: Excluded, start: int, step: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Rows and columns of the excluded cells in the block of anchors from `start` on."""
+    here = slice(*np.searchsorted(excluded[0], [start, start + step]))
+    rows, columns = excluded[0][here] - start, excluded[1][here]
+    return torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)
 
 
 def _shift(rows: Tensor, by: int) -> Tensor:
