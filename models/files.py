@@ -131,8 +131,21 @@ def lock(stream: IO[bytes], path: Path, *, wait: bool = True) -> None:
         ) from error
 
 
-_PACKED = re.compile(rb"\x28\xb5\x2f\xfd|\xfd7zXZ\x00|BZh[1-9]1AY&SY|PK\x03\x04")
-"""What files of other compressions begin with: zstd, xz, bzip2, ZIP."""
+GZIP = b"\x1f\x8b"
+"""What gzip files begin with."""
+
+_PACKED = {
+    "zstd": rb"\x28\xb5\x2f\xfd",
+    "xz": rb"\xfd7zXZ\x00",
+    "bzip2": rb"BZh[1-9]1AY&SY",
+    "zip": rb"PK\x03\x04",
+}
+
+
+def packed(head: bytes) -> str:
+    """The compression, other than gzip, of a file that begins so; empty if it has none."""
+    found = (kind for kind, magic in _PACKED.items() if re.match(magic, head, re.DOTALL))
+    return next(found, "")
 
 
 @contextmanager
@@ -141,9 +154,9 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         with path.open("rb") as raw:
             head = raw.peek(10)
-            if _PACKED.match(head):
+            if packed(head):
                 raise UserError(f"{path}: is packed; give it plain or as gzip")
-            zipped = head.startswith(b"\x1f\x8b")
+            zipped = head.startswith(GZIP)
             yield gzip.GzipFile(fileobj=raw) if zipped else raw  # type: ignore[misc]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{path}: damaged gzip file ({error})") from error

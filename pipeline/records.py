@@ -90,6 +90,11 @@ class ConfigRecord(Lenient):
     score: ScoreSection = ScoreSection()
     select: SelectSection = SelectSection()
 
+    @property
+    def kept(self) -> list[str]:
+        """The columns besides scores that conditions may name: the user's, and the generator."""
+        return [*(self.input.keep if self.input else ()), *["generator"] * bool(self.generators)]
+
 
 class StageRecord(Lenient):
     """What the manifest holds of a finished stage.

@@ -100,10 +100,8 @@ class Sample:
         judgments: Sequence[Judgment],
     ) -> Self:
         """Read the part files of `bucket`, which have a row."""
-        config = record.config
-        kept = config.input.keep if config.input else []
-        kept = [*kept, *([schema.GENERATOR.name] if config.generators else [])]
-        columns = [*TEXTS, *_TOKENS, *scores, *map(schema.decile, scores), *kept]
+        deciles = map(schema.decile, scores)
+        columns = [*TEXTS, *_TOKENS, *scores, *deciles, *record.config.kept]
         pairs = draw(shards, _PAIRS, record.config.seed, columns)
         of: dict[tuple[Any, ...], list[float]] = defaultdict(list)
         for each in judgments:

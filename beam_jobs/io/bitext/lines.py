@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import io
 import lzma
-import re
 import sys
 import zlib
 from collections import deque
@@ -21,12 +20,11 @@ import xxhash
 
 from paraloom.beam_jobs.io.storage import MissingError, is_remote, open_file, why
 from paraloom.models.errors import UserError
-from paraloom.models.files import looked_up
+from paraloom.models.files import GZIP, looked_up, packed
 
 CHUNK = 1 << 20
 """Bytes to read at once."""
 _SHOWN = 4_000  # bytes of a line that is too long
-GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _UNREADABLE = {  # UTF-8 text cannot begin with any of these
     b"PK\x03\x04": "ZIP",
@@ -129,10 +127,8 @@ def decompressed(stream: io.BufferedReader, first: Member | None = None) -> io.B
     head = stream.peek(10)
     if head.startswith(GZIP):
         return _buffered(_Gzip(stream, first))
-    for magic, (kind, decoder) in _DECODERS.items():
-        if re.match(magic, head, re.DOTALL):
-            return _buffered(_Decoded(kind, decoder(stream)))
-    return stream
+    decoder = _DECODERS.get(kind := packed(head))
+    return _buffered(_Decoded(kind, decoder(stream))) if decoder else stream
 
 
 def changed(path: str) -> UserError:
@@ -293,12 +289,11 @@ def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[byte
             pass
 
 
-_DECODERS: dict[bytes, tuple[str, Callable[[io.BufferedReader], Iterator[bytes]]]] = {
-    rb"\x28\xb5\x2f\xfd": ("zstd", _zstd),
-    rb"\xfd7zXZ\x00": ("xz", partial(_streams, lzma.LZMADecompressor)),
-    rb"BZh[1-9]1AY&SY": ("bzip2", partial(_streams, bz2.BZ2Decompressor)),
+_DECODERS: dict[str, Callable[[io.BufferedReader], Iterator[bytes]]] = {
+    "zstd": _zstd,
+    "xz": partial(_streams, lzma.LZMADecompressor),
+    "bzip2": partial(_streams, bz2.BZ2Decompressor),
 }
-"""Other compressions, by what their files begin with."""
 
 
 class CorruptError(OSError):

@@ -104,12 +104,7 @@ def _of_run(folder: str, names: list[str], where: list[str]) -> tuple[JudgedPair
     judgments = read_judgments(folder)
     if not judgments:
         raise UserError(f"{folder}: has no judgments yet; run `paraloom judge {folder}`")
-    config, own = run.record.config, run.record.own_scorers
-    kept = [
-        *(config.input.keep if config.input else ()),
-        *(["generator"] * bool(config.generators)),
-    ]
-    under = conditions(where, run.scores, kept)
+    own, under = run.record.own_scorers, conditions(where, run.scores, run.record.config.kept)
     pairs = join(judgments, run.shards(), names or run.scores, own=own, where=under)
     return pairs, run.record.config.seed
 
