@@ -170,15 +170,18 @@ def _spans(inside: Array, summary: Deciles) -> list[Interval]:
 
 
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
-    """A score of the wording, on which pairs differ, and one of meaning; of several, those that
+    """A score of the wording, on which pairs differ, and one of meaning: the best one of those that
     select (`limited`). Other scores where there are no such; None of fewer than two.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')
+    >>> selecting = ["translation_score", "content_overlap", "paragram_similarity"]
+    >>> axes(selecting, selecting)
+    ('content_overlap', 'paragram_similarity')
     """
     limited = [name for name in limited if name in scores]
     wording = [name for name in (*limited, *WORDING) if name in WORDING and name in scores]
-    meaning = [name for name in limited if name in _MEANING]
+    meaning = [name for name in _MEANING if name in limited]
     meaning += [name for name in (*limited, *_MEANING) if name not in WORDING]
     names = dict.fromkeys((*wording[:1], *meaning, *scores))  # in this order, without repeats
     found = [name for name in names if name in scores]
