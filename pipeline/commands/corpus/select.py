@@ -107,4 +107,5 @@ def _pairs(pairs: pa.Table) -> Table:
         [f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()]
         for row in pairs.to_pylist()
     )
-    return number_table(None, numbers=scores, after=[reference, translation], rows=rows)
+    heads = [score.replace("_", " ") for score in scores]  # may wrap between words
+    return number_table(None, numbers=heads, after=[reference, translation], rows=rows)
