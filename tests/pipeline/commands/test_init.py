@@ -102,7 +102,7 @@ def test_sections_of_another_configuration(
     monkeypatch.chdir(tmp_path)
     assert main(["init", *tsv(tmp_path), "--out", "mine.yaml", "--from", "sample"]) == 0
     text = Path("mine.yaml").read_text()
-    assert "# what is below: wrong translations" in text, "comments stay"
+    assert "# The lowest tenths have the wrong translations" in text, "comments stay"
     values, ours = yaml.safe_load(text), read_config("sample")
     assert (values["run"], values["input"]["format"]) == ("runs/some", "tsv")
     assert read_config("mine.yaml").select.where == ours.select.where
