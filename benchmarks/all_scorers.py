@@ -42,7 +42,6 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             generated.write_vectors_for(folder)
             spent = {
                 "counting IDF": stages(folder, "idf"),
-                "classifier (drawing, training)": stages(folder, "classifier"),
                 "all scorers": stages(folder, "score-all"),
                 "score, bucket, select": stages(folder, "score-all", "bucket-all", "select"),
             }

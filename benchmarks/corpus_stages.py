@@ -2,7 +2,7 @@
 
 python -m benchmarks.corpus_stages FOLDER WORKERS STAGE …
 
-Stages: score, bucket, select; with all scorers idf, classifier, score-all, bucket-all, select.
+Stages: score, bucket, select; with all scorers idf, score-all, bucket-all, select.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ if __name__ == "__main__":  # workers import at the same time, as those of a com
     fork_server.prepare_for(["--direct_num_workers", sys.argv[2]])
 
 from paraloom.beam_jobs import bucket, score, select
-from paraloom.beam_jobs.analysis import human_likeness, idf
+from paraloom.beam_jobs.analysis import idf
 from paraloom.beam_jobs.io.shards import receipts, units
 from paraloom.models.scorers import ENCODER
 from paraloom.models.scorers import SCORERS as ALL
-from paraloom.models.scorers.learned.human_classifier import train_classifier
 from paraloom.models.text.idf import compact_idf, write_idf
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
@@ -58,20 +57,16 @@ def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
             counts = idf.run(work, place, arguments)
             write_idf(counts, folder / "idf.txt")
             compact_idf(folder / "idf.txt", folder / "idf")
-        elif name == "classifier":
-            sample = human_likeness.run(work, place, arguments, seed=1)
-            (folder / "classifier").mkdir(exist_ok=True)
-            train_classifier(sample, folder / "classifier", seed=1)
         elif name == "score":
             tables = {"paragram": str(folder / "compact")}
             if every:
-                tables |= {table: str(folder / table) for table in ("idf", "classifier")}
+                tables["idf"] = str(folder / "idf")
             result = score.run(work, place, score.Scoring(scorers, tables), arguments)
         elif name == "bucket":
             result = bucket.run(work, place, scorers, arguments)
         else:
             result = select.run(work, place, criteria, arguments)
-        if name not in ("idf", "classifier"):
+        if name != "idf":
             shards = [s for receipt in result.receipts for s in receipt.shards]
         seconds[name] = time.monotonic() - started
     return seconds

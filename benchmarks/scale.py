@@ -101,7 +101,6 @@ def measure(folder: Path, rows: int, shard_rows: int, workers: int) -> list[tupl
         found.append((name, spent, size(run) - before))
         before = size(run)
     asked: dict[str, tuple[str, ...]] = {
-        "statistics": ("statistics", str(run / "bucket"), str(run / "corpus"), *beam),
         "status": ("status", str(run)),
         "explain": ("explain", str(run), f"generated-{rows // 2}"),
         "compare": ("compare", str(run), str(run)),

@@ -97,7 +97,6 @@ COMMANDS = (
     Command(
         "contamination", "run.contamination", "Find evaluation sentences in a corpus", beam=True
     ),
-    Command("statistics", "run.statistics", "Compare the statistics of corpora", beam=True),
     Command("publish", "run.publish", "Make a release of a corpus, and send it", beam=True),
     Command("generators", "run.generators", "Compare the generators of a run", beam=True),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
@@ -123,6 +122,7 @@ PAPERS = (
     _analysis("compare-models", "analyses.compare_models", "Show where two models disagree"),
     _analysis("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoders"),
     _analysis("gate-analysis", "analyses.gate_analysis", "Show which words GRANs let pass"),
+    _in_the_room("statistics", "analyses.statistics", "Compare the statistics of corpora"),
     _in_the_room("extract-phrases", "analyses.phrase_table", "Extract a phrase table", beam=True),
     _analysis("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
 )

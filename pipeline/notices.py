@@ -1,14 +1,11 @@
 """One-line notices of what a configuration or a command reads in another language than its texts,
-of programs that are not on this machine, and of test data that a training has seen.
+and of test data that a training has seen.
 
-None of it stops the work, but its result may mean little; and workers may have other programs than
-this machine.
+None of it stops the work, but its result may mean little.
 """
 
 from __future__ import annotations
 
-import shlex
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,9 +51,6 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
                     )
     if config.input is None:
         return
-    for score, command in config.score.commands.items() if "score" in stages else ():
-        if not shutil.which(program := shlex.split(command)[0]):
-            yield f"score.commands.{score}: this machine has no program {program}; workers need it"
     code, short = config.input.target_language, config.language
     name = language_name(code)
     if parse_language(code) is None:
@@ -88,10 +82,3 @@ def of_models(models: Sequence[tuple[str, SentenceEncoder]], data: str) -> Itera
     for folder, model in models:
         if model.language != ENGLISH:
             yield f"{folder}: an encoder of {language_name(model.language)}; {data} English"
-
-
-def of_parser(parser: str, parses: str, language: str) -> Iterator[str]:
-    """A notice that a spaCy pipeline parses another language than the texts have."""
-    if parses not in (language, "xx"):
-        names = language_name(parses), language_name(language)
-        yield "{}: this pipeline parses {}, the texts are {}".format(parser, *names)

@@ -219,7 +219,7 @@ class InputFile(Lenient):
     sha256: str
 
 
-class TrainingRecord(StageRecord, stage=("paragram", "classifier", "embeddings")):
+class TrainingRecord(StageRecord, stage=("paragram", "embeddings")):
     """A stage that trains; `training` has the metrics, none if word vectors come from a file."""
 
     training: dict[str, Any] = {}

@@ -43,7 +43,7 @@ def sample_config(**changes: Any) -> dict[str, Any]:
 def write_small_sample(folder: Path, rows: int, updates: int) -> None:
     """`sample.tsv`, the first rows, and `config.yaml` for all stages: small, the run in `local`."""
     (folder / "sample.tsv").write_bytes(b"\n".join(islice(sample_rows(), rows)))
-    config = sample_config(run="local", statistics={}, embeddings={"dim": 50, "epochs": 1})
+    config = sample_config(run="local", embeddings={"dim": 50, "epochs": 1})
     config["input"] |= {"paths": ["sample.tsv"], "shard_rows": 200}
     small = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128}
     small |= {"updates": updates, "warmup": updates // 3}

@@ -298,12 +298,26 @@ def test_no_python_block_is_left_out() -> None:
 
 
 def test_the_scorer_of_a_file(tmp_path: Path) -> None:
-    (block,) = fenced(ROOT / "docs/scorers.md", "python")
+    block, _ = fenced(ROOT / "docs/scorers.md", "python")
     (tmp_path / "my_scorer.py").write_text(block, "utf-8")
     source = source_of(f"{tmp_path}/my_scorer.py:long_word_share")
     scorer = scorers.PairScorer(["long_word_share"], sources=[source])
     found = scorer.score(pa.array(["A dog barks", ""]), pa.array(["Dogs vocalise", ""]))
     np.testing.assert_allclose(found["long_word_share"], [0.5, 0])
+
+
+def test_the_scorer_that_calls_a_program(tmp_path: Path) -> None:
+    _, block = fenced(ROOT / "docs/scorers.md", "python")
+    code = "import sys; [print(line.index('\\t') + len(line)) for line in sys.stdin]"
+    (tmp_path / "program.py").write_text(code)
+    command = f'COMMAND = "{sys.executable} {tmp_path}/program.py"'
+    block, found = re.subn(r'^COMMAND = ".*"$', command, block, flags=re.M)
+    assert found
+    (tmp_path / "bicleaner.py").write_text(block, "utf-8")
+    source = source_of(f"{tmp_path}/bicleaner.py:bicleaner")
+    scorer = scorers.PairScorer(["bicleaner"], sources=[source])
+    texts = pa.array(["a", "b c"]), pa.array(["d e\n", ""]), pa.array(["f\tg", "h"])
+    assert scorer.score(*texts[:2], source=texts[2])["bicleaner"].tolist() == [3 + 8, 1 + 3]
 
 
 class TestContributing:

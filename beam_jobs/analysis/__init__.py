@@ -1,1 +1,1 @@
-"""Jobs that find something out about a corpus: statistics, phrase tables, samples, differences."""
+"""Jobs that find something out about a corpus: IDF, samples, differences."""

@@ -17,8 +17,8 @@ from benchmarks.experiments.context import BOOKS
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.files import atomic_file
 from paraloom.models.text.parses import Parser
-from paraloom.models.text.statistics import Moments
 from paraloom.papers.analyses.gate_analysis import gate_norms
+from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.datasets.contiguous_text import read_text
 
 _LONGEST = 15  # tokens (footnote 8)

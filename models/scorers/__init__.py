@@ -5,8 +5,8 @@ to float32 [n], and one entry in `SCORERS`. The value of a row must depend on th
 on the batch that the row is in: to the last bit, or up to rounding if a neural model gives it.
 
 `tokens/` has the scorers that compare tokens, `checks/` those that pass or fail a pair, `learned/`
-those with vectors, classifiers or neural models. Other packages and files may bring scorers too
-(`plugins`), and scores may come from files and programs (`elsewhere`).
+those with vectors or neural models. Other packages and files may bring scorers too (`plugins`), and
+scores that were computed elsewhere come from files (`columns`).
 """
 
 from paraloom.models.scorers.base import Outcome, Resource, Scorer

@@ -9,7 +9,6 @@ from paraloom.models.scorers.checks.negation import same_negation
 from paraloom.models.scorers.checks.numbers import same_numbers
 from paraloom.models.scorers.checks.roles import same_roles
 from paraloom.models.scorers.learned.encoder_similarity import encoder_similarity, open_encoder
-from paraloom.models.scorers.learned.human_classifier import human_likeness, open_classifier
 from paraloom.models.scorers.learned.paragram_similarity import paragram_similarity
 from paraloom.models.scorers.learned.reference_score import open_translation_model, reference_score
 from paraloom.models.scorers.learned.sentence_similarity import (
@@ -105,17 +104,6 @@ SCORERS = {
     ),
     "same_roles": _check(
         same_roles, "no subject and object are swapped", "subject and object swapped", _SPACY
-    ),
-    "human_likeness": Scorer(
-        function=human_likeness,
-        meaning="P(written by a person | translation), by a classifier that was not trained on "
-        "the pair",
-        unit="probability",
-        resource=Resource(
-            name="classifier",
-            open=open_classifier,
-            remedy="its classifier, trained on the corpus",
-        ),
     ),
     "reference_score": Scorer(
         function=reference_score,

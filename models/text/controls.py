@@ -5,9 +5,6 @@ Some tools break lines or columns at them.
 
 import re
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -21,12 +18,3 @@ def find_control(text: str) -> str | None:
         kind = "line separator" if found[0] > "\x9f" else "control character"
         return f"{kind} U+{ord(found[0]):04X}"
     return None
-
-
-def spaced(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    r"""Texts with a space instead of each such character, for formats of one line a text.
-
-    >>> spaced(pa.array(["a\r\nb", None])).to_pylist()
-    ['a  b', None]
-    """
-    return pc.replace_substring_regex(texts, r"[\p{Cc}\x{2028}\x{2029}]", " ")

@@ -42,13 +42,6 @@ def count_words(texts: pa.Array, language: str = ENGLISH) -> WordCounts:
     return WordCounts(len(tokens), table)
 
 
-def count_kinds(values: pa.StringArray) -> WordCounts:
-    """Count whole values, without tokenising them; each is a document of one word."""
-    counted = values.value_counts()
-    words, occurrences = counted.field("values"), counted.field("counts")
-    return WordCounts(len(values), pa.table([words, occurrences, occurrences], schema=COUNTS))
-
-
 def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
     """Add up counts of disjoint sets of texts; their order does not matter."""
     parts = list(parts)

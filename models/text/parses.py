@@ -1,10 +1,4 @@
-"""Dependency parses from a spaCy pipeline: their top two levels.
-
-ParaNMT's Table 2 uses the top two levels of constituency parses, which spaCy does not produce. The
-top two levels of a dependency parse are the root and its direct dependents. They are written from
-left to right: the relation of each dependent, and the part of speech of the root. For example,
-`A dog runs fast.` gives `nsubj VERB advmod punct`.
-"""
+"""Dependency parses from a spaCy pipeline."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -53,15 +47,3 @@ class Parser:
     def parse(self, texts: Iterable[str]) -> Iterator[Any]:
         """The parse of each text, a `Doc`."""
         yield from self.pipeline.pipe(texts, batch_size=256)
-
-    def top_levels(self, texts: Iterable[str]) -> Iterator[str]:
-        """The top two levels of each text that has a token; ` | ` separates sentences."""
-        for doc in self.parse(text for text in texts if len(text) <= self.pipeline.max_length):
-            roots = [token for token in doc if token.head.i == token.i]
-            if roots:
-                yield " | ".join(map(_dependents, roots))
-
-
-def _dependents(root: Any) -> str:
-    around = sorted([root, *root.children], key=lambda token: token.i)
-    return " ".join(token.dep_ if token.i != root.i else token.pos_ or "ROOT" for token in around)

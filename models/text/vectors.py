@@ -6,10 +6,9 @@ a space and d little-endian float32. Both may be gzip. The compact form is a mem
 `matrix.f32`, and `words.arrow` with the words and their sorted hashes.
 """
 
-import gzip
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +18,13 @@ import pyarrow.csv as pacsv
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import atomic_file, atomic_folder, opened
 from paraloom.models.hashing import text_hashes
-from paraloom.models.text.word2vec import HEADER, LARGEST, binary_blocks, check_dimension, is_binary
 
 UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
-_BLOCK = 8 << 20  # bytes of text parsed at once
+_BLOCK = 8 << 20  # bytes parsed at once
+_MOST = 1 << 16  # dimensions
+_LARGEST = 1e12  # of a value, so that sums of squares fit float32
+_HEADER = re.compile(rb"[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t]*\r?(?:\n|\Z)")
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _MOST_SEEN = 1 << 20  # words whose rows are remembered: a large corpus has many times more
 _COMPACT = pa.schema([("word", pa.string()), ("hash", pa.uint64()), ("row", pa.int32())])
 
@@ -95,7 +97,7 @@ class WordVectors:
 
 
 def read_vectors(path: Path | str) -> WordVectors:
-    """Read the text form or word2vec's binary form; takes little more memory than the matrix."""
+    """Read a file; takes little more memory than the matrix."""
     matrix = np.empty((0, 0), np.float32)
     words: list[pa.StringArray] = []
     filled = 0
@@ -119,13 +121,13 @@ def load_vectors(path: Path) -> WordVectors:
 def write_vectors(
     path: Path | str, words: Sequence[str] | pa.StringArray, matrix: np.ndarray
 ) -> None:
-    """Write the text form (gzip if the name ends in .gz); reading gives the same float32 values."""
+    """Write the text form; reading gives the same float32 values."""
     words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
     bad = pc.filter(words, pc.match_substring_regex(words, r"^$|[ \t\r\n]"))
     if len(bad):
         raise UserError(f"{path}: {bad[0].as_py()!r} is no word: empty, or with a space in it")
     matrix = np.asarray(matrix, np.float32)
-    with atomic_file(path) as temporary, _create(temporary, str(path)) as stream:
+    with atomic_file(path) as temporary, temporary.open("wb") as stream:
         for start in range(0, len(words), 4096):
             block = np.ascontiguousarray(matrix[start : start + 4096].T)
             columns = [pa.array(values).cast(pa.string()) for values in block]
@@ -168,67 +170,70 @@ def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     return hashes[order], order
 
 
-def _create(path: Path, name: str) -> IO[bytes]:
-    # mtime=0: the same vectors give the same bytes
-    return gzip.GzipFile(path, "wb", mtime=0) if name.endswith(".gz") else path.open("wb")  # type: ignore[return-value]
-
-
 def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
     """Words and vectors of a file in blocks: n strings, float32 [n, d]."""
-    if is_binary(path):
-        yield from binary_blocks(path)
-        return
-    promised: int | None = None  # number of words in word2vec's first line
-    dim = line = found = 0
-    delimiter = " "
-    for text in _texts(path):
-        if line == 0:
-            if first := HEADER.match(text):
-                promised, dim = map(int, first.groups())
-                text = text.partition(b"\n")[2]
-                line = 1
-            delimiter = "\t" if b"\t" in text.split(b"\n", 1)[0] else " "
-        if not text.strip():
-            line += text.count(b"\n")
-            continue
-        if not found:
-            dim = dim or len(text.lstrip().split(b"\n", 1)[0].split()) - 1
-            check_dimension(path, dim)
-        words, matrix = _parse(text, delimiter, dim, f"{path}: line", line)
-        found += len(words)
-        line += text.count(b"\n")
-        yield words, matrix
-    if not found:
-        raise UserError(f"{path}: holds no word vectors")
-    if promised is not None and promised != found:
+    with opened(path) as stream:
+        data = stream.read(_BLOCK)
+        first = _HEADER.match(data)
+        data = data[first.end() :] if first else data.lstrip()
+        dim = int(first[2]) if first else len(data.partition(b"\n")[0].split()) - 1
+        if not 1 <= dim <= _MOST:
+            raise UserError(f"{path}: holds no word vectors of 1 to {_MOST:,} dimensions")
+        take, found = _take_binary if first and _is_binary(data, dim) else _take_lines, 0
+        while True:
+            more = stream.read(_BLOCK)
+            with in_one_line(f"{path}: cannot be read after {found:,} words"):
+                words, matrix, rest = take(data if more else data + b"\n", dim)
+            wrong = ~np.all(np.abs(matrix) <= _LARGEST, axis=1)
+            wrong |= pc.equal(words, "").to_numpy(zero_copy_only=False)
+            if wrong.any():
+                raise UserError(
+                    f"{path}: word {found + 1 + np.argmax(wrong):,} is empty, or has a value that "
+                    "is not finite, or over 1e12"
+                )
+            found += len(words)
+            if len(words):
+                yield words, matrix
+            if not more:
+                break
+            if len(rest) > 2 * _BLOCK:
+                raise UserError(f"{path}: no word vectors: a word has no end")
+            data = rest + more
+    promised = int(first[1]) if first else found
+    if not found or found != promised:
         raise UserError(f"{path}: line 1 promises {promised:,} words, but {found:,} are there")
 
 
-def _texts(path: Path) -> Iterator[bytes]:
-    """The file in blocks of whole lines."""
-    rest = b""
-    with opened(path) as stream:
-        while block := stream.read(_BLOCK):
-            whole, newline, tail = block.rpartition(b"\n")
-            if newline:
-                yield rest + whole + newline
-                rest = tail
-            elif len(rest) > _BLOCK:
-                raise UserError(f"{path}: no word vectors in text form: a line has no end")
-            else:
-                rest += block
-    if rest:
-        yield rest
+def _is_binary(data: bytes, dim: int) -> bool:
+    """Whether the bytes after a first word are floats, not text."""
+    values = data.partition(b" ")[2][: 4 * dim]
+    as_text = values.decode(errors="ignore").encode()
+    return bool(_CONTROL.search(values)) or len(as_text) < len(values) - 3  # a character may be cut
 
 
-def _parse(
-    text: bytes, delimiter: str, dim: int, source: str, before: int
-) -> tuple[pa.StringArray, np.ndarray]:
-    """Words and vectors of whole lines; errors name `source` and the number of the line."""
-    if text.split(b"\n", 1)[0].endswith((b" ", b" \r")):  # word2vec ends its lines with a space
+def _take_binary(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
+    """The words, the vectors and what is left over after the last of them."""
+    words, vectors, at, size = [], [], 0, 4 * dim
+    while (space := data.find(b" ", at)) >= 0 and space + 1 + size <= len(data):
+        words.append(data[at:space].lstrip(b"\n"))
+        at = space + 1 + size
+        vectors.append(data[space + 1 : at])
+    matrix = np.frombuffer(b"".join(vectors), "<f4").reshape(-1, dim).astype(np.float32)
+    return pa.array(words, pa.binary()).cast(pa.string()), matrix, data[at:]
+
+
+def _take_lines(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
+    """The same of the text form."""
+    whole, newline, rest = data.rpartition(b"\n")
+    text = whole + newline
+    first = text.partition(b"\n")[0]
+    delimiter = "\t" if b"\t" in first else " "
+    if first.endswith((b" ", b" \r")):  # word2vec ends its lines with a space
         text = text.replace(b"\r\n", b"\n").replace(b" \n", b"\n")
     columns = [str(number) for number in range(dim + 1)]
     types = dict.fromkeys(columns[1:], pa.float32()) | {columns[0]: pa.string()}
+    if not text.strip():
+        return pa.array([], pa.string()), np.empty((0, dim), np.float32), rest
     try:
         table = pacsv.read_csv(
             pa.BufferReader(text),
@@ -236,45 +241,22 @@ def _parse(
             pacsv.ParseOptions(delimiter=delimiter, quote_char=False),
             pacsv.ConvertOptions(column_types=types, null_values=[]),
         ).combine_chunks()
-        words = table["0"].chunk(0)
         matrix = np.stack([table[name].chunk(0).to_numpy() for name in columns[1:]], axis=1)
-        if (np.abs(matrix) <= LARGEST).all() and not pc.any(pc.equal(words, "")).as_py():
-            return words, matrix
-    except pa.ArrowInvalid:
-        pass
-    return _parse_slowly(text, delimiter, dim, source, before)
+        return table["0"].chunk(0), matrix, rest
+    except pa.ArrowInvalid:  # some words have spaces (GloVe), or it is wrong
+        return *_by_line(text, delimiter.encode(), dim), rest
 
 
-def _parse_slowly(
-    text: bytes, delimiter: str, dim: int, source: str, before: int
-) -> tuple[pa.StringArray, np.ndarray]:
-    """`_parse` line by line: names the line of an error, accepts words with spaces (GloVe)."""
+def _by_line(text: bytes, delimiter: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray]:
+    """Words, which may have spaces, and vectors of lines."""
     words, vectors = [], []
-    for number, line in enumerate(text.splitlines(), before + 1):
-        fields = line.rstrip(b" ").split(delimiter.encode())
-        if fields == [b""]:
-            continue
-        name, values = fields[:-dim], fields[-dim:]
-        if len(fields) <= dim or any(map(_is_number, name[1:])):
-            raise UserError(
-                f"{source} {number} has {len(fields) - 1} numbers, but {dim} are needed"
-            )
+    for line in filter(None, map(bytes.rstrip, text.splitlines())):
+        word, *values = line.rsplit(delimiter, dim)
         try:
-            vector = np.array(values, np.float32)
-            words.append(b" ".join(name).decode())
+            vectors.append(np.array(values, np.float32).reshape(dim))
+            words.append(word.decode())
         except ValueError as error:
-            raise UserError(f"{source} {number}: {error}") from error
-        if not (np.abs(vector) <= LARGEST).all():
-            raise UserError(f"{source} {number} holds a value that is not finite, or over 1e12")
-        if not words[-1]:
-            raise UserError(f"{source} {number} has no word")
-        vectors.append(vector)
-    return pa.array(words, pa.string()), np.array(vectors, np.float32).reshape(-1, dim)
-
-
-def _is_number(field: bytes) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
+            raise ValueError(f"{line[:60]!r} is no word followed by {dim} numbers") from error
+        if re.search(r" \S*\d$", words[-1]):
+            raise ValueError(f"{line[:60]!r} has more than {dim} numbers")
+    return pa.array(words, pa.string()), np.array(vectors, np.float32)

@@ -38,11 +38,10 @@ def public(record: RunRecord) -> RunRecord:
     values = record.json_values()
     config = harmless(values.get("config", {}), Config)
     stages = {name: harmless(of.json_values(), type(of)) for name, of in record.stages.items()}
-    programs = config.get("score", {}).get("commands", {})
     for name, stage in record.stages.items():
-        for scorer in programs.keys() & stages[name].get("scorers", {}).keys():
-            meaning = f"computed by the program {programs[scorer]}"
-            stages[name]["scorers"][scorer]["meaning"] = meaning
+        for scorer in stages[name].get("scorers", {}).values():
+            if scorer["meaning"].startswith("computed by the command "):  # with its arguments, 0.2
+                scorer["meaning"] = "computed by a program"
         model = getattr(stage, "model", None)
         if isinstance(model, UsedModel) and model.revision and is_hub_name(model.path):
             stages[name]["model"]["path"] = model.path
@@ -74,9 +73,7 @@ def harmless(value: Any, kind: Any, key: str = "") -> Any:
         return value
     if SERVED in parts and not _PATH.match(value):
         return value
-    if key == "commands":
-        value = value.strip().partition(" ")[0]
-    elif key not in NAMES and not any(isinstance(part, InputPath) for part in parts):
+    if key not in NAMES and not any(isinstance(part, InputPath) for part in parts):
         return _HIDDEN
     return re.split(r"[/\\]", value.partition("?")[0].rstrip("/\\"))[-1]
 

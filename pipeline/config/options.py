@@ -1,7 +1,5 @@
 """The keys of a configuration, their types, defaults and meaning."""
 
-import shlex
-from collections.abc import Sequence
 from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr
@@ -19,10 +17,9 @@ from paraloom.models.embeddings.options import (
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
-from paraloom.models.options import InputFile, Options, PositiveNumber
+from paraloom.models.options import InputFile, Options
 from paraloom.models.scorers import ENCODER, SCORERS
-from paraloom.models.scorers.elsewhere.columns import ColumnScorer
-from paraloom.models.scorers.elsewhere.commands import TIMEOUT, CommandScorer
+from paraloom.models.scorers.columns import ColumnScorer
 from paraloom.models.scorers.plugins import (
     ScorerSource,
     check_name,
@@ -68,17 +65,12 @@ class ScoreOptions(Options):
     columns: dict[str, InputGlob | list[InputGlob]] = Field(default={})
     """Scores that were computed elsewhere: `NAME: FILES` (paths or globs), Parquet or TSV with ids
     and values; see scorers.md."""
-    commands: dict[str, str] = Field(default={})
-    """Scores that programs of your own compute: `NAME: COMMAND`, run once for each shard: pairs in
-    as TSV, a number a line out; see scorers.md. No file of a run has the values of arguments."""
-    command_timeout: PositiveNumber = TIMEOUT
-    """Seconds that a command has for a shard; then it is killed and started again, up to twice."""
     training: ParagramOptions = ParagramOptions()
 
     @property
     def names(self) -> list[str]:
         """The columns of the scores."""
-        return [*(column_of(entry) for entry in self.scorers), *self.columns, *self.commands]
+        return [*(column_of(entry) for entry in self.scorers), *self.columns]
 
     @property
     def sources(self) -> list[ScorerSource]:
@@ -86,8 +78,7 @@ class ScoreOptions(Options):
         own = ("translation_score", *SCORERS)
         return [
             *(source_of(entry) for entry in self.scorers if entry not in own),
-            *(ColumnScorer(name, _file_names(paths)) for name, paths in self.columns.items()),
-            *(CommandScorer(*item, self.command_timeout) for item in self.commands.items()),
+            *(ColumnScorer(name, paths) for name, paths in self.columns.items()),
         ]
 
     def _check(self) -> None:
@@ -107,7 +98,6 @@ class ScoreOptions(Options):
         for key, name in (
             *(("scorers", column_of(entry)) for entry in own),
             *((f"columns.{name}", name) for name in self.columns),
-            *((f"commands.{name}", name) for name in self.commands),
         ):
             try:
                 check_name(name)
@@ -123,18 +113,6 @@ class ScoreOptions(Options):
                 kind = SCORERS[name].resource
                 assert kind
                 raise ValueError(f"{key}: {name} needs {kind.remedy}")
-        for name, command in self.commands.items():
-            try:
-                words = shlex.split(command)
-            except ValueError as error:
-                raise ValueError(f"commands.{name}: cannot be read ({error})") from None
-            if not words or not words[0]:
-                raise ValueError(f"commands.{name}: names no program")
-
-
-def _file_names(paths: str | Sequence[str]) -> tuple[str, ...]:
-    """Paths and globs without their folders."""
-    return tuple(path.rsplit("/", 1)[-1] for path in ([paths] if isinstance(paths, str) else paths))
 
 
 _TAKEN = {*schema.scored((), generators=True).names, schema.REASON.name, *CHOSEN}
@@ -159,16 +137,6 @@ class EvaluateOptions(Options):
     """Folder of SICK files."""
 
 
-class StatisticsOptions(Options):
-    """Statistics of all pairs and of the corpus: length, IDF, entropies and scores.
-
-    They are computed if this section is present (`statistics: {}`).
-    """
-
-    spacy: UncheckedFile | None = None
-    """Name or folder of a spaCy pipeline, for the entropy of parses; null: not computed."""
-
-
 class Config(Options):
     """A run."""
 
@@ -189,7 +157,6 @@ class Config(Options):
     """What makes candidates: `nmt`, language models; null: `nmt` alone; see generators.md."""
     score: ScoreOptions = ScoreOptions()
     select: SelectOptions = SelectOptions()
-    statistics: StatisticsOptions | None = None
     embeddings: AnyEmbeddingOptions = EmbeddingOptions()
     loop: LoopOptions = LoopOptions()
     evaluate: EvaluateOptions = EvaluateOptions()

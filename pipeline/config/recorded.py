@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from paraloom.models.scorers.elsewhere.commands import shown_words
-
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
 _QUERY = re.compile(r"\b(https?://[^\s?]*)\?[^\s,;)]*")
 
@@ -19,11 +17,8 @@ class Written:
     folders: dict[str, str] = field(default_factory=dict)  # `${NAME}` by the path it stands for
 
     def recorded(self) -> dict[str, Any]:
-        """The keys for the manifest; of `score.commands` what `shown_words` shows."""
-        score = self.keys["score"]
-        commands = {name: shown_words(command) for name, command in score["commands"].items()}
-        keys = {**self.keys, "score": {**score, "commands": commands}}
-        return {name: _map_texts(of, without_credentials) for name, of in keys.items()}
+        """The keys for the manifest."""
+        return {name: _map_texts(of, without_credentials) for name, of in self.keys.items()}
 
     def by_names(self, values: Any) -> Any:
         """JSON values in which paths have the names of the variables that they begin with.

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from paraloom.pipeline import statistics
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import restrict
 from paraloom.pipeline.records import AutoSelectRecord, EvaluateRecord, PairsRecord, StageRecord
@@ -18,7 +17,6 @@ from paraloom.pipeline.report.describe import (
 from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.savings import Saving, hours_in_words, savings
 from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages.statistics import StatisticsRecord
 
 
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
@@ -42,8 +40,6 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         out.print(*selection_lines(result), sep="\n")
     if record.bleu is not None:
         out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
-    if described := record.find(StatisticsRecord):
-        out.print(statistics.table(described.results))
     if evaluated := record.find(EvaluateRecord):
         out.print(_evaluation(evaluated))
     if chosen := chosen_epoch(record):

@@ -5,7 +5,7 @@ is made and how it is checked: see `paraloom.pipeline.stage.Stage`. A new stage 
 line here; one that makes the resource of a scorer is only a module, with the name of the resource.
 
     ingest → nmt → back_translate → score → bucket → auto_select → select → embeddings → evaluate
-        pivot ↗     generate ↗  paragram, idf, … ↗                             ↘ statistics
+        pivot ↗     generate ↗  paragram, idf, … ↗
 
 With several rounds, `paraloom.pipeline.rounds` repeats the stages from `score` on.
 """
@@ -22,7 +22,6 @@ from paraloom.pipeline.stages import (
     pivot,
     score,
     select,
-    statistics,
 )
 from paraloom.pipeline.stages.resources import RESOURCES
 from paraloom.pipeline.stages.selection import auto_select, exclude, judged
@@ -40,7 +39,6 @@ STAGES: tuple[Stage, ...] = (
     auto_select.STAGE,
     judged.STAGE,
     select.STAGE,
-    statistics.STAGE,
     embeddings.STAGE,
     evaluate.STAGE,
 )

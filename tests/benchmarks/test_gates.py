@@ -5,7 +5,7 @@ from pathlib import Path
 from benchmarks.experiments import gates, supervised
 from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.context import BOOKS
-from paraloom.models.text.statistics import Moments
+from paraloom.papers.analyses.moments import Moments
 from tests.models.parsers import TREES, train_parser
 from tests.run_helpers import Patch
 from tests.small_encoder import small_encoder

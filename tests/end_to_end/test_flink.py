@@ -28,7 +28,7 @@ pytestmark = pytest.mark.flink
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".flink" / "test"
-STAGES = ("ingest", "back_translate", "score", "bucket", "select", "statistics", "evaluate")
+STAGES = ("ingest", "back_translate", "score", "bucket", "select", "evaluate")
 
 
 def paraloom(*arguments: str, cwd: Path = ROOT) -> subprocess.Popen[str]:

@@ -184,7 +184,7 @@ def test_arguments_reach_the_run(config: Path, monkeypatch: Patch) -> None:
     assert main(["corpus", "--force", "--config", path]) == 0
     assert calls == [
         (4, ("bucket",), ["--runner", "X"], False),
-        (1, ("select", "statistics", "embeddings", "evaluate"), [], True),
+        (1, ("select", "embeddings", "evaluate"), [], True),
     ]
 
 

@@ -77,8 +77,6 @@ def test_each_mistake_is_one_line_that_names_the_key(
         ("score.scorers=[trigram_overlap, trigram_overlap]", "score.scorers: names a scorer twice"),
         ("score.columns={trigram_overlap: a}", "score.columns.trigram_overlap: trigram_overlap is"),
         ("score.columns={judged: a}", "score.columns.judged: judged is another column or has"),
-        ("score.commands={a: ''}", "score.commands.a: names no program"),
-        ("score.commands={a: x '}", "score.commands.a: cannot be read (No closing quotation)"),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
         ("loop.rounds=2", "select.labelled: loop.rounds is 2, and labelled pairs decide which"),
         (
@@ -153,13 +151,12 @@ def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: 
         "input.paths=['${DATA}/a.${SOURCE}.gz']",
         "input.source_language=${SOURCE}",
         "input.license=see https://me:word@host/terms?token=x",
-        "score.commands.c=/opt/score --key ${KEY} --to=${KEY}@host -b 8 word",
+        "score.columns={c: 's3://me:word@host/${KEY}'}",
         "select.by=${BY}",
     )
-    assert config.score.commands["c"] == "/opt/score --key sesame --to=sesame@host -b 8 word"
     again = config.replace().written.recorded()
     assert again == config.written.recorded()
-    assert again["score"]["commands"]["c"] == "score --key ${KEY} --to=${KEY}… -b … …"
+    assert again["score"]["columns"]["c"] == "s3://host/${KEY}"
     assert again["input"]["paths"] == ["${DATA}/a.fr.gz"]
     assert again["input"]["source_language"] == "fr"  # only codes may stand there
     assert again["input"]["license"] == "see https://host/terms"
@@ -211,7 +208,7 @@ def test_declared_files_by_key(tmp_path: Path) -> None:
         "select.labelled=[l1, l2]",
         "input={format: moses, paths: {source: [s1, s2], reference: r}}",
         "embeddings={task: phrases, phrases: {table: t}, context: {text: [c]}}",
-        "statistics={spacy: en}",
+        "score={spacy: en}",
     )
     checked = {"nmt.model": "m", "embeddings.phrases.table": "t"}
     assert config.files(lambda mark: mark.checked) == checked
@@ -222,7 +219,7 @@ def test_declared_files_by_key(tmp_path: Path) -> None:
         "input.paths.reference": "r",
         "select.labelled[0]": "l1",
         "select.labelled[1]": "l2",
-        "statistics.spacy": "en",
+        "score.spacy": "en",
     }
 
 

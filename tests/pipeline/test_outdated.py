@@ -1,7 +1,6 @@
 """A stage of an earlier configuration is described by that one, and shown or refused as such."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from paraloom.pipeline.library import open_run
 from paraloom.pipeline.manifest import Manifest, as_made, outdated
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.select import fingerprint
-from tests import slow_metric
 from tests.run_helpers import ONE, STAGES, Capsys, Patch, Runs, WriteConfig, again, table
 
 CHANGED = ["--set", "select.deciles=[0]", "--set", "select.size=5"]
@@ -74,19 +72,6 @@ def test_a_corpus_of_an_earlier_configuration(
     assert main(["publish", folder, *PUBLISH]) == 0
 
 
-def test_arguments_that_the_manifest_does_not_show(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
-    for stage, seconds in (("select", "0"), ("ingest", "0.01")):
-        command = {"words": f"{sys.executable} {slow_metric.__file__} {seconds}"}
-        write_config(a_run, score={"commands": command}, select={"by": "trigram_overlap"})
-        assert again(stage, a_run) == 0
-    assert outdated(Manifest(str(a_run / "run")).record) == ["score", "bucket", "select"]
-    capsys.readouterr()
-    assert main(["publish", str(a_run / "run"), *PUBLISH]) == 2
-    assert "select is of an earlier configuration" in said(capsys)
-
-
 def test_a_process_that_is_killed_as_it_begins(
     a_run: Path, write_config: WriteConfig, monkeypatch: Patch
 ) -> None:
@@ -114,8 +99,6 @@ def test_compare_leaves_out_what_is_of_an_earlier_configuration(
     text = said(capsys)
     assert "of an earlier configuration, so left out: select" in text
     assert "the first difference is in select" in text
-    assert main(["statistics", str(a_run / "run"), *ONE]) == 0
-    assert "no corpus of this run is of the last command's configuration" in said(capsys)
 
 
 def test_a_round_that_the_configuration_does_not_have_is_not_compared(

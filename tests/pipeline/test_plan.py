@@ -41,13 +41,11 @@ def config_of(folder: Path) -> dict[str, Any]:
                 "trigram_overlap",
                 "mean_idf",
                 "paragram_similarity",
-                "human_likeness",
                 "reference_score",
             ],
             "phrases": str(folder / "phrases.tsv"),
         },
         "select": {"by": "trigram_overlap", "labelled": str(folder / "labelled.tsv")},
-        "statistics": {},
         "evaluate": {"sts": str(folder / "sts")},
     }
 
@@ -72,8 +70,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 TRANSLATE = {"back_translate", "translation_model"}
-TRAINED = {"nmt", "paragram", "classifier", "select", "embeddings"}
-LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "statistics")
+TRAINED = {"nmt", "paragram", "select", "embeddings"}
+LANGUAGE = ("nmt", "idf", "paragram", "score", "embeddings")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +123,6 @@ LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "stat
         ("embeddings.device=cpu", set()),
         ("embeddings.loaders=0", set()),
         ("evaluate.sts={folder}/sts/2015", {"evaluate"}),
-        ("statistics.spacy=en_core_web_sm", {"statistics"}),
     ],
 )
 def test_a_changed_key_changes_these_stages(folder: Path, change: str, stages: set[str]) -> None:
@@ -290,8 +287,8 @@ def test_stages_of_another_configuration_are_outdated_and_what_reads_them(folder
     for change, stage_name in zip(changes, ("paragram", "select", "nmt"), strict=True):
         other = Run(read_config(folder / "config.yaml", [change]), run.manifest)
         assert outdated(other) == set(dependents({stage_name}, run.config)) & names, change
-    without = Run(read_config(folder / "config.yaml", ["statistics=null"]), run.manifest)
-    assert outdated(without) == {"statistics"}
+    without = Run(read_config(folder / "config.yaml", ["evaluate.sts=null"]), run.manifest)
+    assert outdated(without) == {"evaluate"}
     run.manifest.stages["rounds/3/select"] = StageRecord()  # of a round that there is not
     (folder / "phrases.tsv").unlink()
     found = set(dependents({"paragram"}, run.config)) & names
@@ -312,12 +309,11 @@ def test_the_column_of_a_score_depends_on_its_resource_its_code_and_the_language
         return {name for name in before if before[name] != other[name]}
 
     before = columns()
-    computed = {"trigram_overlap", "mean_idf", "paragram_similarity", "human_likeness"}
+    computed = {"trigram_overlap", "mean_idf", "paragram_similarity"}
     computed |= {"reference_score", "reference_tokens", "translation_tokens"}
     assert before.keys() == computed and len(set(before.values())) == len(before) - 1
     assert differ(columns(idf="c")) == {"mean_idf"}
     assert differ(columns(paragram="c")) == {"paragram_similarity"}
-    assert differ(columns(classifier="c")) == {"human_likeness"}
     assert differ(columns(translation_model="c")) == {"reference_score"}
     assert differ(columns(GERMAN)) == computed
     newer = replace(SCORERS["mean_idf"], version=9)

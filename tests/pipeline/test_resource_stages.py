@@ -16,12 +16,11 @@ from paraloom.pipeline import plan
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.config.options import ScoreOptions
 from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import BackTranslateRecord, IdfRecord, PairsRecord, TrainingRecord
+from paraloom.pipeline.records import IdfRecord, PairsRecord
 from paraloom.pipeline.run import _make_stages, _State
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
 from paraloom.pipeline.stages.resources import RESOURCES, columns
-from paraloom.pipeline.stages.score import resource_paths
 from tests.run_helpers import Patch
 
 ONE = ["--direct_num_workers", "1"]
@@ -77,7 +76,7 @@ def test_a_file_that_changes_after_it_was_digested(tmp_path: Path, monkeypatch: 
     (tmp_path / "run.yaml").write_text(text.format(run=tmp_path, idf="null"))
     run = Run(read_config(tmp_path / "run.yaml"), Manifest(str(tmp_path)), ONE)
     _make_stages(run, [stage], _State(forced=set()))
-    from paraloom.models.scorers.elsewhere.columns import store as read
+    from paraloom.models.scorers.columns import store as read
 
     def change_and_read(*arguments: Any) -> Any:
         path.write_text("a\t17\n")
@@ -117,52 +116,6 @@ def test_from_a_file(tmp_path: Path) -> None:
     assert not make(tmp_path, idf=file)[1]
     file.write_text("dog 2.5\ncat 1.5\n")
     assert make(tmp_path, idf=file)[1]
-
-
-def translated(folder: Path, rows: int) -> None:
-    columns = {
-        "id": [f"id-{i}" for i in range(rows)],
-        "source": ["zdroj"] * rows,
-        "reference": [f"a man walks {i}" for i in range(rows)],
-        "translation": [f"a man uh walks {i}" for i in range(rows)],
-        "translation_score": [-0.5] * rows,
-        "translation_subwords": [4] * rows,
-    }
-    table = pa.table(columns, schema=schema.BACK_TRANSLATE)
-    nothing = schema.rejected(schema.INGEST).empty_table()
-    parts = [("part-0", table, nothing)]
-    commit(str(folder / "back_translate"), "part-0", "key", rows, parts, started=0)
-
-
-def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path: Path) -> None:
-    (stage,) = (s for s in STAGES if s.name == "classifier")
-    config = CONFIG.replace("mean_idf", "human_likeness").format(run=tmp_path, idf="null")
-    (tmp_path / "run.yaml").write_text(config)
-    translated(tmp_path, 200)
-
-    def run(*changes: str) -> Run:
-        run = Run(read_config(tmp_path / "run.yaml", changes), Manifest(str(tmp_path)), ONE)
-        run.manifest.stages["back_translate"] = BackTranslateRecord(digest="translations")
-        return run
-
-    one = run()
-    assert stage.enabled(one.config)
-    assert not IDF.enabled(one.config)
-    assert not plan.is_up_to_date(stage, one)
-    key = plan.key_of(stage, one)
-    one.manifest.finish("classifier", stage.make(one, key).model_copy(update={"key": key}))
-    record = one.record(TrainingRecord, "classifier")
-    assert record.training["accuracy"] > 0.95
-    assert record.training["pairs"] == 200
-    assert plan.is_up_to_date(stage, run())
-    assert not plan.is_up_to_date(stage, run("seed=2"))
-    made: dict[str, Any] = {**resource_paths(run())}
-    assert made == {"classifier": str(tmp_path / "classifier")}
-    texts = [pa.array(["a man sits", "a man uh sits"])] * 2
-    human, machine = PairScorer(["human_likeness"], **made).score(*texts)["human_likeness"]
-    assert human > 0.5 > machine
-    (tmp_path / "classifier" / "weights.safetensors").write_bytes(b"")
-    assert not plan.is_up_to_date(stage, run())
 
 
 @pytest.mark.parametrize("name", ["wordnet", "spacy"])

@@ -1,24 +1,18 @@
-"""Scores of files and of programs, through the command line: joined, resumed, killed, reported."""
+"""Scores of files, through the command line: joined, resumed, reported."""
 
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from paraloom.beam_jobs.io.shards import receipts
-from paraloom.models.scorers.elsewhere.commands import shown_words
 from paraloom.pipeline.cli import main
-from tests import slow_metric
-from tests.run_helpers import Capsys, Runs, WriteConfig, again, parts, table
+from tests.run_helpers import Capsys, Runs, WriteConfig, parts, table
 
 STAGES = ["score", "bucket", "select"]
-METRIC = shlex.join([sys.executable, slow_metric.__file__, "0"])
 
 
 def rejected(folder: Path) -> dict[str, str]:
@@ -50,7 +44,7 @@ def test_columns_of_files(a_run: Path, runs: Runs) -> None:
     ids = table(a_run, "back_translate", "id")["id"].to_pylist()
     values = {key: np.float32(i / 7) for i, key in enumerate(ids)}
     lines = [f"{key}\t{values[key]}" for key in ids[5:]]
-    lines += [f"{ids[5]}\t{values[ids[5]]}", f"{ids[1]}\tbad", f"{ids[2]}\tinf", "another\t1"]
+    lines += [f"{ids[5]}\t{values[ids[5]]}", f"{ids[1]}\tnan", f"{ids[2]}\tinf", "another\t1"]
     (a_run / "comet.tsv").write_text("\n".join(lines))
     pq.write_table(pa.table({"id": ids, "score": range(len(ids))}), a_run / "kiwi-1.parquet")
     files = {"comet": str(a_run / "comet.tsv"), "kiwi": [str(a_run / "kiwi-*.parquet")]}
@@ -97,60 +91,6 @@ def test_a_file_that_cannot_be_read(
     write_config(a_run, score=scored(columns={"comet": str(file)}))
     line = error(a_run, capsys)
     assert line.startswith(f"paraloom: {file}: ")
-    assert "row 2 has 1 columns instead of 2" in line
+    assert "Row #2: Expected 2 columns, got 1: b" in line
     assert not (a_run / "run" / "columns").exists()
     assert parts(a_run) == parts(finished_run)
-
-
-def test_a_command(a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs) -> None:
-    words = {"score": scored(commands={"words": METRIC}), "select": {"by": "words"}}
-    assert runs("select", a_run, **words) == STAGES
-    pairs = table(a_run, "score")
-    texts = zip(pairs["reference"].to_pylist(), pairs["translation"].to_pylist(), strict=True)
-    wanted = [slow_metric.score(reference, translation) for reference, translation in texts]
-    assert np.allclose(pairs["words"].to_numpy(), wanted, atol=1e-6)
-    assert "words_decile" in table(a_run, "corpus").column_names
-    assert "slow_metric.py" in (a_run / "run/report/index.html").read_text()
-    assert "loading the model" in (a_run / "run/logs/score.log").read_text()
-    assert runs("select", a_run) == []
-    before = columns(a_run)
-    words["score"] = scored(commands={"words": f"{METRIC}.01"}, command_timeout=60)
-    assert runs("select", a_run, **words) == ["score"]  # the same values
-    for old, new in zip(before, columns(a_run), strict=True):
-        assert [name for name in new if new[name] != old[name]] == ["words"]
-    write_config(a_run, score=scored(commands={"words": "no-such-program --fast"}))
-    assert again("select", a_run) == 2
-    notice = "paraloom: score.commands.words: this machine has no program no-such-program"
-    assert notice in capsys.readouterr().err
-
-
-def program(folder: Path, code: str) -> str:
-    path = folder / "program.py"
-    path.write_text(f"import os, sys, time\npairs = sys.stdin.readlines()\n{code}")
-    return shlex.join([sys.executable, str(path)])
-
-
-@pytest.mark.parametrize(
-    ("workers", "seconds", "code", "message"),
-    [
-        ("2", 60, "print(1, file=sys.stderr); sys.exit(7)", "ended with exit code 7, 3 times"),
-        ("1", 0.5, "time.sleep(60)", "did not end within 0.5 seconds, 3 times"),
-        ("1", 60, "print(1)", "printed 1 lines for"),
-    ],
-)
-def test_a_command_that_fails(
-    a_run: Path,
-    write_config: WriteConfig,
-    capsys: Capsys,
-    runs: Runs,
-    workers: str,
-    seconds: float,
-    code: str,
-    message: str,
-) -> None:
-    command = program(a_run, code)
-    write_config(a_run, score=scored(commands={"words": command}, command_timeout=seconds))
-    line = error(a_run, capsys, workers)
-    assert line.startswith(f"paraloom: words: `{shown_words(command)}` {message}")
-    assert "(shard part-00000-0000" in line
-    assert runs("select", a_run, score=scored(commands={"words": METRIC})) == STAGES

@@ -28,7 +28,6 @@ from paraloom.beam_jobs.io.bitext.formats import (
     Format,
     find_bitext,
     find_ranges,
-    genres,
     read_bitext,
 )
 from paraloom.beam_jobs.io.bitext.reader import (
@@ -51,6 +50,5 @@ __all__ = [
     "RowBlock",
     "find_bitext",
     "find_ranges",
-    "genres",
     "read_bitext",
 ]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io.bitext import index
 from paraloom.beam_jobs.io.bitext.files import expand, unit_name
@@ -26,20 +25,6 @@ from paraloom.beam_jobs.io.bitext.reader import (
 from paraloom.beam_jobs.io.bitext.records import JsonLines
 from paraloom.beam_jobs.io.bitext.tmx import Tmx
 from paraloom.models.errors import UserError, in_one_line
-
-
-def genres(ids: pa.StringArray) -> pa.StringArray:
-    """The genre that each of CzEng's ids begins with; null of other ids.
-
-    Files of CzEng 1.6 (`data.plaintext-format/00train.gz` …) mix genres, so their names have none.
-
-    >>> genres(pa.array(["subtitlesM-b2-00train-f000001-s8", "captions.cs:7"])).to_pylist()
-    ['subtitlesM', None]
-    """
-    return pc.struct_field(pc.extract_regex(ids.cast(pa.string()), _ID), "genre")
-
-
-_ID = r"^(?P<genre>[A-Za-z][^-:]*)-.*-s[0-9]+$"
 
 
 class CzEng16(BitextReader):

@@ -25,13 +25,14 @@ from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.ragged_columns import edges
 from paraloom.models.embeddings.vocabulary import ids_by_kind, tag_edges
 from paraloom.models.errors import UserError
+from paraloom.models.languages import language_name
 from paraloom.models.text.parses import Parser
-from paraloom.models.text.statistics import Moments
 from paraloom.models.text.tokens import moses_tokens
+from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.encoders.gran import GRAN
 from paraloom.pipeline.commands.options import JsonFile, Model, write_json
 from paraloom.pipeline.console import console
-from paraloom.pipeline.notices import notify, of_parser
+from paraloom.pipeline.notices import notify
 
 
 class Norms(NamedTuple):
@@ -147,7 +148,9 @@ def command(
     Reads one sentence a line on standard input.
     """
     encoder, parser = load_encoder(model), Parser(spacy)
-    notify(of_parser("--spacy", parser.language, encoder.language))
+    if parser.language not in (encoder.language, "xx"):
+        parses, texts = map(language_name, (parser.language, encoder.language))
+        notify([f"--spacy: this pipeline parses {parses}, the texts are {texts}"])
     batches = (pa.array(batch, pa.string()) for batch in line_batches(sys.stdin.buffer))
     norms_by_kind = gate_norms(encoder, parser, batches, max_tokens=max_tokens)._asdict()
     tables = []

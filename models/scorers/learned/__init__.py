@@ -1,1 +1,1 @@
-"""Scorers with word vectors, classifiers or neural models."""
+"""Scorers with word vectors or neural models."""

@@ -20,8 +20,8 @@ from paraloom.models.errors import UserError
 from paraloom.models.sentence_models import find_model, load_sentence_model
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.stage import shards_of
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
-from paraloom.pipeline.statistics import find_corpus
 
 _ANY = "any of them"
 
@@ -125,8 +125,12 @@ def contamination(
 
 def _blocks(corpus: str) -> Iterator[tuple[str, int, pa.Table]]:
     """Texts of a run's corpus or of files: the file, the number of the first row, columns."""
-    is_run = storage.exists(storage.join(corpus, "manifest.json"))
-    for path in find_corpus(corpus) if is_run else [corpus]:
+    paths = [corpus]
+    if storage.exists(storage.join(corpus, "manifest.json")):
+        paths = [shard.path for shard in shards_of(corpus, "select")]
+        if not paths:
+            raise UserError(f"{corpus}: the run has no corpus yet; name the folder of a stage")
+    for path in paths:
         for file in sentence_files(localise(path)).values():
             for first, block in sentence_blocks(file):
                 yield file.name, first, block

@@ -6,7 +6,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.beam_jobs.io.score_files import ScoreFile, find_score_files, read_scores
 from paraloom.models.files import atomic_folder, digest
-from paraloom.models.scorers.elsewhere.columns import store
+from paraloom.models.scorers.columns import store
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import StageRecord
 from paraloom.pipeline.stage import Run, Stage, folder_is_valid

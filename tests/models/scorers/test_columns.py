@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 
 from paraloom.models.files import digest
 from paraloom.models.hashing import text_hashes
-from paraloom.models.scorers import PairScorer
-from paraloom.models.scorers.elsewhere import columns
-from paraloom.models.scorers.elsewhere.columns import (
-    MISSING,
-    SEVERAL,
-    ColumnScorer,
-    StoredColumn,
-    store,
-)
+from paraloom.models.scorers import PairScorer, columns
+from paraloom.models.scorers.columns import MISSING, SEVERAL, ColumnScorer, find, store
 
 IDS = st.text("abcč .:0", min_size=1, max_size=4)
 VALUES = st.floats(width=32, allow_nan=True)
@@ -62,7 +55,7 @@ def test_equal_to_a_dictionary(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "text_hashes", few)
         assert stored(folder / "c", rows) == len(rows)
-        values, reasons = StoredColumn(folder / "c").find(pa.array(asked, pa.string()))
+        values, reasons = find(folder / "c", pa.array(asked, pa.string()))
     wanted = joined(rows, asked)
     assert reasons is not None
     assert [*reasons] == [reason for _, reason in wanted]
@@ -84,18 +77,11 @@ def test_the_files_depend_on_the_rows_not_on_their_order(tmp_path: Path) -> None
 
 def test_as_a_scorer(tmp_path: Path) -> None:
     stored(tmp_path / "comet", [("a", 0.5), ("b", 2.5), ("b", 2.5), ("x", 1)])
-    sources = [ColumnScorer("comet", ("comet.tsv",))]
+    sources = [ColumnScorer("comet", "scores/comet.tsv")]
     scorer = PairScorer(["comet"], sources=sources, columns=tmp_path)
     texts = pa.array(["one", "two", "three"])
     scores = scorer.score(texts, texts, ids=pa.array(["a", "b", "c"]))
     assert scores["comet"][0] == 0.5
     assert [*scores.reasons["comet"]] == ["", SEVERAL, MISSING]
+    assert scorer.scorers["comet"].meaning == "computed elsewhere: read from comet.tsv"
     assert scorer.score(texts[:1], texts[:1], ids=pa.array(["a"])).reasons == {}
-
-
-def test_the_meaning_names_few_files() -> None:
-    files = tuple(f"{i}.tsv" for i in range(5))
-    assert ColumnScorer("a", files[:2]).load().meaning == (
-        "computed elsewhere: read from 0.tsv, 1.tsv"
-    )
-    assert ColumnScorer("a", files).load().meaning.endswith("0.tsv, 1.tsv, 2.tsv and 2 more")

@@ -22,21 +22,15 @@ from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS, PairScorer
-from paraloom.models.scorers.learned.human_classifier import FOLDS, Classifier
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import UNKNOWN, WordVectors
-from tests.models.scorers.plain_likeness import plain_likeness
 from tests.run_helpers import Patch
 
 NAMES = list(SCORERS)
 WORDS = ["a", "dog", "the", "runs", "fast", "and", "sees", "cats", ".", ","]
 VECTORS = WordVectors(WORDS[:7], np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32))
 IDF = WordVectors([UNKNOWN, *WORDS], np.arange(11, dtype=np.float32)[:, np.newaxis])
-CLASSIFIER = Classifier(
-    np.random.default_rng(1).normal(size=(FOLDS, 1 << 20)).astype(np.float32),
-    np.linspace(-1, 1, FOLDS, dtype=np.float32),
-)
 OPTIONS = EmbeddingOptions(model="word-avg", dim=5)
 WEIGHTS = torch.from_numpy(np.random.default_rng(2).normal(size=(8, 5)).astype(np.float32))
 ENCODER = SentenceEncoder(
@@ -68,7 +62,7 @@ class Transformer:
 
 TABLES: dict[str, Any] = {
     **{"paragram": VECTORS, "idf": IDF, "translation_model": Model()},
-    **{"classifier": CLASSIFIER, "encoder": ENCODER},
+    "encoder": ENCODER,
     **{"sentence_model": Transformer(), "cross_encoder_model": Transformer()},
     **{"wordnet": {"runs": {"sees"}, "sees": {"runs"}}, "spacy": Transformer()},
 }
@@ -159,14 +153,13 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "word_order": (-1, 1, lambda text: 1),
     "mean_idf": (0, 10, plain_idf),
     **dict.fromkeys(CHECKS, (0, 1, lambda text: 1)),
-    "human_likeness": (0, 1, lambda text: plain_likeness(text, text, CLASSIFIER)),
     "reference_score": (-np.inf, 0, lambda text: -len(text) / (len(text) + 1)),
     "encoder_similarity": (-1, 1, lambda text: text != ""),
     "sentence_similarity": (-1, 1, lambda text: text.strip() != ""),
     "cross_encoder": (-np.inf, np.inf, lambda text: 0),
 }
 LOWER_IS_BETTER = {"edit_distance"}
-ONE_SIDED = {"human_likeness", "reference_score"}  # only one of the sides is judged
+ONE_SIDED = {"reference_score"}  # only one of the sides is judged
 
 
 @pytest.mark.parametrize("name", NAMES)

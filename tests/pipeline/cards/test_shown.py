@@ -50,7 +50,7 @@ EVERYWHERE: dict[str, Any] = {
 def test_what_is_not_known_is_not_shown() -> None:
     assert harmless(EVERYWHERE, Config) == {
         "nmt": {"beam": 5},
-        "score": {"commands": {"c": "python"}},
+        "score": {},
         "embeddings": {"initial_vectors": "v.txt", "dim": 30, "pairs": [{}]},
     }
     record = {"key": "ab12", "rows_in": 3, "note": "sesame", "metrics": {"n": 2, "host": "sesame"}}
@@ -88,7 +88,7 @@ def test_a_record_is_still_one() -> None:
     assert "sesame" not in str(shown)
     assert shown["inputs"] == [{"path": "a.gz", "sha256": "2"}]
     found = shown["stages"]
-    assert found["score"]["scorers"]["c"]["meaning"] == "computed by the program python"
+    assert found["score"]["scorers"]["c"]["meaning"] == "computed by a program"
     assert found["back_translate"]["model"]["path"] == "me/cs-en"
     assert found["pivot"]["model"]["path"] == "en-cs"
     assert found["sentence_model"]["model"]["path"] == "mini"  # a folder in the current one

@@ -1,0 +1,101 @@
+"""Scores that were computed elsewhere: read from files, joined with the rows by their ids.
+
+Values are stored sorted by a 128-bit hash of the id, in files that processes map into memory: a
+lookup reads little of them, and storing them needs memory for 1/256 of the rows.
+
+    <folder>/first.npy, second.npy   halves of the hashes, uint64 [n]; sorted by both
+    <folder>/values.npy              float32 [n]
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from tempfile import TemporaryFile
+
+import numpy as np
+import pyarrow as pa
+
+from paraloom.models.hashing import text_hashes
+from paraloom.models.scorers.base import Outcome, Resource, Scorer
+from paraloom.models.scorers.plugins import ScorerSource
+
+MISSING = "no value for this id"
+SEVERAL = "several values for this id"
+
+_PARTITIONS = 256  # by the highest bits of the first half
+_NAMES = ("first", "second", "values")
+_ROW = np.dtype(list(zip(_NAMES, ("<u8", "<u8", "<f4"), strict=True)))
+
+
+@dataclass(frozen=True)
+class ColumnScorer(ScorerSource):
+    """A score that is read from files; `files` names them, for the report."""
+
+    files: str | Sequence[str]
+
+    def load(self) -> Scorer:
+        """The scorer that looks values up; it does not open anything."""
+        files = [self.files] if isinstance(self.files, str) else self.files
+        shown = ", ".join(PurePath(file).name for file in files)
+        return Scorer(
+            function=lambda pairs, columns: find(columns / self.name, pairs.ids),
+            meaning=f"computed elsewhere: read from {shown}",
+            unit="score",
+            range=(None, None),
+            reads=("id",),
+            resource=Resource(name="columns", open=Path, remedy="the files of score.columns"),
+        )
+
+
+def find(folder: Path, ids: pa.Array) -> Outcome:
+    """The values of n ids that `store` wrote, and a reason for each that has none or several."""
+    stored, other, values = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in _NAMES)
+    first, second = (text_hashes(ids, seed) for seed in (0, 1))
+    order = np.argsort(first)  # neighbours are read together
+    start, end = np.empty((2, len(first)), np.int64)
+    start[order] = stored.searchsorted(first[order], "left")
+    end[order] = stored.searchsorted(first[order], "right")
+    found, reasons = np.full(len(first), np.nan, np.float32), np.full(len(first), MISSING, object)
+    rows = np.flatnonzero(start < end)
+    while len(rows):  # once, as halves of hashes hardly ever meet
+        same = rows[other[start[rows]] == second[rows]]
+        reasons[same] = np.where(reasons[same] == MISSING, "", SEVERAL)
+        found[same] = values[start[same]]
+        start[rows] += 1
+        rows = rows[(start[rows] < end[rows]) & (reasons[rows] != SEVERAL)]
+    found[reasons != ""] = np.nan
+    return Outcome(found, reasons)
+
+
+def store(folder: Path, blocks: Iterable[tuple[pa.Array, np.ndarray]]) -> int:
+    """Write a column into a new folder; returns the number of its values.
+
+    A block has ids [n] and their values, float32 [n]; every n may differ. The files depend on the
+    set of rows alone, not on their order.
+    """
+    folder.mkdir()
+    rows, bounds = 0, np.arange(1, _PARTITIONS, dtype=np.uint64) << np.uint64(56)
+    with ExitStack() as stack:
+        parts = [stack.enter_context(TemporaryFile(dir=folder)) for _ in range(_PARTITIONS)]
+        for ids, values in blocks:
+            table = np.empty(len(ids), _ROW)
+            table["first"], table["second"] = (text_hashes(ids, seed) for seed in (0, 1))
+            table["values"] = values
+            table = table[np.argsort(table["first"])]
+            for part, of in zip(
+                parts, np.split(table, table["first"].searchsorted(bounds)), strict=True
+            ):
+                part.write(of.tobytes())
+            rows += len(ids)
+        files = {name: stack.enter_context((folder / f"{name}.npy").open("wb")) for name in _NAMES}
+        for name, file in files.items():
+            header = {"descr": _ROW[name].str, "fortran_order": False, "shape": (rows,)}
+            np.lib.format.write_array_header_1_0(file, header)
+        for part in parts:
+            part.seek(0)
+            table = np.fromfile(part, _ROW)
+            table = table[np.lexsort([table[name] for name in reversed(_NAMES)])]
+            for name, file in files.items():
+                file.write(table[name].tobytes())
+    return rows

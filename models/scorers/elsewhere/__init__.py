@@ -1,1 +1,0 @@
-"""Scores that were computed elsewhere: read from files, or printed by programs of the user's."""
