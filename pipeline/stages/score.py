@@ -7,8 +7,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key, units
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
-from paraloom.models.scorers import ENCODER, SCORERS
-from paraloom.models.scorers.base import Resource
+from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import ScoreRecord, ScorerRecord
@@ -105,23 +104,12 @@ def make(run: Run, key: str) -> ScoreRecord:
 
 def check(config: Config) -> None:
     """Load the scorers that are not Paraloom's."""
-    kinds: dict[str, Resource] = {}
     for source in config.score.sources:
-        name, kind = source.name, source.load().resource
-        if name in config.score.columns:
-            continue
-        if kind and kinds.setdefault(kind.name, kind) != kind:
-            raise UserError(
-                f"score.scorers: {name}: another scorer opens the resource {kind.name} in another "
-                "way; rename one of the two"
-            )
-        if kind and kind.name in (names := {stage.name for stage in RESOURCES} | {ENCODER}):
-            raise UserError(
-                f"score.scorers: {name}: its resource must not be named as one of Paraloom's "
-                f"({', '.join(sorted(names))})"
-            )
+        kind = None if source.name in config.score.columns else source.load().resource
         if kind and kind.name not in config.score.resources:
-            raise UserError(f"score.resources.{kind.name}: is missing; {name} needs {kind.remedy}")
+            raise UserError(
+                f"score.resources.{kind.name}: is missing; {source.name} needs {kind.remedy}"
+            )
 
 
 STAGE = Stage(

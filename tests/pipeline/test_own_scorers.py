@@ -142,20 +142,3 @@ def test_the_whole_way(
     assert (own.rows("vowel"), own.rows("loud")) == (dogs, len(bucket))
     assert table(tmp_path, "bucket")["loudness"].to_pylist() == [2 * len(text) for text in texts]
     assert table(tmp_path, "bucket")["vowel_share"].equals(bucket["vowel_share"])
-
-
-def test_a_resource_that_two_scorers_open_differently(
-    tmp_path: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
-    code = (
-        "from paraloom.models.scorers import Resource, Scorer\n"
-        "{} = Scorer(function=len, meaning='', unit='',\n"
-        "  resource=Resource(name='words', open=lambda path: {}, remedy='words'))\n"
-    )
-    for name, opened in (("one", 1), ("two", 2)):
-        (tmp_path / f"{name}.py").write_text(code.format(name, opened))
-    scorers = ["translation_score", *(f"{tmp_path / n}.py:{n}" for n in ("one", "two"))]
-    score = {"scorers": scorers, "resources": {"words": str(tmp_path / "one.py")}}
-    write_config(tmp_path, score=score, select={"by": "translation_score"})
-    assert again("score", tmp_path) == 2
-    assert "two: another scorer opens the resource words in another way" in capsys.readouterr().err

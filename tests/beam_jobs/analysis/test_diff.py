@@ -104,13 +104,6 @@ def test_a_row_too_much_and_one_too_few(tmp_path: Path) -> None:
     ]
 
 
-def test_a_row_that_stands_twice_is_not_the_same_as_once(tmp_path: Path) -> None:
-    row = ("a", "x", 0.5)
-    first = write(tmp_path / "a", [table([row, row])])
-    second = write(tmp_path / "b", [table([row])])
-    assert diff_shards(first, second)[ROW].examples == [("a", "there", "missing")]
-
-
 def test_another_type_or_column_is_a_difference(tmp_path: Path) -> None:
     wide = table(rows_of(4)).set_column(2, "score", pa.array([0.5] * 4, pa.float64()))
     more = wide.append_column("tokens", pa.array([1] * 4, pa.int16()))

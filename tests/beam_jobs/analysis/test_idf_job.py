@@ -10,8 +10,7 @@ from benchmarks.plain_scoring import fast_tokenizer
 from paraloom.beam_jobs.analysis import idf
 from paraloom.beam_jobs.analysis.idf import MERGE_COUNTS
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import Shard, units
-from paraloom.models.errors import UserError
+from paraloom.beam_jobs.io.shards import units
 from paraloom.models.text.idf import count_words, merge_counts
 from tests.shards import cut
 
@@ -46,13 +45,6 @@ def test_counts_of_the_corpus(tmp_path: Path, workers: str, rows: int) -> None:
 def test_an_empty_corpus(tmp_path: Path) -> None:
     counts = idf.run([], str(tmp_path / "idf"), ["--direct_num_workers", "1"])
     assert (counts.documents, counts.table.num_rows) == (0, 0)
-
-
-def test_a_damaged_shard_is_one_line(tmp_path: Path) -> None:
-    shards = cut(tmp_path, CORPUS, 10)
-    damaged = Shard(shards[1].path, shards[1].rows, "another checksum")
-    with pytest.raises(UserError, match=r"00001.parquet: damaged"):
-        idf.run(units([shards[0], damaged], "key"), str(tmp_path / "idf"), [])
 
 
 def test_no_more_is_held_than_twice_the_vocabulary() -> None:

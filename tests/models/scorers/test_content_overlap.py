@@ -24,24 +24,14 @@ def overlap(first: str, second: str, language: str = "en") -> float:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("A man sits on a rock", "A man sitting on a rock."),
-        ("A man sits on a rock", "The man sat at the rocks"),
-        ("Two children ran.", "2 child running"),
-        ("He isn't here.", "He is not here."),
-        ("She cannot swim.", "She can't swim."),
-        ("the of and", ""),
-        ("", ""),
-    ],
-)
-def test_inflection_and_function_words_are_no_difference(first: str, second: str) -> None:
-    assert overlap(first, second) == 1
-
-
-@pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
+        ("A man sits on a rock", "A man sitting on a rock.", 1),
+        ("A man sits on a rock", "The man sat at the rocks", 1),
+        ("Two children ran.", "2 child running", 1),
+        ("He isn't here.", "He is not here.", 1),
+        ("She cannot swim.", "She can't swim.", 1),
+        ("the of and", "", 1),
         ("casual attire", "formal attire", 0.5),
         ("He is here now.", "He is not here now.", 2 / 3),
         ("Three dogs", "Two dogs", 0.5),
@@ -49,7 +39,7 @@ def test_inflection_and_function_words_are_no_difference(first: str, second: str
         ("a dog and a dog", "a dog", 2 / 3),
     ],
 )
-def test_other_words_are(first: str, second: str, expected: float) -> None:
+def test_words_count_without_inflection(first: str, second: str, expected: float) -> None:
     assert overlap(first, second) == pytest.approx(expected)
 
 
@@ -71,14 +61,6 @@ def test_any_tokens_score_as_defined(rows: list[tuple[list[str], list[str]]]) ->
     sides = (pa.array([" ".join(row[side]) for row in rows]) for side in (0, 1))
     found = PairScorer(["content_overlap"]).score(*sides)["content_overlap"]
     np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-@given(st.lists(st.sampled_from(CONTENT_WORDS), min_size=1), st.randoms(use_true_random=False))
-@settings(max_examples=50)
-def test_order_and_function_words_do_not_count(words: list[str], random: object) -> None:
-    other = list(words)
-    random.shuffle(other)  # type: ignore[attr-defined]  # a Random
-    assert overlap(" ".join(words), " the ".join(other)) == 1
 
 
 def test_other_languages() -> None:

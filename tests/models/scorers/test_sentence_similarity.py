@@ -162,26 +162,19 @@ def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_
         fails("the model cannot be loaded", **{key: copy})
 
 
-def test_modules_that_do_not_fit_are_one_line(sentence_model: Path, tmp_path: Path) -> None:
-    """They load; the first text fails."""
-    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
-    modules = json.loads((folder / "modules.json").read_text())
-    (folder / "modules.json").write_text(json.dumps(modules[1:]))
-    scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
-    with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(") as error:
-        scorer.score(texts(2, 1), texts(2, 2))
-    assert "\n" not in str(error.value)
-
-
-def test_a_tokenizer_that_panics_is_one_line(sentence_model: Path, tmp_path: Path) -> None:
-    """Its template names a token that it does not describe."""
-    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
-    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+def test_what_fails_on_the_first_text_is_one_line(sentence_model: Path, tmp_path: Path) -> None:
+    """Modules that do not fit; a tokenizer that panics at a token that it does not describe."""
+    modules = json.loads((sentence_model / "modules.json").read_text())
+    tokenizer = json.loads((sentence_model / "tokenizer.json").read_text())
     del tokenizer["post_processor"]["special_tokens"]["[SEP]"]
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
-    with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(PanicExcept"):
-        scorer.score(texts(2, 1), texts(2, 2))
+    for file, values in (("modules.json", modules[1:]), ("tokenizer.json", tokenizer)):
+        folder = Path(shutil.copytree(sentence_model, tmp_path / file))
+        (folder / file).write_text(json.dumps(values))
+        scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
+        with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(") as error:
+            scorer.score(texts(2, 1), texts(2, 2))
+        assert "\n" not in str(error.value)
+    assert "PanicException" in str(error.value)
 
 
 def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_letters_are_tokens_where_words_have_no_spaces(
     assert rows([text, "", " "], language) == [expected.split(), [], []]
 
 
-@pytest.mark.parametrize("language", ["fr", "tr", "ja"])
+@pytest.mark.parametrize("language", ["en", "fr", "tr", "ja"])
 @given(texts=st.lists(st.text(), min_size=1, max_size=5))
 @settings(max_examples=40)
 def test_no_text_shifts_a_row(language: str, texts: list[str]) -> None:

@@ -43,14 +43,6 @@ def test_plain_text_needs_no_more_than_spaces_before_marks(text: str) -> None:
     assert moses_tokens(pa.array([text]), lower=False).to_pylist() == one_by_one([text])
 
 
-@given(st.lists(st.text(), min_size=1))
-def test_no_text_shifts_a_row(texts: list[str]) -> None:
-    column = pa.array(texts, pa.string())
-    together = moses_tokens(column).to_pylist()
-    assert together == [moses_tokens(column[i : i + 1]).to_pylist()[0] for i in range(len(texts))]
-    assert all(token and " " not in token for row in together for token in row)
-
-
 def test_real_text_agrees_with_moses(data: Path) -> None:
     texts = gzip.decompress((data / "multi30k/train.en.gz").read_bytes()).decode().splitlines()
     novel = (data / "books/holmes.txt").read_text(encoding="utf-8").split("\n\n")[:1500]
@@ -109,8 +101,3 @@ def test_numbered_tokens_are_the_tokens(rows: list[str]) -> None:
         found = [vocabulary[ids].tolist() for ids in np.split(tokens.ids, tokens.offsets[1:-1])]
         assert found[: len(rows)] == expected
         assert tokens.rows.tolist() == [r for r, row in enumerate(expected) for _ in row]
-
-
-def test_sides_of_different_length_are_refused() -> None:
-    with pytest.raises(ValueError, match="2 references but 1 translations"):
-        PairText(pa.array(["a", "b"]), pa.array(["a"]))

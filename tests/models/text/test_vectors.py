@@ -118,11 +118,6 @@ def test_the_binary_form_of_word2vec(
     assert np.array_equal(found.matrix, matrix)
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.txt: cannot be read"):
-        read_vectors(tmp_path / "none.txt")
-
-
 def test_files_of_several_blocks(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", 16)
     rows = [f"word{i} {i} {i + 0.5}\n" for i in range(50)]
