@@ -36,9 +36,9 @@ from paraloom.beam_jobs.bucket import deciles_of, score_columns, starts_of_decil
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.runners.launch import NAMESPACE
 from paraloom.beam_jobs.score import Scoring, score_table
-from paraloom.beam_jobs.transforms.directions import BACK
 from paraloom.beam_jobs.transforms.order_statistics import OrderStatistics, Targets
 from paraloom.beam_jobs.transforms.translations import (
+    BACK,
     TranslatorFactory,
     count,
     drawing_seed,

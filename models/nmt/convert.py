@@ -21,7 +21,7 @@ class Conversion:
     path: Path
     source_positions: int
     target_positions: int
-    digest: str | None = None  # None if the user has converted it: then it is the model
+    digest: str
 
 
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:

@@ -16,7 +16,7 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import Lenient, PairsRecord, RunRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
-from paraloom.pipeline.translation import backward
+from paraloom.pipeline.translation import ENGINE, backward
 
 
 class GeneratedBy(Usage, Lenient):
@@ -41,7 +41,7 @@ def fingerprint(run: Run) -> Any:
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
-        scoring += [options.engine, options.compute_type, options.max_source_subwords]
+        scoring += [ENGINE, options.compute_type, options.max_source_subwords]
         if options.model:
             model = backward(run)
             scoring += [digest(model.folder), *model.tags()]

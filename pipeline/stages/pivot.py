@@ -3,7 +3,7 @@
 from typing import Any
 
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.transforms.directions import PIVOT
+from paraloom.beam_jobs.transforms.translations import PIVOT
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
