@@ -17,7 +17,7 @@ rejects, with a `reason`. Between the transforms rows stay in columns (Arrow).
 """
 
 # Beam reads the annotations of `process_batch`, so that they must not be texts.
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -26,7 +26,6 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.metrics import Metrics
-from apache_beam.ml.inference.base import ModelHandler, PredictionResult
 from apache_beam.typehints import Optional
 from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
@@ -52,7 +51,6 @@ from paraloom.models.scorers import PairScorer
 _TYPES = {pa.string(): str, pa.float32(): np.float32, pa.int16(): np.int16, pa.int8(): np.int8}
 
 Fields = list[tuple[str, Any]]
-Divider = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
 
 
 class PairsAndRejects(NamedTuple):
@@ -72,7 +70,6 @@ class BackTranslate(beam.PTransform):
     Args:
         model: a folder that all workers see, or a name on Hugging Face's Hub.
         languages: for models of several languages.
-        threads: cores that a worker process may use, all by default.
         accelerator: Beam resource hint; if it is a GPU of NVIDIA's, a worker without one fails.
         seed: draws translations at random; they depend on the rows of a batch, too.
     """
@@ -83,21 +80,19 @@ class BackTranslate(beam.PTransform):
         options: NmtOptions | None = None,
         *,
         languages: Languages | None = None,
-        threads: int | None = None,
         accelerator: str | None = None,
         seed: int = 1,
     ):
         super().__init__()
-        self.options = options or NmtOptions()
+        self.options, self.accelerator = options or NmtOptions(), accelerator
         factory = TranslatorFactory(model, self.options, languages)
-        self.divider = _TranslateBatch(factory, threads, accelerator, seed)
+        self.divide = _Translate(factory, accelerator, seed)
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Translate batches."""
-        given = _fields(pairs, dict.fromkeys(schema.INGEST.names, str))
         target = schema.translated(candidates=self.options.candidates > 1)
         added = list(target)[len(schema.INGEST) :]
-        return _outcome(pairs, self.divider, given, added, self.divider.accelerator)
+        return _divided(pairs, self.divide, added, self.accelerator)
 
 
 class ScorePairs(beam.PTransform):
@@ -117,12 +112,9 @@ class ScorePairs(beam.PTransform):
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Score batches."""
-        found = filter(None, map(self.scoring.find, self.scoring.scorers))
-        reads = {"id", "reference", "translation", *(name for of in found for name in of.reads)}
-        given = _fields(pairs, dict.fromkeys(sorted(reads), str))
-        names = {*dict(given), *schema.BACK_TRANSLATE.names}
+        names = {*dict(_fields(pairs)), *schema.BACK_TRANSLATE.names}
         added = [of for of in schema.scored(tuple(self.scoring.scorers)) if of.name not in names]
-        return _outcome(pairs, _ScoreBatch(self.scoring, added), given, added)
+        return _divided(pairs, _Score(self.scoring, added), added)
 
 
 class ExactDeciles(beam.PTransform):
@@ -139,74 +131,50 @@ class ExactDeciles(beam.PTransform):
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Read the scores twice; then the deciles are known."""
-        given = _fields(pairs, {"id": str, **dict.fromkeys(self.scores, np.float32)})
-        checked = _outcome(pairs, _ScoreBatch(Scoring(self.scores), []), given, [])
+        checked = _divided(pairs, _Score(Scoring(self.scores), []), [])
         tables = checked.pairs | "Batch" >> beam.ParDo(_Batches())
         read = partial(score_columns, scorers=self.scores)
         statistics = OrderStatistics(read, starts_of_deciles)
         bounds = beam.pvalue.AsSingleton(tables | "Bounds" >> statistics)
-        fields = [*given, *((schema.decile(name), np.int8) for name in self.scores)]
+        fields = [*_fields(pairs), *((schema.decile(name), np.int8) for name in self.scores)]
         assign = beam.ParDo(_WithDeciles(fields, self.scores), bounds)
         return PairsAndRejects(tables | "Assign" >> assign, checked.rejected)
 
 
-class CTranslate2ModelHandler(ModelHandler[str, PredictionResult, Any]):
-    """Translates sentences with Beam's `RunInference`.
-
-    `sentences | RunInference(CTranslate2ModelHandler("models/cs-en"))`. An inference is a dict with
-    `translation`, `translation_score`, `translation_subwords` and `reason` (None, or why there is
-    no translation); with `candidates: N` a list of N. `batching` is of Beam's `ModelHandler`.
-    """
-
-    def __init__(self, model: str, options: NmtOptions | None = None, **batching: Any):
-        super().__init__(**{"max_batch_size": 4096, **batching})
-        self.factory = TranslatorFactory(model, options or NmtOptions(), None)
-
-    def load_model(self) -> Any:
-        """The `paraloom.models.nmt.translate.Translator`."""
-        return self.factory.open(cores())
-
-    def run_inference(
-        self, batch: Sequence[str], model: Any, inference_args: dict[str, Any] | None = None
-    ) -> Iterable[PredictionResult]:
-        """Translate a batch; `inference_args` may have a `seed` for translations at random."""
-        found, _ = model.translate(batch, **(inference_args or {}))
-        rows, many = found.to_pylist(), self.factory.options.candidates
-        for index, text in enumerate(batch):
-            of = rows[index * many : (index + 1) * many]
-            yield PredictionResult(text, of if many > 1 else of[0], self.factory.model)
+def _fields(pairs: beam.PCollection) -> Fields:
+    """Names and types of the rows' columns."""
+    return list(named_fields_from_element_type(pairs.element_type))
 
 
-def _fields(pairs: beam.PCollection, needed: Mapping[str, Any]) -> Fields:
-    """Names and types of the rows' columns, `needed` among them; TypeError otherwise."""
-    fields: Fields = named_fields_from_element_type(pairs.element_type)
-    for name, kind in needed.items():
-        if (found := dict(fields).get(name)) != kind:
-            is_there = f"is {found}" if found else "is missing"
-            raise TypeError(f"{pairs}: the column {name} {is_there}; it must be {kind}")
-    return fields
-
-
-def _outcome(
+def _divided(
     pairs: beam.PCollection,
-    divider: Divider,
-    given: Fields,
+    divide: Callable[[pa.Table], tuple[pa.Table, pa.Table]],
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Divide the rows, then filter them: all outputs of a columnar DoFn have the same columns."""
+    """Divide the rows, then filter them: all outputs of a columnar DoFn have the same columns.
+
+    Args:
+        divide: makes accepted rows, which have the columns `added`, and rejected rows.
+    """
+    given = _fields(pairs)
+
+    def together(table: pa.Table) -> pa.Table:
+        parts = divide(table)
+        for name, part in zip(("accepted", "rejected"), parts, strict=True):
+            Metrics.counter(NAMESPACE, name).inc(len(part))
+        return pa.concat_tables(parts, promote_options="default")
+
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
-    dividing = beam.ParDo(_Columnar(whole, partial(_divided, divider)))
+    dividing = beam.ParDo(_Columnar(whole, together))
     if accelerator:
         dividing = dividing.with_resource_hints(accelerator=accelerator)
-    divided = pairs | "Divide" >> dividing
-    accepted = _Columnar([*given, *more], lambda rows: rows.filter(rows["reason"].is_null()))
-    rejected = _Columnar(
-        [*given, ("reason", str)], lambda rows: rows.filter(rows["reason"].is_valid())
-    )
+    rows = pairs | "Divide" >> dividing
+    accepted = _Columnar([*given, *more], lambda of: of.filter(of["reason"].is_null()))
+    lost = _Columnar([*given, ("reason", str)], lambda of: of.filter(of["reason"].is_valid()))
     return PairsAndRejects(
-        divided | "Accepted" >> beam.ParDo(accepted), divided | "Rejected" >> beam.ParDo(rejected)
+        rows | "Accepted" >> beam.ParDo(accepted), rows | "Rejected" >> beam.ParDo(lost)
     )
 
 
@@ -246,25 +214,16 @@ class _Batches(beam.DoFn):
         yield batch
 
 
-def _divided(divider: Divider, table: pa.Table) -> pa.Table:
-    """All rows: those accepted have the new columns, those rejected a reason."""
-    parts = divider(table)
-    for name, part in zip(("accepted", "rejected"), parts, strict=True):
-        Metrics.counter(NAMESPACE, name).inc(len(part))
-    return pa.concat_tables(parts, promote_options="default")
-
-
 @dataclass(eq=False)
-class _TranslateBatch:
+class _Translate:
     factory: TranslatorFactory
-    threads: int | None
     accelerator: str | None
     seed: int
     shared: Shared = field(default_factory=Shared)
 
     @cached_property
     def translator(self) -> Any:
-        loading = partial(self.factory.open, self.threads or cores(), self.accelerator)
+        loading = partial(self.factory.open, cores(), self.accelerator)
         return self.shared.acquire(loading)
 
     def __call__(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -275,7 +234,7 @@ class _TranslateBatch:
 
 
 @dataclass(eq=False)
-class _ScoreBatch:
+class _Score:
     scoring: Scoring
     added: Sequence[pa.Field]
 

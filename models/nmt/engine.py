@@ -9,8 +9,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-import ctranslate2
-
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.nmt import gpu
@@ -91,9 +89,10 @@ class Engine:
         self._idle: SimpleQueue[int] = SimpleQueue()
         for device in gpus or [0]:
             self._idle.put(device)
-        self.check()
 
-    def _load(self, devices: int | list[int], threads: int) -> ctranslate2.Translator:
+    def _load(self, devices: int | list[int], threads: int) -> Any:
+        import ctranslate2
+
         return ctranslate2.Translator(
             str(self._model.path),
             device=self.device,
@@ -139,6 +138,8 @@ class Engine:
         Args:
             largest: the most sentences of a batch.
         """
+        import ctranslate2
+
         assert self._options.sampling
         how = {  # a beam above 1 crashes the process when it samples
             "beam_size": 1,
@@ -189,7 +190,7 @@ class Engine:
 
     def _submit(
         self,
-        translator: ctranslate2.Translator,
+        translator: Any,  # of CTranslate2
         batch: Sequence[Pieces],
         num_hypotheses: int,
         how: dict[str, Any],

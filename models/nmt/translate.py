@@ -97,6 +97,7 @@ class Translator:
         self._subwords = self._model.subwords()
         self._special = _SPECIAL.union(self._model.layout.target_prefix)
         self._engine = Engine(self._model, self.options, threads)
+        self._engine.check()
         self._limit = min(self.options.max_source_subwords, self._engine.max_source_subwords)
 
     @property

@@ -287,7 +287,7 @@ def _asked(folder: str) -> dict[str, Asked]:
 
 def _translations(folder: str, stages: Sequence[StageStatus], price: float) -> Translations:
     """Hours of all translations, so far and to the end."""
-    record, workers, spent, more = started(folder), set[str](), 0.0, 0.0
+    workers, spent, more = set[str](), 0.0, 0.0
     for stage in stages:
         if stage.name in ("pivot", "back_translate"):
             busy = busy_seconds(receipts(storage.join(folder, folder_of(stage.name))))

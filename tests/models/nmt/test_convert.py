@@ -78,7 +78,7 @@ def test_a_failed_conversion_leaves_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(ctranslate2.converters.FairseqConverter, "convert", fail)
         with pytest.raises(
-            UserError, match=r"choose engine fairseq \(.* --strange is not supported"
+            UserError, match=r"CTranslate2 cannot convert it \(.* --strange is not supported"
         ):
             converted(fresh)
     assert not [path for path in (tmp_path / "cache/paraloom/nmt").iterdir() if path.is_dir()]
