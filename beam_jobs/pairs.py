@@ -18,8 +18,7 @@ rejects, with a `reason`. Between the transforms rows stay in columns (Arrow).
 
 # Beam reads the annotations of `process_batch`, so that they must not be texts.
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -84,15 +83,23 @@ class BackTranslate(beam.PTransform):
         seed: int = 1,
     ):
         super().__init__()
-        self.options, self.accelerator = options or NmtOptions(), accelerator
-        factory = TranslatorFactory(model, self.options, languages)
-        self.divide = _Translate(factory, accelerator, seed)
+        self.options, self.accelerator, self.seed = options or NmtOptions(), accelerator, seed
+        self.factory = TranslatorFactory(model, self.options, languages)
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Translate batches."""
-        target = schema.translated(candidates=self.options.candidates > 1)
-        added = list(target)[len(schema.INGEST) :]
-        return _divided(pairs, self.divide, added, self.accelerator)
+        factory, accelerator, seed = self.factory, self.accelerator, self.seed
+        candidates = self.options.candidates
+        added = list(schema.translated(candidates=candidates > 1))[len(schema.INGEST) :]
+
+        def divide(translator: Any, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+            drawn = drawing_seed(seed, table["source"].to_pylist())
+            translations, counts = translator.translate(table["source"], seed=drawn)
+            count(counts)
+            return with_translations(table, translations, candidates, BACK)
+
+        loading = partial(_load, factory, accelerator)
+        return _divided(pairs, loading, divide, added, accelerator)
 
 
 class ScorePairs(beam.PTransform):
@@ -114,7 +121,7 @@ class ScorePairs(beam.PTransform):
         """Score batches."""
         names = {*dict(_fields(pairs)), *schema.BACK_TRANSLATE.names}
         added = [of for of in schema.scored(tuple(self.scoring.scorers)) if of.name not in names]
-        return _divided(pairs, _Score(self.scoring, added), added)
+        return _scored(pairs, self.scoring, added)
 
 
 class ExactDeciles(beam.PTransform):
@@ -131,7 +138,7 @@ class ExactDeciles(beam.PTransform):
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Read the scores twice; then the deciles are known."""
-        checked = _divided(pairs, _Score(Scoring(self.scores), []), [])
+        checked = _scored(pairs, Scoring(self.scores), [])
         tables = checked.pairs | "Batch" >> beam.ParDo(_Batches())
         read = partial(score_columns, scorers=self.scores)
         statistics = OrderStatistics(read, starts_of_deciles)
@@ -146,28 +153,41 @@ def _fields(pairs: beam.PCollection) -> Fields:
     return list(named_fields_from_element_type(pairs.element_type))
 
 
+def _load(factory: TranslatorFactory, accelerator: str | None) -> Any:
+    return factory.open(cores(), accelerator)
+
+
+def _scored(
+    pairs: beam.PCollection, scoring: Scoring, added: Sequence[pa.Field]
+) -> PairsAndRejects:
+    """Add scores; rows with a score that is no number are rejected."""
+    new = {of.name for of in added}
+
+    def divide(scorer: PairScorer, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+        target = pa.schema([*table.schema, *added])
+        return score_table(table, scorer, scoring.scorers, target=target)
+
+    loading = partial(scoring.open, [name for name in scoring.scorers if name in new])
+    return _divided(pairs, loading, divide, added)
+
+
 def _divided(
     pairs: beam.PCollection,
-    divide: Callable[[pa.Table], tuple[pa.Table, pa.Table]],
+    load: Callable[[], Any],
+    divide: Callable[[Any, pa.Table], tuple[pa.Table, pa.Table]],
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
     """Divide the rows, then filter them: all outputs of a columnar DoFn have the same columns.
 
     Args:
+        load: loads what `divide` needs, once in a process.
         divide: makes accepted rows, which have the columns `added`, and rejected rows.
     """
     given = _fields(pairs)
-
-    def together(table: pa.Table) -> pa.Table:
-        parts = divide(table)
-        for name, part in zip(("accepted", "rejected"), parts, strict=True):
-            Metrics.counter(NAMESPACE, name).inc(len(part))
-        return pa.concat_tables(parts, promote_options="default")
-
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
-    dividing = beam.ParDo(_Columnar(whole, together))
+    dividing = beam.ParDo(_Divide(whole, load, divide))
     if accelerator:
         dividing = dividing.with_resource_hints(accelerator=accelerator)
     rows = pairs | "Divide" >> dividing
@@ -186,6 +206,24 @@ class _OfType(beam.DoFn):
 
     def infer_output_type(self, input_type: Any) -> Any:
         return RowTypeConstraint.from_fields(self.fields)
+
+
+class _Divide(_OfType):
+    """All rows: those accepted have the new columns, those rejected a reason."""
+
+    def __init__(self, fields: Fields, load: Callable[[], Any], how: Any):
+        super().__init__(fields, how)
+        self.load, self.shared = load, Shared()
+
+    def setup(self) -> None:
+        self.loaded: Any = self.shared.acquire(self.load)
+
+    def process_batch(self, batch: pa.Table) -> Iterator[pa.Table]:
+        parts = self.how(self.loaded, batch)
+        for name, part in zip(("accepted", "rejected"), parts, strict=True):
+            Metrics.counter(NAMESPACE, name).inc(len(part))
+        table = pa.concat_tables(parts, promote_options="default")
+        yield table.select([*dict(self.fields)])
 
 
 class _Columnar(_OfType):
@@ -212,37 +250,3 @@ class _Batches(beam.DoFn):
     @beam.DoFn.yields_elements  # type: ignore[untyped-decorator]
     def process_batch(self, batch: pa.Table) -> Iterator[pa.Table]:
         yield batch
-
-
-@dataclass(eq=False)
-class _Translate:
-    factory: TranslatorFactory
-    accelerator: str | None
-    seed: int
-    shared: Shared = field(default_factory=Shared)
-
-    @cached_property
-    def translator(self) -> Any:
-        loading = partial(self.factory.open, cores(), self.accelerator)
-        return self.shared.acquire(loading)
-
-    def __call__(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        seed = drawing_seed(self.seed, table["source"].to_pylist())
-        translations, counts = self.translator.translate(table["source"], seed=seed)
-        count(counts)
-        return with_translations(table, translations, self.factory.options.candidates, BACK)
-
-
-@dataclass(eq=False)
-class _Score:
-    scoring: Scoring
-    added: Sequence[pa.Field]
-
-    @cached_property
-    def scorer(self) -> PairScorer:
-        names = {of.name for of in self.added}
-        return self.scoring.open([name for name in self.scoring.scorers if name in names])
-
-    def __call__(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        target = pa.schema([*table.schema, *self.added])
-        return score_table(table, self.scorer, self.scoring.scorers, target=target)

@@ -148,24 +148,28 @@ class Engine:
         }
         seeded = False
 
-        def draw(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            wait = self._submit(translator, batch, num_hypotheses, how)
-            return lambda: [sorted(drawn, key=lambda each: -each.score) for drawn in wait()]
+        def draw(batch: Sequence[Pieces], num_hypotheses: int) -> list[Ranked]:
+            found = self._submit(translator, batch, num_hypotheses, how)()
+            return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            """Draw; the first batch is drawn before another call may set its seed."""
-            nonlocal seeded
-            if seeded:
-                return draw(batch, num_hypotheses)
-            with _SEEDING:
-                ctranslate2.set_random_seed(seed)
-                if self.device == "cuda":
-                    # A GPU has a generator for each sentence, and seeds all anew for a larger
-                    # batch.
-                    draw([["▁a"]] * largest, num_hypotheses)()
-                found = draw(batch, num_hypotheses)()
-            seeded = True
-            return lambda: found
+            """Draw when the result is asked for; no other call may set its seed before the first
+            batch is drawn."""
+
+            def wait() -> list[Ranked]:
+                nonlocal seeded
+                if seeded:
+                    return draw(batch, num_hypotheses)
+                with _SEEDING:
+                    ctranslate2.set_random_seed(seed)
+                    if self.device == "cuda":
+                        # A GPU has a generator for each sentence, and seeds all anew for a larger
+                        # batch.
+                        draw([["▁a"]] * largest, num_hypotheses)
+                    seeded = True
+                    return draw(batch, num_hypotheses)
+
+            return wait
 
         device = self._idle.get()
         try:

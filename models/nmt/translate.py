@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from paraloom.models.hub import fetch
 from paraloom.models.nmt.engine import Engine, Hypothesis, Pieces, Ranked, Submit
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.nmt.options import NmtOptions, Precision
+from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.text.controls import find_control
 
 SCHEMA = pa.schema(
@@ -69,7 +69,7 @@ class Translator:
     """A model that translates; `translate` may be called from several threads at once.
 
     Threads share only the engine, which has one queue for all batches. Calls that sample have a GPU
-    each; on a CPU they take turns.
+    each; on a CPU they take turns. `device`, `compute_type` and `converted` are those of `Engine`.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -98,22 +98,9 @@ class Translator:
         self._special = _SPECIAL.union(self._model.layout.target_prefix)
         self._engine = Engine(self._model, self.options, threads)
         self._engine.check()
+        self.device, self.compute_type = self._engine.device, self._engine.compute_type
+        self.converted = self._engine.converted
         self._limit = min(self.options.max_source_subwords, self._engine.max_source_subwords)
-
-    @property
-    def device(self) -> str:
-        """The engine's device: cpu or cuda."""
-        return self._engine.device
-
-    @property
-    def compute_type(self) -> Precision:
-        """The number type of the engine's weights."""
-        return self._engine.compute_type
-
-    @property
-    def converted(self) -> str:
-        """SHA-256 of the files that the engine loaded."""
-        return self._engine.converted
 
     def translate(
         self,
@@ -301,12 +288,7 @@ class _Call:
     def _submit(self, rows: Sequence[int]) -> Callable[[], list[Ranked]]:
         """Submit a batch to the engine; errors are raised when the result is collected."""
         self._counters.batches += 1
-        try:
-            return self.decode([self._sources[row] for row in rows], self._candidates)
-        except Exception as error:
-            failure: Future[list[Ranked]] = Future()
-            failure.set_exception(error)
-            return failure.result
+        return self.decode([self._sources[row] for row in rows], self._candidates)
 
     def _collect(self, rows: Sequence[int], wait: Callable[[], list[Ranked]]) -> None:
         """Store a batch's translations; if the engine fails, try once more, and then its halves."""

@@ -11,7 +11,7 @@ from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import variables
 from paraloom.models.chat.usage import ServedName, Usage
-from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import Lenient, PairsRecord, RunRecord
@@ -127,8 +127,7 @@ def check(config: Config) -> None:
         except (UserError, ValueError) as error:
             raise UserError(f"generators: {of.name}: {error}") from error
     if config.chats:
-        with in_one_line("generators"):
-            import openai  # noqa: F401
+        import openai  # noqa: F401
 
 
 STAGE = Stage(

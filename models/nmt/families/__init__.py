@@ -4,7 +4,7 @@ from pathlib import Path
 
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages, NmtModel
-from paraloom.models.nmt.families.fairseq import FairseqModel
+from paraloom.models.nmt.families.fairseq import CHECKPOINT, FairseqModel
 from paraloom.models.nmt.families.pretrained import PretrainedModel
 
 
@@ -15,7 +15,7 @@ def open_model(path: Path | str, languages: Languages | None = None) -> NmtModel
         raise UserError(f"{path}: no such model folder")
     if (path / "model.bin").is_file():
         raise UserError(f"{path}: converted for CTranslate2; give the original folder")
-    if FairseqModel.fits(path):
+    if (path / CHECKPOINT).is_file():
         return FairseqModel(path)
     if (path / "config.json").is_file():
         return PretrainedModel(path, languages)

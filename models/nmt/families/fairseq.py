@@ -57,14 +57,7 @@ class FairseqModel(NmtModel):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoint = path / CHECKPOINT
-        if not self.checkpoint.is_file():
-            raise UserError(f"{self.checkpoint}: missing from the model folder")
         self._dictionaries = {file.name: file for file in sorted(path.glob("dict.*.txt"))}
-
-    @staticmethod
-    def fits(path: Path) -> bool:
-        """Whether a folder is of this family, or was meant to be."""
-        return (path / CHECKPOINT).is_file() or any(path.glob("dict.*.txt"))
 
     @cached_property
     def digest(self) -> str:

@@ -92,7 +92,7 @@ def test_missing_files_are_named(model: Path, tmp_path: Path) -> None:
     torch.save({"weights": torch.zeros(2)}, model / "checkpoint.pt")
     refused(model, "not a fairseq checkpoint")
     (model / "checkpoint.pt").unlink()
-    with pytest.raises(UserError, match=r"checkpoint\.pt: missing"):
+    with pytest.raises(UserError, match=r"it has no checkpoint\.pt \(fairseq\) or config\.json"):
         open_model(model)
 
 
