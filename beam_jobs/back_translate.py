@@ -111,20 +111,14 @@ class _Translate(UnitDoFn):
             distinct = texts if given is None else given.dictionary
             made, counts = self.translator.translate(distinct, hints, seed=seed)
             count(counts)
-            numbers = Measurements.model_validate(
-                asdict(counts)
-                | {
-                    "attempts": attempt.number,
-                    "converted": self.translator.converted,
-                    "compute_type": self.translator.compute_type,
-                }
-            )
+            numbers = asdict(counts) | {"attempts": attempt.number}
+            numbers |= {n: getattr(self.translator, n) for n in ("converted", "compute_type")}
             if given is not None:
                 codes = given.indices.to_numpy()
                 made = _spread(made, codes, unit.candidates)
-                numbers.saved["input.unique"] = self._saved(texts, codes)
+                numbers["saved"] = {"input.unique": self._saved(texts, codes)}
             parts = with_translations(table, made, unit.candidates, job.direction)
-            receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], numbers)
+            receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Measurements(**numbers))
         except BaseException:  # the process did not die
             attempt.failed()
             raise

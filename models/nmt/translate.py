@@ -304,7 +304,8 @@ class _Call:
     def _failed(self, row: int, error: Exception) -> None:
         """Reject a sentence; if the engine fails on every input, raise an error instead."""
         self._translator._engine.check()
-        self.reject(row, f"engine failed: {type(error).__name__}: {one_line(error)}")
+        reason = f"engine failed: {type(error).__name__}: {one_line(error)}"
+        self.reject(row, reason.removesuffix(": "))
 
     def _store(self, rows: Sequence[int], hypotheses: list[Ranked]) -> None:
         for row, best_first in zip(rows, hypotheses, strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import langcodes
 
 from paraloom.models.errors import UserError
-from paraloom.models.languages import parse_language
+from paraloom.models.languages import parse_language, short_code
 
 _NEAR = 3
 """Largest distance of CLDR at which two codes are one language: `no` and `nb` have 1."""
@@ -44,7 +44,9 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
         return {**by_tag, **tags}[language]
     code = _closest(language, tags)
     if code is None:
-        near = difflib.get_close_matches(language.lower(), tags, n=5, cutoff=0.4)
+        # `cz` is a country, and `ces_Cyrl` has another script.
+        meant = _closest(short_code(language).partition("-")[0], tags)
+        near = [meant] if meant else difflib.get_close_matches(language.lower(), tags, 5, 0.4)
         hint = f"near ones are {', '.join(near)}" if near else f"it has {_listed(sorted(tags))}"
         raise UserError(f"{key}: the model has no language {language!r}; {hint}")
     return tags[code]

@@ -70,7 +70,6 @@ def test_a_gpu_that_is_asked_for_has_no_substitute(
         ([{"float16", "bfloat16"}], "Marian", "float16"),
         ([{"float16", "bfloat16"}], "T5", "bfloat16"),
         ([{"float16", "bfloat16"}, {"float16"}], "T5", "float16"),
-        ([{"float32"}, {"float16"}], "Marian", "float32"),
         ([], "Marian", "float32"),
     ],
 )

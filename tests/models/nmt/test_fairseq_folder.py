@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import os
 import pickle
 import tempfile
 from fractions import Fraction
@@ -68,16 +67,6 @@ def test_damaged_bytes_are_one_line(start: int, new: bytes, zipped: bool) -> Non
             assert isinstance(found, dict)
 
 
-def test_a_truncated_checkpoint_of_the_older_form_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "checkpoint.pt"
-    torch.save({"model": {"w": torch.ones(2)}}, path, _use_new_zipfile_serialization=False)
-    for size in range(0, path.stat().st_size, 20)[::-1]:
-        os.truncate(path, size)
-        with pytest.raises(UserError, match=r"checkpoint\.pt: refused") as error:
-            read_state(path)
-        assert "\n" not in str(error.value)
-
-
 def test_missing_files_are_named(model: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nowhere: no such model folder"):
         open_model(tmp_path / "nowhere")
@@ -126,9 +115,9 @@ def test_dictionaries_that_do_not_fit_are_an_error(model: Path) -> None:
     [
         ({"encoder_attention_heads": 0}, "not a translation transformer"),
         ({"max_source_positions": 10**30}, "not a translation transformer"),
-        ({"max_source_positions": torch.ones(2)}, "not a translation transformer"),
         ({"arch": ["transformer"]}, "not a translation transformer"),
         ({"arch": "transformer_lm"}, "its architecture is transformer_lm"),
+        ({"arch": None}, "its architecture is None"),
         ({"source_lang": "../../cs"}, "missing, and the checkpoint names its language"),
         ({"encoder_ffn_embed_dim": 10**9}, "cannot be loaded: its settings describe"),
         ({"encoder_layers": 10**9}, "cannot be loaded: its settings describe"),
@@ -145,21 +134,6 @@ def test_settings_that_no_model_has_are_one_line(
     vars(state["args"]).update(settings)
     torch.save(state, model / "checkpoint.pt")
     refused(model, message)
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        {"args": None, "cfg": [1]},
-        {"args": None, "cfg": {"model": [1]}},
-        {"args": torch.ones(2)},
-        {"args": {"arch": [1], 2: 3}, "cfg": {"task": {4: 5}}},
-    ],
-)
-def test_settings_of_other_types_are_one_line(model: Path, written: dict[str, Any]) -> None:
-    state = read_state(model / "checkpoint.pt") | written
-    torch.save(state, model / "checkpoint.pt")
-    refused(model, r"checkpoint\.pt: not a translation transformer")
 
 
 def test_half_precision_weights_and_settings_in_cfg_load_too(model: Path) -> None:
