@@ -18,19 +18,12 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
-from paraloom.beam_jobs.io.shards import (
-    REPEATS,
-    Measurements,
-    Receipt,
-    Saved,
-    content_key,
-)
+from paraloom.beam_jobs.io.shards import Measurements, Receipt, Saved, content_key
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.beam_jobs.transforms.conditions import FAILED, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
 from paraloom.beam_jobs.transforms.predicates import Predicate
-from paraloom.beam_jobs.transforms.repeated_pairs import Repeats, WithRepeats
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -40,6 +33,8 @@ from paraloom.models.text.tokens import moses_tokens
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
+
+_REPEATS = "repeats an earlier pair"
 
 _SHARDS_PER_UNIT = 8
 """What is lost with a worker; a file with fewer is one unit."""
@@ -109,17 +104,17 @@ class Ingest(beam.PTransform):
             for block in reading.blocks(unit):
                 yield row_hash(block.pairs["id"]), block.lines
 
-        def pairs(element: tuple[IngestUnit, np.ndarray]) -> Iterator[tuple[Hashes, pa.Array]]:
+        def pairs(element: tuple[IngestUnit, np.ndarray]) -> Iterator[Hashes]:
             unit, duplicates = element
             for block in reading.blocks(unit):
                 rows = np.flatnonzero(~np.isin(block.lines, duplicates))
                 found = block.pairs.take(pa.array(rows))
-                hashed = row_hash(found["source"], found["reference"])
-                yield (hashed, block.lines[rows]), found["id"]
+                yield row_hash(found["source"], found["reference"]), block.lines[rows]
 
         joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows, self.output)
         if reading.unique_pairs:
-            joined = joined | "Repeated pairs" >> WithRepeats(pairs, self.rows)
+            found = WithDuplicates(pairs, self.rows, self.output)
+            joined = joined | "Repeated pairs" >> found
         return joined | "Write" >> beam.ParDo(_WriteShards(self.output, reading))
 
 
@@ -141,7 +136,7 @@ def run(
     """
     units = _units(bitexts, key, reading)
     limit = Limit(
-        share=max_rejected, ignored=(f"{FAILED} ", REPEATS), question="is input.format right?"
+        share=max_rejected, ignored=(f"{FAILED} ", _REPEATS), question="is input.format right?"
     )
     transform = Ingest(output, reading, rows=sum(unit.part.lines for unit in units))
     job = UnitJob(
@@ -185,7 +180,7 @@ class _WriteShards(UnitDoFn):
     reading: Reading
 
     def make(
-        self, unit: IngestUnit, duplicates: np.ndarray, repeats: Repeats | None = None
+        self, unit: IngestUnit, duplicates: np.ndarray, repeats: np.ndarray | None = None
     ) -> Receipt:
         rows = 0
         saved: dict[str, Saved] = {}
@@ -214,7 +209,7 @@ def _judged(
     reading: Reading,
     has_source: bool,
     duplicates: np.ndarray,
-    repeats: Repeats | None,
+    repeats: np.ndarray | None,
     saved: dict[str, Saved],
 ) -> tuple[pa.Table, pa.Table]:
     """A block's accepted pairs and its rejected rows.
@@ -222,6 +217,7 @@ def _judged(
     Args:
         has_source: whether the rows are pairs; rows of plain text get no column for the source.
         duplicates: lines with an earlier id.
+        repeats: lines with an earlier pair, if pairs are to be unique.
         saved: gets the rejected rows of `where` and `repeats` added, by key of the configuration.
     """
     sides = ["source", "reference"] if has_source else ["reference"]
@@ -244,10 +240,8 @@ def _judged(
         failed = reasons(left["source"], left["reference"], reading.where, languages, left)
         reject("input.where", rows, failed)
     if repeats is not None:
-        here = np.flatnonzero(np.isin(block.lines, repeats.rows) & (why == ""))
-        at = pa.array(np.searchsorted(repeats.rows, block.lines[here]))
-        first = np.array([f"{REPEATS} {id}" for id in repeats.first.take(at).to_pylist()], object)
-        reject("input.unique", here, first)
+        here = np.flatnonzero(np.isin(block.lines, repeats) & (why == ""))
+        reject("input.unique", here, np.full(len(here), _REPEATS, object))
     accepted = why == ""
     apart = pairs.filter(pa.array(~accepted))
     rejected = pa.table(

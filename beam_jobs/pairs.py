@@ -17,16 +17,14 @@ rejects, with a `reason`. Between the transforms rows stay in columns (Arrow).
 """
 
 # Beam reads the annotations of `process_batch`, so that they must not be texts.
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.metrics import Metrics
-from apache_beam.ml.inference.base import ModelHandler, PredictionResult
 from apache_beam.typehints import Optional
 from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
@@ -36,9 +34,9 @@ from paraloom.beam_jobs.bucket import deciles_of, score_columns, starts_of_decil
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.runners.launch import NAMESPACE
 from paraloom.beam_jobs.score import Scoring, score_table
-from paraloom.beam_jobs.transforms.directions import BACK
 from paraloom.beam_jobs.transforms.order_statistics import OrderStatistics, Targets
 from paraloom.beam_jobs.transforms.translations import (
+    BACK,
     TranslatorFactory,
     count,
     drawing_seed,
@@ -52,7 +50,6 @@ from paraloom.models.scorers import PairScorer
 _TYPES = {pa.string(): str, pa.float32(): np.float32, pa.int16(): np.int16, pa.int8(): np.int8}
 
 Fields = list[tuple[str, Any]]
-Divider = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
 
 
 class PairsAndRejects(NamedTuple):
@@ -72,7 +69,6 @@ class BackTranslate(beam.PTransform):
     Args:
         model: a folder that all workers see, or a name on Hugging Face's Hub.
         languages: for models of several languages.
-        threads: cores that a worker process may use, all by default.
         accelerator: Beam resource hint; if it is a GPU of NVIDIA's, a worker without one fails.
         seed: draws translations at random; they depend on the rows of a batch, too.
     """
@@ -83,21 +79,27 @@ class BackTranslate(beam.PTransform):
         options: NmtOptions | None = None,
         *,
         languages: Languages | None = None,
-        threads: int | None = None,
         accelerator: str | None = None,
         seed: int = 1,
     ):
         super().__init__()
-        self.options = options or NmtOptions()
-        factory = TranslatorFactory(model, self.options, languages)
-        self.divider = _TranslateBatch(factory, threads, accelerator, seed)
+        self.options, self.accelerator, self.seed = options or NmtOptions(), accelerator, seed
+        self.factory = TranslatorFactory(model, self.options, languages)
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Translate batches."""
-        given = _fields(pairs, dict.fromkeys(schema.INGEST.names, str))
-        target = schema.translated(candidates=self.options.candidates > 1)
-        added = list(target)[len(schema.INGEST) :]
-        return _outcome(pairs, self.divider, given, added, self.divider.accelerator)
+        factory, accelerator, seed = self.factory, self.accelerator, self.seed
+        candidates = self.options.candidates
+        added = list(schema.translated(candidates=candidates > 1))[len(schema.INGEST) :]
+
+        def divide(translator: Any, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+            drawn = drawing_seed(seed, table["source"].to_pylist())
+            translations, counts = translator.translate(table["source"], seed=drawn)
+            count(counts)
+            return with_translations(table, translations, candidates, BACK)
+
+        loading = partial(_load, factory, accelerator)
+        return _divided(pairs, loading, divide, added, accelerator)
 
 
 class ScorePairs(beam.PTransform):
@@ -117,12 +119,9 @@ class ScorePairs(beam.PTransform):
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Score batches."""
-        found = filter(None, map(self.scoring.find, self.scoring.scorers))
-        reads = {"id", "reference", "translation", *(name for of in found for name in of.reads)}
-        given = _fields(pairs, dict.fromkeys(sorted(reads), str))
-        names = {*dict(given), *schema.BACK_TRANSLATE.names}
+        names = {*dict(_fields(pairs)), *schema.BACK_TRANSLATE.names}
         added = [of for of in schema.scored(tuple(self.scoring.scorers)) if of.name not in names]
-        return _outcome(pairs, _ScoreBatch(self.scoring, added), given, added)
+        return _scored(pairs, self.scoring, added)
 
 
 class ExactDeciles(beam.PTransform):
@@ -139,74 +138,63 @@ class ExactDeciles(beam.PTransform):
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Read the scores twice; then the deciles are known."""
-        given = _fields(pairs, {"id": str, **dict.fromkeys(self.scores, np.float32)})
-        checked = _outcome(pairs, _ScoreBatch(Scoring(self.scores), []), given, [])
+        checked = _scored(pairs, Scoring(self.scores), [])
         tables = checked.pairs | "Batch" >> beam.ParDo(_Batches())
         read = partial(score_columns, scorers=self.scores)
         statistics = OrderStatistics(read, starts_of_deciles)
         bounds = beam.pvalue.AsSingleton(tables | "Bounds" >> statistics)
-        fields = [*given, *((schema.decile(name), np.int8) for name in self.scores)]
+        fields = [*_fields(pairs), *((schema.decile(name), np.int8) for name in self.scores)]
         assign = beam.ParDo(_WithDeciles(fields, self.scores), bounds)
         return PairsAndRejects(tables | "Assign" >> assign, checked.rejected)
 
 
-class CTranslate2ModelHandler(ModelHandler[str, PredictionResult, Any]):
-    """Translates sentences with Beam's `RunInference`.
-
-    `sentences | RunInference(CTranslate2ModelHandler("models/cs-en"))`. An inference is a dict with
-    `translation`, `translation_score`, `translation_subwords` and `reason` (None, or why there is
-    no translation); with `candidates: N` a list of N. `batching` is of Beam's `ModelHandler`.
-    """
-
-    def __init__(self, model: str, options: NmtOptions | None = None, **batching: Any):
-        super().__init__(**{"max_batch_size": 4096, **batching})
-        self.factory = TranslatorFactory(model, options or NmtOptions(), None)
-
-    def load_model(self) -> Any:
-        """The `paraloom.models.nmt.translate.Translator`."""
-        return self.factory.open(cores())
-
-    def run_inference(
-        self, batch: Sequence[str], model: Any, inference_args: dict[str, Any] | None = None
-    ) -> Iterable[PredictionResult]:
-        """Translate a batch; `inference_args` may have a `seed` for translations at random."""
-        found, _ = model.translate(batch, **(inference_args or {}))
-        rows, many = found.to_pylist(), self.factory.options.candidates
-        for index, text in enumerate(batch):
-            of = rows[index * many : (index + 1) * many]
-            yield PredictionResult(text, of if many > 1 else of[0], self.factory.model)
+def _fields(pairs: beam.PCollection) -> Fields:
+    """Names and types of the rows' columns."""
+    return list(named_fields_from_element_type(pairs.element_type))
 
 
-def _fields(pairs: beam.PCollection, needed: Mapping[str, Any]) -> Fields:
-    """Names and types of the rows' columns, `needed` among them; TypeError otherwise."""
-    fields: Fields = named_fields_from_element_type(pairs.element_type)
-    for name, kind in needed.items():
-        if (found := dict(fields).get(name)) != kind:
-            is_there = f"is {found}" if found else "is missing"
-            raise TypeError(f"{pairs}: the column {name} {is_there}; it must be {kind}")
-    return fields
+def _load(factory: TranslatorFactory, accelerator: str | None) -> Any:
+    return factory.open(cores(), accelerator)
 
 
-def _outcome(
+def _scored(
+    pairs: beam.PCollection, scoring: Scoring, added: Sequence[pa.Field]
+) -> PairsAndRejects:
+    """Add scores; rows with a score that is no number are rejected."""
+    new = {of.name for of in added}
+
+    def divide(scorer: PairScorer, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+        target = pa.schema([*table.schema, *added])
+        return score_table(table, scorer, scoring.scorers, target=target)
+
+    loading = partial(scoring.open, [name for name in scoring.scorers if name in new])
+    return _divided(pairs, loading, divide, added)
+
+
+def _divided(
     pairs: beam.PCollection,
-    divider: Divider,
-    given: Fields,
+    load: Callable[[], Any],
+    divide: Callable[[Any, pa.Table], tuple[pa.Table, pa.Table]],
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Divide the rows, then filter them: all outputs of a columnar DoFn have the same columns."""
+    """Divide the rows, then filter them: all outputs of a columnar DoFn have the same columns.
+
+    Args:
+        load: loads what `divide` needs, once in a process.
+        divide: makes accepted rows, which have the columns `added`, and rejected rows.
+    """
+    given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
-    dividing = beam.ParDo(_Columnar(whole, partial(_divided, divider)))
+    dividing = beam.ParDo(_Divide(whole, load, divide))
     if accelerator:
         dividing = dividing.with_resource_hints(accelerator=accelerator)
-    divided = pairs | "Divide" >> dividing
-    accepted = _Columnar([*given, *more], lambda rows: rows.filter(rows["reason"].is_null()))
-    rejected = _Columnar(
-        [*given, ("reason", str)], lambda rows: rows.filter(rows["reason"].is_valid())
-    )
+    rows = pairs | "Divide" >> dividing
+    accepted = _Columnar([*given, *more], lambda of: of.filter(of["reason"].is_null()))
+    lost = _Columnar([*given, ("reason", str)], lambda of: of.filter(of["reason"].is_valid()))
     return PairsAndRejects(
-        divided | "Accepted" >> beam.ParDo(accepted), divided | "Rejected" >> beam.ParDo(rejected)
+        rows | "Accepted" >> beam.ParDo(accepted), rows | "Rejected" >> beam.ParDo(lost)
     )
 
 
@@ -218,6 +206,24 @@ class _OfType(beam.DoFn):
 
     def infer_output_type(self, input_type: Any) -> Any:
         return RowTypeConstraint.from_fields(self.fields)
+
+
+class _Divide(_OfType):
+    """All rows: those accepted have the new columns, those rejected a reason."""
+
+    def __init__(self, fields: Fields, load: Callable[[], Any], how: Any):
+        super().__init__(fields, how)
+        self.load, self.shared = load, Shared()
+
+    def setup(self) -> None:
+        self.loaded: Any = self.shared.acquire(self.load)
+
+    def process_batch(self, batch: pa.Table) -> Iterator[pa.Table]:
+        parts = self.how(self.loaded, batch)
+        for name, part in zip(("accepted", "rejected"), parts, strict=True):
+            Metrics.counter(NAMESPACE, name).inc(len(part))
+        table = pa.concat_tables(parts, promote_options="default")
+        yield table.select([*dict(self.fields)])
 
 
 class _Columnar(_OfType):
@@ -244,46 +250,3 @@ class _Batches(beam.DoFn):
     @beam.DoFn.yields_elements  # type: ignore[untyped-decorator]
     def process_batch(self, batch: pa.Table) -> Iterator[pa.Table]:
         yield batch
-
-
-def _divided(divider: Divider, table: pa.Table) -> pa.Table:
-    """All rows: those accepted have the new columns, those rejected a reason."""
-    parts = divider(table)
-    for name, part in zip(("accepted", "rejected"), parts, strict=True):
-        Metrics.counter(NAMESPACE, name).inc(len(part))
-    return pa.concat_tables(parts, promote_options="default")
-
-
-@dataclass(eq=False)
-class _TranslateBatch:
-    factory: TranslatorFactory
-    threads: int | None
-    accelerator: str | None
-    seed: int
-    shared: Shared = field(default_factory=Shared)
-
-    @cached_property
-    def translator(self) -> Any:
-        loading = partial(self.factory.open, self.threads or cores(), self.accelerator)
-        return self.shared.acquire(loading)
-
-    def __call__(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        seed = drawing_seed(self.seed, table["source"].to_pylist())
-        translations, counts = self.translator.translate(table["source"], seed=seed)
-        count(counts)
-        return with_translations(table, translations, self.factory.options.candidates, BACK)
-
-
-@dataclass(eq=False)
-class _ScoreBatch:
-    scoring: Scoring
-    added: Sequence[pa.Field]
-
-    @cached_property
-    def scorer(self) -> PairScorer:
-        names = {of.name for of in self.added}
-        return self.scoring.open([name for name in self.scoring.scorers if name in names])
-
-    def __call__(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        target = pa.schema([*table.schema, *self.added])
-        return score_table(table, self.scorer, self.scoring.scorers, target=target)

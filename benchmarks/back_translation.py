@@ -1,7 +1,6 @@
-"""The engines in the Beam job, with the same sentences and beam: sentences/s and BLEU.
+"""Number types in the Beam job, with the same sentences and beam: sentences/s and BLEU.
 
-A fairseq model in fairseq and CTranslate2; with --hub, a model of the Hub in Transformers and
-CTranslate2 too. Translations are compared between the engines of a model.
+Of a fairseq model and, with --hub, of a model of the Hub. Their translations are compared.
 
 python -m benchmarks.back_translation --model DIR --source FILE --reference FILE [--sentences N]
     [--hub DIR_OR_NAME --from cs --to en]
@@ -31,18 +30,11 @@ from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.nmt.options import Engine, NmtOptions
+from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 
-
-def variants(reference: Engine) -> dict[str, NmtOptions]:
-    """The engines of one model; the first is what the others are compared with."""
-    return {
-        f"{reference}, float32": NmtOptions(engine=reference),
-        "ctranslate2, float32": NmtOptions(engine="ctranslate2"),
-        "ctranslate2, int8": NmtOptions(engine="ctranslate2", compute_type="int8"),
-    }
-
+VARIANTS = {"float32": NmtOptions(), "int8": NmtOptions(compute_type="int8")}
+"""The first is what the others are compared with."""
 
 SHARD_ROWS = 1_000
 """As in `configs/multi30k.yaml`; batches do not cross shards."""
@@ -90,20 +82,17 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     table = pa.table([ids, source, reference], schema=schema.INGEST)
     measured = Measured(f"Back-translation at beam 12, {len(source):,} sentences, {cores()} cores")
     languages = Languages(options.source_language, options.target_language)
-    measure(measured, table, options.model, "fairseq", languages)
+    measure(measured, table, options.model, "", languages)
     if options.hub:
-        measure(measured, table, options.hub, "transformers", languages)
+        measure(measured, table, options.hub, "Hub model, ", languages)
     return measured.done("back_translation")
 
 
-def measure(
-    measured: Measured, table: pa.Table, model: str, reference: Engine, languages: Languages
-) -> None:
-    """Measure the engines of a model, and compare them with the reference."""
+def measure(measured: Measured, table: pa.Table, model: str, of: str, languages: Languages) -> None:
+    """Measure the number types of a model, and compare them with float32."""
     rates, results = {}, {}
     source = table["source"].to_pylist()
-    of = "" if reference == "fairseq" else "Hub model, "
-    for name, choice in variants(reference).items():
+    for name, choice in VARIANTS.items():
         translator = Translator(model, choice, languages=languages, threads=cores())
         translator.translate(source[:100])  # converts and warms up
         _, counters = translator.translate(source)

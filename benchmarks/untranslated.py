@@ -72,7 +72,7 @@ def repeat(sides: Sides, rows: int, share: float, seed: int) -> pa.Table:
 
 
 def translate(
-    work: Sequence[Unit], model: str, folder: Path, distinct: str | None, beam: int
+    work: Sequence[Unit], model: str, folder: Path, distinct: bool, beam: int
 ) -> tuple[pa.Table, np.ndarray]:
     """Back-translate from scratch: the pairs, and the seconds of wall-clock and processor time."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -110,13 +110,12 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             for first in range(0, len(table), SHARD_ROWS)
         ]
         work = units(shards, "key")
-        translate(
-            work[:1], options.model, folder / "warm", None, options.beam
-        )  # converts the model
+        # Converts the model.
+        translate(work[:1], options.model, folder / "warm", False, options.beam)
         for _ in range(options.rounds):  # in turns, since other load on the machine changes
-            plain, spent = translate(work, options.model, folder / "plain", None, options.beam)
+            plain, spent = translate(work, options.model, folder / "plain", False, options.beam)
             seconds["every row"] += spent
-            once, spent = translate(work, options.model, folder / "once", "key", options.beam)
+            once, spent = translate(work, options.model, folder / "once", True, options.beam)
             seconds["unique: source"] += spent
     for what, spent in seconds.items():
         measured.add(f"{what}: seconds", spent[0] / options.rounds)

@@ -2,16 +2,15 @@
 its format.
 """
 
-import errno
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
-from paraloom.models.errors import UserError, one_line
+from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.files import atomic_file, looked_up, user_cache
 from paraloom.models.structured import read_json
 
@@ -139,39 +138,16 @@ def fetch_dataset(
     return Path(folder), chosen
 
 
-@contextmanager
-def _answering(name: str, key: str, kind: str) -> Iterator[None]:
-    """Turn what the Hub or the way to it refuses in the block into a UserError."""
-    from huggingface_hub import constants
-    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
-
+def _answering(name: str, key: str, kind: str) -> AbstractContextManager[None]:
+    """Turn what the Hub or the way to it refuses in a block into one line with the way round."""
     repo, _, revision = name.partition("@")
-    try:
-        yield
-    except UserError:
-        raise
-    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        what = "revision" if isinstance(error, RevisionNotFoundError) else kind
-        raise UserError(
-            f"{key}: {name} is no folder{looked_up(name)}, and the Hub has no such {what} (a "
-            f"private or gated {kind} needs `hf auth login`)"
-        ) from error
-    except Exception as error:  # the library and its HTTP client have types of their own
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
-            raise UserError(
-                f"{key}: {name} cannot be written to the Hub's cache ({error}); HF_HOME names "
-                "another place"
-            ) from error
-        reason = one_line(error)[:80] or type(error).__name__
-        if constants.HF_HUB_OFFLINE:
-            reason = "HF_HUB_OFFLINE is set"
-        version = f" --revision {revision}" if revision else ""
-        version += " --repo-type dataset" if kind != "model" else ""
-        raise UserError(
-            f"{key}: {name} is no folder{looked_up(name)}, and Hugging Face's Hub cannot be "
-            f"reached ({reason}); where there is a network, run `hf download {repo}{version} "
-            f"--local-dir DIR`, and set {key} to that folder"
-        ) from error
+    version = f" --revision {revision}" if revision else ""
+    version += " --repo-type dataset" if kind != "model" else ""
+    return in_one_line(
+        f"{key}: {name} is no folder{looked_up(name)}, and no {kind} that the Hub gives now; a "
+        f"private or gated one needs `hf auth login`; where there is a network, run `hf download "
+        f"{repo}{version} --local-dir DIR`, and set {key} to that folder"
+    )
 
 
 def needed(names: Sequence[str]) -> list[str]:

@@ -7,12 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # modules are imported when they are used: the command line starts at once
-    from paraloom.beam_jobs.pairs import (
-        BackTranslate,
-        CTranslate2ModelHandler,
-        ExactDeciles,
-        ScorePairs,
-    )
+    from paraloom.beam_jobs.pairs import BackTranslate, ExactDeciles, ScorePairs
     from paraloom.models.embeddings.model import SentenceEncoder as Encoder
     from paraloom.models.errors import UserError
     from paraloom.models.scorers import Outcome, Resource, Scorer
@@ -20,7 +15,6 @@ if TYPE_CHECKING:  # modules are imported when they are used: the command line s
 
 _HOMES = {
     "BackTranslate": "beam_jobs.pairs",
-    "CTranslate2ModelHandler": "beam_jobs.pairs",
     "Encoder": "models.embeddings.model:SentenceEncoder",
     "ExactDeciles": "beam_jobs.pairs",
     "OpenedRun": "pipeline.library",
@@ -36,7 +30,6 @@ _HOMES = {
 
 __all__ = [
     "BackTranslate",
-    "CTranslate2ModelHandler",
     "Encoder",
     "ExactDeciles",
     "OpenedRun",

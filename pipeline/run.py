@@ -8,7 +8,6 @@ from pathlib import Path
 
 from apache_beam.options.pipeline_options import StandardOptions
 
-from paraloom.beam_jobs.back_translate import distinct_folder
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.shards import EARLIER, DamagedError
 from paraloom.beam_jobs.runners import dataflow
@@ -239,6 +238,5 @@ def remove_local_copies(folder: str) -> None:
 
 def drop_receipts(folder: str) -> None:
     """Remove the receipts of a stage, so that all its shards are made again."""
-    receipts = [storage.join(place, "receipts") for place in (folder, distinct_folder(folder))]
-    for place in (*receipts, storage.join(folder, EARLIER)):
+    for place in (storage.join(folder, "receipts"), storage.join(folder, EARLIER)):
         storage.remove_all(storage.join(place, name) for name in storage.names(place))

@@ -6,20 +6,21 @@ from typing import Any, NamedTuple, TypeVar
 
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.shards import content_key, receipts, units
-from paraloom.beam_jobs.transforms.directions import PIVOT, Direction
-from paraloom.beam_jobs.transforms.translations import TranslatorFactory
+from paraloom.beam_jobs.io.shards import content_key, units
+from paraloom.beam_jobs.transforms.translations import PIVOT, Direction, TranslatorFactory
 from paraloom.models import hub
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.nmt import NmtOptions
-from paraloom.models.nmt.engines.build import check_family
+from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages, TokenLayout
-from paraloom.models.nmt.families.registry import open_model
 from paraloom.models.structured import parse_yaml
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import BackTranslateRecord, TranslationModel
 from paraloom.pipeline.stage import Run, pairs_record
+
+ENGINE = "ctranslate2"
+"""The only engine; it stands in keys, because earlier versions had others."""
 
 
 class Model(NamedTuple):
@@ -57,11 +58,9 @@ class Model(NamedTuple):
         return [asdict(layout)] if layout != TokenLayout() else []
 
     def check(self) -> None:
-        """Check engine, files and languages; of a model in an object store, when it is here."""
+        """Check files and languages; of a model in an object store, when it is here."""
         if not storage.is_remote(self.name):
-            found = open_model(self.folder, self.languages)
-            check_family(found, self.options)
-            found.subwords()  # loaded, to find damaged files
+            open_model(self.folder, self.languages).subwords()  # loaded, to find damaged files
 
 
 def license_of(folder: Path) -> str | None:
@@ -91,11 +90,11 @@ def forward(config: Config) -> Model:
 def decoding(options: NmtOptions) -> list[Any]:
     """The options that translations depend on, for keys, but for several candidates."""
     limits = [options.batch_tokens, options.max_source_subwords]
-    return [options.engine, options.compute_type, options.beam, *limits]
+    return [ENGINE, options.compute_type, options.beam, *limits]
 
 
 def shares_translations(config: Config) -> bool:
-    """Whether equal texts are translated once."""
+    """Whether equal texts of a shard are translated once."""
     return config.input is not None and config.input.unique == "source"
 
 
@@ -108,26 +107,21 @@ def translate(
     """Run a translation job. The key of a shard has all that a translation depends on, and does
     not depend on other shards: more input translates only what is new.
     """
-    used, folder = model.record(), run.folder(direction.job)
-    key = content_key(direction.job, back_translate.VERSION, *depends_on)
-    shared = shares_translations(run.config)
+    used = model.record()
     job = back_translate.TranslationJob(
         model=model.factory,
         accelerator=run.config.accelerator,
         seed=run.config.seed,
-        distinct=key if shared else None,
+        distinct=shares_translations(run.config),
         direction=direction,
     )
     shards = run.shards("ingest" if direction is PIVOT else run.pairs_stage)
+    key = content_key(direction.job, back_translate.VERSION, *depends_on)
     work = units(shards, key, candidates=model.options.candidates)
     limit = run.config.max_rejected
-    result = back_translate.run(work, folder, job, run.arguments, max_rejected=limit)
-    owned = receipts(back_translate.distinct_folder(folder)) if shared else []
-    numbers = [receipt.numbers for receipt in (*result.receipts, *owned)]
+    output = run.folder(direction.job)
+    result = back_translate.run(work, output, job, run.arguments, max_rejected=limit)
+    numbers = [receipt.numbers for receipt in result.receipts]
     used.converted = sorted({of.converted for of in numbers if of.converted})
     used.compute_types = sorted({of.compute_type for of in numbers if of.compute_type})
-    record = pairs_record(kind, result, model=used)
-    for receipt in owned:
-        record.worker_seconds = round(record.worker_seconds + receipt.seconds, 3)
-        record.peak_memory = max(record.peak_memory, receipt.peak_memory)
-    return record
+    return pairs_record(kind, result, model=used)

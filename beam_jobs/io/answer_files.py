@@ -10,10 +10,9 @@ is added, the answers of the others are still there.
 
 import time
 import uuid
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Self
 
 from paraloom.beam_jobs.io import storage
 from paraloom.models.chat.answers import Answer
@@ -32,8 +31,7 @@ class AnswerFiles:
         self._stream: BinaryIO | None = None
         self._lines: list[bytes] = []
         self._since = time.monotonic()
-        self._writing: list[Future[bool]] = []
-        self._thread = ThreadPoolExecutor(1)
+        self._sent = 0
 
     def read(self) -> dict[str, Answer]:
         """The answers of all attempts by their keys; a line that a kill cut off is left out."""
@@ -60,21 +58,16 @@ class AnswerFiles:
             self._send()
 
     def _send(self) -> None:
-        """Write an object of the waiting lines, beside the requests."""
-        name = f"{self._attempt}-{len(self._writing):06}.jsonl"
-        path, data = storage.join(self.folder, name), b"".join(self._lines)
-        self._writing.append(self._thread.submit(storage.write_bytes, path, data))
-        self._lines, self._since = [], time.monotonic()
+        """Write an object of the waiting lines."""
+        name = f"{self._attempt}-{self._sent:06}.jsonl"
+        storage.write_bytes(storage.join(self.folder, name), b"".join(self._lines))
+        self._lines, self._since, self._sent = [], time.monotonic(), self._sent + 1
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._stream is not None:
             self._stream.close()
         if self._lines:
             self._send()
-        self._thread.shutdown()
-        for written in self._writing:
-            if kind is None:
-                written.result()

@@ -28,18 +28,6 @@ CANDIDATE = pa.field("candidate", pa.int8(), nullable=False)
 GENERATOR = pa.field("generator", pa.string(), nullable=False)
 """The name of what made the candidate; in runs with `generators`."""
 
-DISTINCT = pa.schema(
-    [
-        pa.field("row", pa.int32(), nullable=False),
-        CANDIDATE,
-        ("translation", pa.string()),
-        ("translation_score", pa.float32()),
-        ("translation_subwords", pa.int16()),
-        ("reason", pa.string()),
-    ]
-)
-"""Translations of distinct sources: the row of the source in its shard, null values if rejected."""
-
 REASON = pa.field("reason", pa.string(), nullable=False)
 
 MEANINGS = {

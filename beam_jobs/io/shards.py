@@ -41,11 +41,8 @@ from paraloom.models.nmt.options import Precision
 EARLIER = "earlier"
 """The folder of receipts that are out of date."""
 
-REPEATS = "repeats the pair"
-"""Rejection reasons with this prefix end in an id; they are counted together."""
-
 ROW_NUMBER = ", row "
-"""Before the number at the end of a reason that names a row of a file; counted as one, too."""
+"""Before the number at the end of a reason that names a row of a file; counted as one."""
 
 HASHES = "hashes"
 """The folder of a job's files between its steps, see `WithDuplicates`."""
@@ -137,8 +134,6 @@ class Measurements(BaseModel):
     """`ingest` and `back_translate`: translations saved, by the key of the configuration."""
     columns: dict[str, str] = Field(default_factory=dict)
     """`score`: the key of everything that the values of a column depend on, by column."""
-    rejected: dict[str, int] = Field(default_factory=dict)
-    """`back_translate`: rejected rows by reason, where they stand among the translations."""
     converted: str | None = None
     """`back_translate`: SHA-256 of the converted model that translated."""
     compute_type: Precision | None = None
@@ -303,13 +298,12 @@ def commit(
 
 
 def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Reasons of rejection without the ids and numbers that tell rows apart.
+    """Reasons of rejection without the numbers that tell rows apart.
 
     >>> as_counted(pa.array(["in sts/2012/MSRpar (equal), row 417"]))[0].as_py()
     'in sts/2012/MSRpar (equal)'
     """
-    named = pc.replace_substring_regex(reasons, f"^{REPEATS} .*", REPEATS)
-    return pc.replace_substring_regex(named, f"{ROW_NUMBER}[0-9]+$", "")
+    return pc.replace_substring_regex(reasons, f"{ROW_NUMBER}[0-9]+$", "")
 
 
 def write_receipt(

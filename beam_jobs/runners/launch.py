@@ -84,7 +84,6 @@ class UnitJob:
     processes: int | None = None  # the most worker processes, if the user did not choose a runner
     done: Callable[[], int] | None = None  # rows done so far, where receipts do not say so
     limit: Limit | None = None  # of the rows that the job may reject; None: all
-    first: str | None = None  # the folder of units that are made first, and show what is done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +177,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         UserError: the first error of a worker that the user can fix, or too many rows are rejected.
         RuntimeError: a unit has no receipt.
     """
-    units, output, folder = job.units, job.output, job.first or job.output
+    units, output = job.units, job.output
     keys = {unit.name: unit.key for unit in units}
     shard_files.outdate(
         output, [r for r in shard_files.receipts(output) if keys.get(r.name) != r.key]
@@ -189,7 +188,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     def count() -> int:
         if job.done:
             return job.done()
-        names = storage.names(storage.join(folder, "receipts"))
+        names = storage.names(storage.join(output, "receipts"))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
     def look() -> int:
@@ -197,7 +196,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         return count()
 
     def finished() -> int:
-        return count() + sum(len(each.poison) for each in crash_recovery.unfinished(folder))
+        return count() + sum(len(each.poison) for each in crash_recovery.unfinished(output))
 
     work = Work(
         name=job.name,
@@ -211,8 +210,8 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         label=shard_files.content_key([unit.key for unit in units])[:16],
     )
     # If an attempt crashed this process, the next is to be seen from outside.
-    separate = bool(crash_recovery.unfinished(folder))
-    watch = RejectionWatch(job.name, folder, job.limit)
+    separate = bool(crash_recovery.unfinished(output))
+    watch = RejectionWatch(job.name, output, job.limit)
     try:
         metrics = watch_pipeline(work, arguments, separate=separate)
     finally:

@@ -46,7 +46,7 @@ class _Rejections:
 
     def add(self, receipt: Receipt, ignored: tuple[str, ...]) -> None:
         self.rows += receipt.rows_in
-        for reason, rows in (receipt.numbers.rejected or receipt.rejected).items():
+        for reason, rows in receipt.rejected.items():
             if not reason.startswith(ignored):
                 self.reasons[reason] += rows
                 shards = (*receipt.rejected_shards, *receipt.shards)

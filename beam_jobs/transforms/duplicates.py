@@ -135,7 +135,6 @@ def by_partition(
     split: Callable[[Any], Iterable[tuple[int, Any]]],
     find: Callable[[tuple[int, Iterable[Any]]], Iterable[tuple[int, Any]]],
     join: Callable[[Any, list[Any]], Any],
-    index: Callable[[Any], int] = lambda unit: int(unit.index),
 ) -> beam.PCollection:
     """What units have in common is found partition by partition, and joined with the units.
 
@@ -143,7 +142,6 @@ def by_partition(
         split: what a unit has, by partition.
         find: from a partition and what units have in it to what concerns a unit, by its index.
         join: from a unit and all that was found for it to the result.
-        index: the unit's.
     """
     kind = tuple[int, Any]
     found = (
@@ -152,7 +150,7 @@ def by_partition(
         | "Together" >> beam.GroupByKey()
         | "Find" >> beam.FlatMap(find).with_output_types(kind)
     )
-    by_index = units | "By index" >> beam.Map(lambda u: (index(u), u)).with_output_types(kind)
+    by_index = units | "By index" >> beam.Map(lambda u: (_unit(u).index, u)).with_output_types(kind)
     return (
         {"unit": by_index, "found": found}
         | "Group" >> beam.CoGroupByKey()
@@ -160,8 +158,13 @@ def by_partition(
     )
 
 
+def _unit(element: Any) -> Any:
+    """The unit of an element, which may be a tuple of the unit and further input."""
+    return element[0] if isinstance(element, tuple) else element
+
+
 class WithDuplicates(beam.PTransform):
-    """Units in; (unit, its duplicate rows: sorted, int64) out.
+    """Units in; (unit, its duplicate rows: sorted, int64) out. What came with a unit stays with it.
 
     The first of equal rows, by unit and row, is not a duplicate. Hashes go through files, because
     Beam's local runner keeps in memory what it shuffles; shuffled are 8 bytes for each duplicate.
@@ -182,15 +185,17 @@ class WithDuplicates(beam.PTransform):
         """Find equal hashes, partition by partition, then join the duplicates with their units."""
         read, count, prefix = self.hashes, self.partitions, self.prefix
 
-        def split(unit: Any) -> Iterator[tuple[int, Place]]:
-            return write_hashes(f"{prefix}-{unit.index}", unit.index, read(unit), count)
+        def split(element: Any) -> Iterator[tuple[int, Place]]:
+            index = _unit(element).index
+            return write_hashes(f"{prefix}-{index}", index, read(element), count)
 
         def find(element: tuple[int, Iterable[Place]]) -> Iterator[tuple[int, np.ndarray]]:
             hashes, indices, rows = together(read_hashes(element[1]))
             again = repeated(hashes, indices, rows)
             yield from grouped(indices[again], rows[again])
 
-        def join(unit: Any, found: list[np.ndarray]) -> tuple[Any, np.ndarray]:
-            return unit, np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+        def join(element: Any, found: list[np.ndarray]) -> tuple[Any, ...]:
+            given = element if isinstance(element, tuple) else (element,)
+            return *given, np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
         return by_partition(units, split, find, join)

@@ -1,4 +1,4 @@
-"""Translations joined to the rows that they belong to."""
+"""Translations joined to the rows that they belong to, in either direction."""
 
 from __future__ import annotations
 
@@ -14,13 +14,42 @@ from apache_beam.metrics import Metrics
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.remote import localise
 from paraloom.beam_jobs.runners.launch import NAMESPACE
-from paraloom.beam_jobs.transforms.directions import Direction
 from paraloom.models.nmt import gpu
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 
 if TYPE_CHECKING:
     from paraloom.models.nmt.translate import Counters
+
+
+class Direction(NamedTuple):
+    """What a job translates, and what it makes of the translations.
+
+    Attributes:
+        job: its name.
+        text: the column that is translated.
+        output: the schema of its rows, without `schema.CANDIDATE`.
+        added: the columns that it adds, with the names that `Translator.translate` gives them.
+    """
+
+    job: str
+    text: str
+    output: pa.Schema
+    added: dict[str, str]
+
+
+BACK = Direction(
+    job="back_translate",
+    text="source",
+    output=schema.BACK_TRANSLATE,
+    added={name: name for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]},
+)
+"""Translates the source of every pair."""
+
+PIVOT = Direction(
+    job="pivot", text="reference", output=schema.INGEST, added={"source": "translation"}
+)
+"""Translates plain text into the language of the sources."""
 
 COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
 
@@ -64,21 +93,9 @@ def with_translations(
         translations: by `Translator.translate`, `candidates` for each row of the table.
     """
     if candidates > 1:
-        rows, number = by_candidate(len(table), candidates)
-        table = table.take(pa.array(rows)).append_column(schema.CANDIDATE, number)
-    return join_translations(table, translations, direction)
-
-
-def by_candidate(sources: int, candidates: int) -> tuple[np.ndarray, pa.Array]:
-    """The source of every translation, and its number among the translations of that source."""
-    number = np.tile(np.arange(candidates, dtype=np.int8), sources)
-    return np.repeat(np.arange(sources), candidates), pa.array(number)
-
-
-def join_translations(
-    table: pa.Table, translations: pa.Table | pa.RecordBatch, direction: Direction
-) -> tuple[pa.Table, pa.Table]:
-    """The translated pairs, and those without a translation, with the reason; rows are aligned."""
+        number = np.tile(np.arange(candidates, dtype=np.int8), len(table))
+        rows = np.repeat(np.arange(len(table)), candidates)
+        table = table.take(pa.array(rows)).append_column(schema.CANDIDATE, pa.array(number))
     given = table.schema
     for name, of in direction.added.items():
         table = table.append_column(name, translations[of])

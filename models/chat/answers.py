@@ -98,8 +98,12 @@ def _choice(value: dict[str, Any]) -> Choice:
     text = message.get("content") or ""
     if not isinstance(text, str):
         raise TypeError("no text")
-    # JSON may hold half a surrogate pair, which no file can.
-    return Choice(text=text.encode(errors="replace").decode(), finish=finish, refused=refused)
+    return Choice(text=_encodable(text), finish=finish, refused=refused)
+
+
+def _encodable(text: str) -> str:
+    """A text without halves of surrogate pairs, which JSON may hold, but no file."""
+    return text.encode(errors="replace").decode()
 
 
 class Found(NamedTuple):
@@ -111,37 +115,28 @@ class Found(NamedTuple):
 
 def candidates(answer: Answer, request: Request) -> list[Found]:
     """The `n` candidates in the answer to a request."""
-    generator, found = request.generator, list[Found]()
-    for choice in answer.choices:
-        if reason := _unusable(choice):
-            found.append(Found(None, reason))
-        elif generator.response == "text":
-            found.append(_judged(choice.text, request))
-        elif (texts := _paraphrases(choice.text)) is None:
-            found.append(Found(None, "not in the form: no list of paraphrases in JSON"))
-        else:
-            found += [_judged(text, request) for text in texts]
+    n = request.generator.n
     if answer.error:
-        return [Found(None, answer.error)] * generator.n
-    lacking = generator.n - len(found)
-    return found[: generator.n] + [Found(None, FEWER)] * lacking
+        return [Found(None, answer.error)] * n
+    found = [each for choice in answer.choices for each in _found(choice, request)]
+    return (found + [Found(None, FEWER)] * n)[:n]
 
 
-def _unusable(choice: Choice) -> str | None:
+def _found(choice: Choice, request: Request) -> list[Found]:
+    """The candidates in one choice, or why there is none."""
     if choice.refused:
-        return "refused" + (" (content_filter)" if choice.refused == "content_filter" else "")
-    return "truncated at max_tokens" if choice.finish == "length" else None
-
-
-def _paraphrases(text: str) -> list[str] | None:
-    """The list in an answer in JSON, or a text as a list of one; None if it is neither."""
+        more = " (content_filter)" if choice.refused == "content_filter" else ""
+        return [Found(None, f"refused{more}")]
+    if choice.finish == "length":
+        return [Found(None, "truncated at max_tokens")]
+    if request.generator.response == "text":
+        return [_judged(choice.text, request)]
     try:
-        found = json.loads(text)["paraphrases"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    found = [found] if isinstance(found, str) else found
-    whole = isinstance(found, list) and all(isinstance(each, str) for each in found)
-    return [each.encode(errors="replace").decode() for each in found] if whole and found else None
+        texts = json.loads(choice.text)["paraphrases"]
+        texts = [texts] if isinstance(texts, str) else texts[:]
+        return [_judged(_encodable(text), request) for text in texts]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [Found(None, "not in the form: no list of paraphrases in JSON")]
 
 
 def _judged(text: str, request: Request) -> Found:

@@ -5,16 +5,17 @@ ask for, and all requests of a process heed them.
 """
 
 import asyncio
+import itertools
 import math
 import os
 import random
-import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from threading import Thread
-from typing import Any
+from typing import Any, NoReturn
 
 from paraloom.models.chat.answers import Answer, NotInFormError, Request, parse
 from paraloom.models.chat.options import ChatGenerator
@@ -31,8 +32,6 @@ _STOPS = {
     404: "knows no model {model}, or its interface is not at base_url",
 }
 _AGAIN = (408, 409, 425, 429)  # and 5xx
-_PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s|)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class Clients:
@@ -93,33 +92,32 @@ class _Client:
 
     async def _ask(self, key: str, prompt: str) -> Answer:
         """An answer, after as many attempts as it takes."""
-        random_pause, failures, retries, since = random.Random(key), 0, 0, time.monotonic()
-        while True:
+        of, random_pause, failures, since = self.generator, random.Random(key), 0, time.monotonic()
+        for retries in itertools.count():
             await self._turn()
             began = time.monotonic()
             status, headers, body = await self._send(prompt)
-            taken = round(time.monotonic() - began, 3)
-            more: dict[str, Any] = {"key": key, "retries": retries, "seconds": taken}
-            more["time"] = round(time.time(), 3)
+            more: dict[str, Any] = {"key": key, "retries": retries, "time": round(time.time(), 3)}
+            more["seconds"] = round(time.monotonic() - began, 3)
             if status == 200:
                 try:
                     answer = Answer(**parse(body), **more)
                     self._answered = time.monotonic()
                     return answer
                 except NotInFormError as error:
-                    body = str(error)
-            reason = body if status in (0, 200) else f"HTTP {status}: {body}"
+                    status, body = 0, str(error)
+            reason = f"HTTP {status}: {body}" if status else body
             if status in _STOPS:
-                self._stop(_STOPS[status])
+                self._stop(_STOPS[status].format(key=of.api_key_env, model=of.model))
             if 400 <= status < 500 and status not in _AGAIN:
-                return Answer(error=f"no answer: {reason}", **more)
-            failures, retries = failures + 1, retries + 1
+                break
+            failures += 1
             if failures >= ATTEMPTS:
                 if self._answered < since:
-                    why = "is it running, and is base_url right?" if not status else "is it well?"
+                    why = "is it running and well, and is base_url right?"
                     self._stop(f"gives no answer in {ATTEMPTS} attempts ({reason}); {why}")
                 if status != 429:  # others get answers: this one has none
-                    return Answer(error=f"no answer: {reason}", **more)
+                    break
                 failures, since = 0, time.monotonic()
             told = asked_pause(headers)
             pause = FIRST_PAUSE * 2 ** (failures - 1) * (1 + random_pause.random())
@@ -127,6 +125,7 @@ class _Client:
             if status == 429 and told is not None:
                 self._next = max(self._next, time.monotonic() + pause)  # for all requests
             await asyncio.sleep(pause)
+        return Answer(error=f"no answer: {reason}", **more)
 
     async def _turn(self) -> None:
         """Wait until a request may begin."""
@@ -140,42 +139,31 @@ class _Client:
         import openai
 
         messages = [{"role": "user", "content": prompt}]
-        sending = self._client.chat.completions.with_streaming_response
+        sending = self._client.chat.completions.with_raw_response
         try:
             async with asyncio.timeout(self.generator.timeout):
-                async with sending.create(
-                    messages=messages,
-                    **self.generator.parameters(),
-                ) as response:
-                    parts, size = [], 0
-                    async for part in response.iter_bytes():
-                        parts.append(part)
-                        if (size := size + len(part)) > _LARGEST:
-                            return 413, {}, f"a response of more than {_LARGEST:,} bytes"
-                    body = b"".join(parts).decode(errors="replace")
-                    return 200, response.headers, self._hidden(body)
+                response = await sending.create(messages=messages, **self.generator.parameters())
         except openai.APIStatusError as error:
-            return error.status_code, error.response.headers, self._said(error)
+            said = error.body.get("message") if isinstance(error.body, dict) else None
+            reason = self._hidden(one_line(said or error.response.reason_phrase))
+            return error.status_code, error.response.headers, reason
         except (TimeoutError, openai.APITimeoutError):
             return 0, {}, f"no response within {self.generator.timeout:g} s"
         except Exception as error:  # a connection that is refused or cut, of openai or of httpx
             cause = error.__cause__ or error
             return 0, {}, self._hidden(f"{type(cause).__name__}: {one_line(str(cause))}")
-
-    def _said(self, error: Any) -> str:
-        """What a server says of an error."""
-        body = error.body if isinstance(error.body, dict) else {}
-        return self._hidden(one_line(str(body.get("message") or error.response.reason_phrase)))
+        if len(response.content) > _LARGEST:
+            return 413, {}, f"a response of more than {_LARGEST:,} bytes"
+        return 200, response.headers, self._hidden(response.text)
 
     def _hidden(self, text: str) -> str:
         """A text without the key, which a server may repeat."""
         key: str = self._client.api_key
         return text.replace(key, "…") if len(key) > 4 else text
 
-    def _stop(self, what: str) -> None:
+    def _stop(self, what: str) -> NoReturn:
         of = self.generator
-        said = what.format(key=of.api_key_env, model=of.model) if "{" in what else what
-        raise UserError(f"generators: {of.name}: the server at {of.base_url} {said}")
+        raise UserError(f"generators: {of.name}: the server at {of.base_url} {what}")
 
 
 def _key(of: ChatGenerator) -> str:
@@ -187,31 +175,17 @@ def _key(of: ChatGenerator) -> str:
 
 
 def asked_pause(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a server's headers ask to wait, or None.
+    """The seconds that `retry-after-ms` or `retry-after` (seconds or a date) ask to wait, or None.
 
-    `retry-after-ms`, `retry-after` (seconds or a date), else the longest `x-ratelimit-reset…`.
-
-    >>> asked_pause({"retry-after": "2"}), asked_pause({"x-ratelimit-reset-tokens": "1m30s"})
-    (2.0, 90.0)
+    >>> asked_pause({"retry-after": "2"}), asked_pause({"retry-after-ms": "1500"})
+    (2.0, 1.5)
     >>> asked_pause({"retry-after": "soon"})
     """
-    told = {
-        name: pause
-        for name, value in headers.items()
-        if name.startswith(("retry-after", "x-ratelimit-reset"))
-        and (pause := _seconds(value.strip())) is not None
-    }
-    if "retry-after-ms" in told:
-        return told["retry-after-ms"] / 1000
-    return told.get("retry-after", max(told.values(), default=None))
-
-
-def _seconds(value: str) -> float | None:
-    """Seconds of a number, of a span such as `6m0s`, or to a date or a time since the epoch."""
-    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(value))
-    if not re.fullmatch(f"(?:{_PARTS.pattern})+", value):
-        try:
-            seconds = parsedate_to_datetime(value).timestamp()
-        except ValueError:
-            return None
-    return max(seconds - time.time(), 0.0) if seconds > 1e9 else seconds
+    with suppress(KeyError, ValueError):
+        return max(0.0, float(headers["retry-after-ms"]) / 1000)
+    value = headers.get("retry-after", "")
+    with suppress(ValueError):
+        return max(0.0, float(value))
+    with suppress(ValueError):
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    return None

@@ -76,7 +76,7 @@ class ChatGenerator(Options):
     """Terms of the model's outputs, for the cards."""
 
     def template(self) -> Prompt:
-        """The prompt; a UserError if its file cannot be read or is no template."""
+        """The prompt; an error if its file cannot be read or is no template."""
         return find_template(self.prompt, self.prompt_file)
 
     def parameters(self) -> dict[str, object]:

@@ -68,12 +68,10 @@ def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]
 
 
 def find_template(prompt: str, file: str | None) -> Prompt:
-    """The prompt of a name, of a text or of a file; a template that cannot be read is an error."""
+    """The prompt of a name, of a text or of a file; ValueError if it is no template."""
     if file is not None:
         with reading(f"prompt_file: {file}"):
-            found = Prompt(Path(file).name, Path(file).read_text("utf-8"))
-            _parse(found.text)
-        return found
+            return _checked(Prompt(Path(file).name, Path(file).read_text("utf-8")))
     if prompt in PROMPTS:
         return Prompt(prompt, PROMPTS[prompt])
     if "{{" not in prompt:
@@ -82,18 +80,15 @@ def find_template(prompt: str, file: str | None) -> Prompt:
             f"prompt: {prompt!r} is neither a prompt of Paraloom ({known}) nor a template with "
             "{{ source }} or {{ reference }}"
         )
-    try:
-        _parse(prompt)
-    except UserError as error:
-        raise ValueError(f"prompt: {error}") from None
-    return Prompt("template", prompt)
+    return _checked(Prompt("template", prompt))
 
 
-def _parse(text: str) -> None:
+def _checked(prompt: Prompt) -> Prompt:
     try:
-        _compiled(text)
+        _compiled(prompt.text)
     except TemplateError as error:
-        raise UserError(f"not a template of Jinja2 ({one_line(error)})") from error
+        raise ValueError(f"prompt: not a template of Jinja2 ({one_line(error)})") from error
+    return prompt
 
 
 @cache

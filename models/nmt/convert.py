@@ -21,7 +21,7 @@ class Conversion:
     path: Path
     source_positions: int
     target_positions: int
-    digest: str | None = None  # None if the user has converted it: then it is the model
+    digest: str
 
 
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
@@ -39,18 +39,20 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
         convert: writes the conversion into a folder; returns the numbers of positions.
     """
     path = _place(model)
-    if found := _open(path):
-        return found
     file = path.with_name(f".{path.name}.lock")
-    with open_lock(file) as stream:
-        lock(stream, file)
-        if found := _open(path):  # another process has converted it meanwhile
-            return found
-        with atomic_folder(path) as out:
-            source, target = convert(out)
-            found = Conversion(path, source, target, files.digest(out))
-            record = {name: value for name, value in vars(found).items() if name != "path"}
-            (out / RECORD).write_text(json.dumps(record))
+    if (found := _open(path)) is None:
+        with open_lock(file) as stream:
+            lock(stream, file)
+            found = _open(path) or _convert(path, convert)  # another process may have made it
+    return found
+
+
+def _convert(path: Path, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
+    with atomic_folder(path) as out:
+        source, target = convert(out)
+        found = Conversion(path, source, target, files.digest(out))
+        record = {name: value for name, value in vars(found).items() if name != "path"}
+        (out / RECORD).write_text(json.dumps(record))
     return found
 
 

@@ -41,19 +41,17 @@ def _copy_checkpoint(task: object, path: str, updates: int) -> None:
 def _batch_by_size(
     indices: Iterable[int],
     num_tokens_fn: Callable[[int], int],
+    *,
     num_tokens_vec: Any = None,
-    max_tokens: int | None = None,
-    max_sentences: int | None = None,
+    max_tokens: int,
     required_batch_size_multiple: int = 1,
-    fixed_shapes: None = None,
+    **_: Any,
 ) -> list[Any]:
     """Cut sorted examples into the batches that fairseq's compiled function of this name cuts.
 
     In Python, so that fairseq can be installed without a C++ compiler. A batch grows in steps of
     `required_batch_size_multiple` examples and holds at most `max_tokens` tokens, padding included.
     """
-    if max_tokens is None or max_sentences is not None or fixed_shapes is not None:
-        raise NotImplementedError("batches are cut by max_tokens alone")
     order = np.asarray(indices, dtype=np.int64)
     lengths = (
         [num_tokens_fn(index) for index in order.tolist()]

@@ -1,9 +1,15 @@
-"""The GPUs of this machine, and what is asked of them."""
+"""The GPUs of this machine, and the number type that a model is loaded with."""
 
+import ctypes
+import importlib.util
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from paraloom.models.errors import UserError
-from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.nmt.options import NmtOptions, Precision
+
+_CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
 
 
 def devices() -> list[int]:
@@ -28,27 +34,46 @@ def required(accelerator: str | None) -> bool:
     return asked
 
 
-def named(options: NmtOptions) -> bool:
-    """Whether the options ask for a GPU, so that a CPU is no substitute."""
-    return options.device == "cuda" or options.devices is not None
+def chosen(options: NmtOptions) -> list[int]:
+    """The GPUs to decode on: all that work, or none for a CPU."""
+    found = [] if options.device == "cpu" else devices()
+    if found and load_cublas():
+        return found
+    if options.device == "cuda":
+        lacking = f"no {_CUBLAS}; pip install nvidia-cublas-cu12" if found else "no CUDA device"
+        raise UserError(f"nmt.device: there is {lacking}, or choose cpu or auto")
+    return []
 
 
-def chosen(options: NmtOptions, found: Sequence[int]) -> list[int]:
-    """The GPUs to decode on, of those that a library has `found`; none: on a CPU."""
-    if options.device == "cpu":
-        return []
-    if not found and named(options):
-        raise UserError("nmt.device: there is no CUDA device; choose cpu or auto, without devices")
-    if missing := set(options.devices or ()) - set(found):
-        there = ", ".join(map(str, found))
-        raise UserError(f"nmt.devices: there is no GPU {min(missing)}; this machine has {there}")
-    return [device for device in found if device in (options.devices or found)]
+def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precision:
+    """The number type to load a model of a family with."""
+    import ctranslate2
 
-
-def check_type(options: NmtOptions, gpus: Sequence[int]) -> None:
-    """Check that there is a GPU if the number type needs one."""
-    if not gpus and options.compute_type in ("float16", "bfloat16"):
+    wanted = options.compute_type
+    if not gpus and wanted in ("float16", "bfloat16"):
         raise UserError(
-            f"nmt.compute_type: {options.compute_type} needs a GPU, and there is none; choose "
-            "float32 or int8"
+            f"nmt.compute_type: {wanted} needs a GPU, and there is none; choose float32 or int8"
         )
+    if wanted == "int8" and gpus:
+        return "int8_float16"  # float32 activations would not use the GPU's matrix units
+    if wanted != "auto":
+        return wanted
+    supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
+    choices: tuple[Precision, ...] = ("float16", "bfloat16")
+    for choice in reversed(choices) if family == "T5" else choices:
+        if gpus and all(choice in types for types in supported):
+            return choice
+    return "float32"
+
+
+def load_cublas() -> bool:
+    """Load CUDA 12's cuBLAS from the system or from its wheel, so that CTranslate2 finds it."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = list(spec.submodule_search_locations or []) if spec else []
+    wheels = [Path(root, "cublas", "lib") for root in roots]
+    for files in ([_CUBLAS], *([of / "libcublasLt.so.12", of / _CUBLAS] for of in wheels)):
+        with suppress(OSError):
+            for file in files:
+                ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)
+            return True
+    return False

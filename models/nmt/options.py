@@ -7,12 +7,8 @@ from pydantic import Field
 from paraloom.models.options import Count, InputPath, Options, PositiveNumber, Rate, Size
 from paraloom.models.tracking import Service
 
-Engine = Literal["ctranslate2", "fairseq", "transformers"]
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
 """Number types that a model was loaded with."""
-
-
-GpuNumber = Annotated[int, Field(ge=0, le=1023)]
 
 
 class NmtTrainingOptions(Options):
@@ -83,34 +79,26 @@ class NmtOptions(Options):
     """The translation model and how it decodes."""
 
     model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
-    """A model: a folder of fairseq, of Hugging Face or of CTranslate2, or a name on Hugging Face's
-    Hub (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision is optional); null trains one on the
+    """A model: a folder of fairseq or of Hugging Face, or a name on Hugging Face's Hub
+    (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision is optional); null trains one on the
     input."""
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model in the other direction, from `input.target_language` into `input.source_language`,
     named as `model`; it makes the sources of `input.format: text`."""
-    engine: Engine = "ctranslate2"
-    """Decoder: CTranslate2 is several times faster; fairseq and transformers are the references,
-    each for its own models."""
     beam: Size = 12
     """Beam size; the best hypothesis is the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1
     """Translations of a source to keep, as rows with the same id and a `candidate` number (0 the
     best): the best of the beam, or samples (`sampling`)."""
     sampling: SamplingOptions | None = None
-    """Draw the translations at random, with the engine ctranslate2, instead of searching with a
-    beam."""
+    """Draw the translations at random, instead of searching with a beam."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "float32"
-    """Number type of the weights: float16 needs a GPU, bfloat16 a GPU and CTranslate2, int8
-    CTranslate2. auto: with CTranslate2 on a GPU float16 (T5: bfloat16, because its values exceed
-    float16's), if the GPU has it; otherwise float32."""
+    """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU float16 (T5:
+    bfloat16, because its values exceed float16's), if the GPU has it; otherwise float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to decode; auto takes a GPU if one works."""
-    devices: Annotated[list[GpuNumber], Field(min_length=1)] | None = None
-    """Numbers of the GPUs to decode on, such as `[0, 2]`; null: all. The engines fairseq and
-    transformers decode on the first of them."""
+    """Where to decode; auto takes all GPUs that work (`CUDA_VISIBLE_DEVICES` limits them)."""
     batch_tokens: Count | None = None
-    """Source subwords in a batch, padding included; null: chosen by engine and device."""
+    """Source subwords in a batch, padding included; null: chosen by device."""
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
     """Longer sources are rejected; a translation may have twice as many subwords."""
     training: NmtTrainingOptions = NmtTrainingOptions()
@@ -127,14 +115,7 @@ class NmtOptions(Options):
                 f"candidates: {self.candidates} translations of a source need a beam of as many, "
                 f"but beam is {self.beam}; raise it, or set sampling"
             )
-        if self.sampling and self.engine != "ctranslate2":
-            raise ValueError(f"sampling: {self.engine} does not sample here; choose ctranslate2")
-        kind = self.compute_type
-        if self.engine != "ctranslate2" and kind in ("int8", "bfloat16"):
+        if self.device == "cpu" and self.compute_type in ("float16", "bfloat16"):
             raise ValueError(
-                f"compute_type: {self.engine} has no {kind}; choose engine ctranslate2"
+                f"compute_type: {self.compute_type} needs a GPU; choose float32 or int8 on a CPU"
             )
-        if self.device == "cpu" and kind in ("float16", "bfloat16"):
-            raise ValueError(f"compute_type: {kind} needs a GPU; choose float32 or int8 on a CPU")
-        if self.device == "cpu" and self.devices:
-            raise ValueError("devices: these are GPUs, but device is cpu")

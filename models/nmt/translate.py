@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from paraloom.models.errors import one_line
 from paraloom.models.hub import fetch
-from paraloom.models.nmt.engines.base import Hypothesis, Pieces, Ranked, Submit
-from paraloom.models.nmt.engines.build import build_engine, check_engine
+from paraloom.models.nmt.engine import Engine, Hypothesis, Pieces, Ranked, Submit
+from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.nmt.families.registry import open_model
-from paraloom.models.nmt.options import NmtOptions, Precision
+from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.text.controls import find_control
 
 SCHEMA = pa.schema(
@@ -69,8 +68,8 @@ class RetryHints(Protocol):
 class Translator:
     """A model that translates; `translate` may be called from several threads at once.
 
-    Threads share only the engine: CTranslate2 has one queue for all batches, fairseq decodes one
-    batch at a time. Calls that sample have a GPU each; on a CPU, and in torch, they take turns.
+    Threads share only the engine, which has one queue for all batches. Calls that sample have a GPU
+    each; on a CPU they take turns. `device`, `compute_type` and `converted` are those of `Engine`.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -97,23 +96,11 @@ class Translator:
         self._model = open_model(fetch(str(model)), languages)
         self._subwords = self._model.subwords()
         self._special = _SPECIAL.union(self._model.layout.target_prefix)
-        self._engine = build_engine(self._model, self.options, threads)
+        self._engine = Engine(self._model, self.options, threads)
+        self._engine.check()
+        self.device, self.compute_type = self._engine.device, self._engine.compute_type
+        self.converted = self._engine.converted
         self._limit = min(self.options.max_source_subwords, self._engine.max_source_subwords)
-
-    @property
-    def device(self) -> str:
-        """The engine's device: cpu or cuda."""
-        return self._engine.device
-
-    @property
-    def compute_type(self) -> Precision:
-        """The number type of the engine's weights."""
-        return self._engine.compute_type
-
-    @property
-    def converted(self) -> str | None:
-        """SHA-256 of the files that the engine loaded, if the model was converted for it."""
-        return self._engine.converted
 
     def translate(
         self,
@@ -187,21 +174,16 @@ class Translator:
         ]
         longer = [max(pair, key=len) for pair in zip(given, wanted, strict=True)]
 
-        def score(batch: list[int]) -> None:
-            """Score a batch; if the engine fails, its halves."""
-            try:
-                found[batch] = self._engine.score(
-                    [given[row] for row in batch], [wanted[row] for row in batch]
-                )
-            except Exception:
-                if len(batch) == 1:
-                    check_engine(self._engine, self._model, self.options)
-                else:
-                    for half in _halves(batch):
-                        score(half)
+        def score(batch: Sequence[int]) -> None:
+            found[batch] = self._engine.score(
+                [given[row] for row in batch], [wanted[row] for row in batch]
+            )
+
+        def attempt(batch: Sequence[int]) -> None:
+            in_halves(batch, score, lambda row, error: self._engine.check())
 
         with ThreadPoolExecutor(self._engine.parallel) as workers:
-            list(workers.map(score, self._batches(rows, longer)))
+            list(workers.map(attempt, self._batches(rows, longer)))
         return found
 
     def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:
@@ -233,9 +215,21 @@ def batches_by_tokens(
         yield batch
 
 
-def _halves(rows: list[int]) -> tuple[list[int], list[int]]:
-    middle = len(rows) // 2
-    return rows[:middle], rows[middle:]
+def in_halves(
+    rows: Sequence[int],
+    work: Callable[[Sequence[int]], None],
+    failed: Callable[[int, Exception], None],
+) -> None:
+    """Do the work on a batch; if the engine fails, on its halves, down to rows that `failed`."""
+    try:
+        work(rows)
+    except Exception as error:
+        if len(rows) == 1:
+            failed(rows[0], error)
+            return
+        middle = len(rows) // 2
+        for half in (rows[:middle], rows[middle:]):
+            in_halves(half, work, failed)
 
 
 class _Call:
@@ -291,37 +285,29 @@ class _Call:
         while waiting:
             self._collect(*waiting.popleft())
 
-    def _submit(self, rows: list[int]) -> Callable[[], list[Ranked]]:
+    def _submit(self, rows: Sequence[int]) -> Callable[[], list[Ranked]]:
         """Submit a batch to the engine; errors are raised when the result is collected."""
         self._counters.batches += 1
-        try:
-            return self.decode([self._sources[row] for row in rows], self._candidates)
-        except Exception as error:
-            failure: Future[list[Ranked]] = Future()
-            failure.set_exception(error)
-            return failure.result
+        return self.decode([self._sources[row] for row in rows], self._candidates)
 
-    def _collect(
-        self, rows: list[int], wait: Callable[[], list[Ranked]], *, again: bool = False
-    ) -> None:
-        """Store a batch's translations; if the engine fails, retry its halves recursively.
-
-        A single sentence is retried once and then rejected. If the engine fails on every input, the
-        call raises an error instead of rejecting the rest of the corpus.
-        """
+    def _collect(self, rows: Sequence[int], wait: Callable[[], list[Ranked]]) -> None:
+        """Store a batch's translations; if the engine fails, try once more, and then its halves."""
         try:
-            hypotheses = wait()
-        except Exception as error:
-            if again:
-                translator = self._translator
-                check_engine(translator._engine, translator._model, translator.options)
-                reason = f"engine failed: {type(error).__name__}: {one_line(error)}"
-                self.reject(rows[0], reason.removesuffix(": "))
-                return
-            for part in _halves(rows) if len(rows) > 1 else [rows]:
-                self._counters.retries += 1
-                self._collect(part, self._submit(part), again=len(rows) == 1)
-            return
+            self._store(rows, wait())
+        except Exception:
+            in_halves(rows, self._again, self._failed)
+
+    def _again(self, rows: Sequence[int]) -> None:
+        self._counters.retries += 1
+        self._store(rows, self._submit(rows)())
+
+    def _failed(self, row: int, error: Exception) -> None:
+        """Reject a sentence; if the engine fails on every input, raise an error instead."""
+        self._translator._engine.check()
+        reason = f"engine failed: {type(error).__name__}: {one_line(error)}"
+        self.reject(row, reason.removesuffix(": "))
+
+    def _store(self, rows: Sequence[int], hypotheses: list[Ranked]) -> None:
         for row, best_first in zip(rows, hypotheses, strict=True):
             self.reject(row, "the model has no further translation")
             for candidate, hypothesis in enumerate(best_first):

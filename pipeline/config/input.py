@@ -51,8 +51,8 @@ class InputOptions(Options):
     """Conditions on a pair before its translation, all of which must hold: `source_tokens <= 60`,
     `token_ratio in 0.5..1.25`, `source_language = cs`, `identical = no`; see choosing-pairs.md."""
     unique: Literal["source", "pair"] | None = None
-    """source: equal sources are translated once, and every row gets the translation; pair: a
-    repeated pair of source and reference is rejected; null: neither."""
+    """source: equal sources of a shard are translated once, and every row gets the translation;
+    pair: a repeated pair of source and reference is rejected; null: neither."""
 
     @property
     def languages(self) -> Languages:

@@ -3,8 +3,7 @@
 from typing import Any
 
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.transforms.directions import BACK
-from paraloom.models.errors import UserError
+from paraloom.beam_jobs.transforms.translations import BACK
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import BackTranslateRecord
@@ -17,8 +16,7 @@ def fingerprint(run: Run) -> Any:
     options, model = run.config.nmt, backward(run)
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
-    if shares_translations(run.config):
-        more += ["unique source", *(["seeded by sources"] if options.sampling else [])]
+    more += ["unique source"] if shares_translations(run.config) else []
     named = [digest(model.folder), *model.tags()] if options.model else [None]
     return [*decoding(options), *named, *more]
 
@@ -31,14 +29,9 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check the model: its engine, files and languages."""
+    """Check the model: its files and languages."""
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check()
-    elif config.nmt.engine == "transformers":
-        raise UserError(
-            "nmt.engine: transformers does not take the fairseq model that a run trains; choose "
-            "ctranslate2 or fairseq, or name a model in nmt.model"
-        )
 
 
 STAGE = Stage(

@@ -11,12 +11,12 @@ from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import variables
 from paraloom.models.chat.usage import ServedName, Usage
-from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import Lenient, PairsRecord, RunRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
-from paraloom.pipeline.translation import backward
+from paraloom.pipeline.translation import ENGINE, backward
 
 
 class GeneratedBy(Usage, Lenient):
@@ -41,7 +41,7 @@ def fingerprint(run: Run) -> Any:
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
-        scoring += [options.engine, options.compute_type, options.max_source_subwords]
+        scoring += [ENGINE, options.compute_type, options.max_source_subwords]
         if options.model:
             model = backward(run)
             scoring += [digest(model.folder), *model.tags()]
@@ -124,11 +124,10 @@ def check(config: Config) -> None:
             if unknown or not prompt.names & columns:
                 what = f"{min(unknown)!r} is undefined" if unknown else "it names no column"
                 raise UserError(f"prompt: {what}; there are {', '.join(sorted(known))}")
-        except UserError as error:
+        except (UserError, ValueError) as error:
             raise UserError(f"generators: {of.name}: {error}") from error
     if config.chats:
-        with in_one_line("generators"):
-            import openai  # noqa: F401
+        import openai  # noqa: F401
 
 
 STAGE = Stage(

@@ -3,8 +3,7 @@
 from typing import Any
 
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.transforms.directions import PIVOT
-from paraloom.models.errors import UserError
+from paraloom.beam_jobs.transforms.translations import PIVOT
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import PivotRecord
@@ -22,13 +21,7 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> PivotRecord:
     """Translate the references."""
     model = forward(run.config)
-    record = translate(PivotRecord, run, PIVOT, model, [fingerprint(run)])
-    if not record.rows_out:
-        raise UserError(
-            f"{run.folder('pivot')}: {model.name} translates none of {record.rows_in:,} sentences; "
-            "the rejected/ folder has the reasons; is nmt.forward_model right?"
-        )
-    return record
+    return translate(PivotRecord, run, PIVOT, model, [fingerprint(run)])
 
 
 def check(config: Config) -> None:

@@ -16,7 +16,7 @@ from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.translations import COUNTERS, TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
-from paraloom.models.nmt.engines.base import Hypothesis, Ranked
+from paraloom.models.nmt.engine import Engine, Hypothesis
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import RetryHints, Translator
 from tests.run_helpers import Patch
@@ -87,17 +87,13 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
 ) -> None:
     calls = []
 
-    class Engine:
-        batch_tokens, max_source_subwords, parallel, converted = 1000, 100, 1, None
-        compute_type = "float32"
+    def submit(self: Engine, batch: list[list[str]], count: int = 1) -> Any:
+        calls.append(len(batch))
+        if len(calls) > 2:  # a check, and the first shard
+            raise RuntimeError("the device is gone")
+        return lambda: [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
 
-        def submit(self, batch: list[list[str]], count: int = 1) -> Callable[[], list[Ranked]]:
-            calls.append(len(batch))
-            if len(calls) > 1:
-                raise RuntimeError("the device is gone")
-            return lambda: [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
-
-    monkeypatch.setattr(paraloom.models.nmt.translate, "build_engine", lambda *args: Engine())
+    monkeypatch.setattr(Engine, "submit", submit)
     with pytest.raises(UserError, match=r"does not work .*the device is gone"):
         run(work(), tmp_path / "out", nmt_model)
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 1  # the shard before

@@ -159,22 +159,17 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
     )
 
 
-def test_a_changed_prompt_is_asked(tmp_path: Path) -> None:
-    with chat_server() as (server, url):
-        for prompt in ("paraphrase", "reword", "paraphrase"):
-            work = job(chat("a", url, prompt=prompt))
-            run(tmp_path, work, replace(unit(tmp_path, work), key=prompt))
-    assert len(server.answered) == 2 * ROWS
-
-
-def test_equal_prompts_are_asked_once(tmp_path: Path) -> None:
+def test_prompts_are_asked_once(tmp_path: Path) -> None:
+    """Equal ones of a shard, and those of an earlier configuration."""
     same = pa.concat_tables([PAIRS.slice(0, 1)] * 3).set_column(
         1, PAIRS.field("id"), pa.array(["x", "y", "z"])
     )
     with chat_server() as (server, url):
-        work = job(chat("a", url))
-        table, _ = run(tmp_path, work, unit(tmp_path, work, same))
-    assert len(server.answered) == 1 and len(table) == 3
+        for prompt in ("paraphrase", "reword", "paraphrase"):
+            work = job(chat("a", url, prompt=prompt))
+            table, _ = run(tmp_path, work, replace(unit(tmp_path, work, same), key=prompt))
+            assert len(table) == 3
+    assert len(server.answered) == 2
 
 
 def test_a_broken_server_ends_the_job_before_the_shard_does(

@@ -14,10 +14,10 @@ PATCH = '''
 import os, signal
 
 if "FAULT" in os.environ:
-    from paraloom.models.nmt.engines.ctranslate2 import CTranslate2Engine
+    from paraloom.models.nmt.engine import Engine
 
     mark, rows, how = os.environ["FAULT"].split("|")
-    submit = CTranslate2Engine.submit
+    submit = Engine.submit
 
     def with_little_memory(self, batch, *rest):
         marked = any("".join(pieces).replace("\\u2581", " ").strip() == mark for pieces in batch)
@@ -29,7 +29,7 @@ if "FAULT" in os.environ:
             raise MemoryError("out of memory")
         return submit(self, batch, *rest)
 
-    CTranslate2Engine.submit = with_little_memory
+    Engine.submit = with_little_memory
 '''
 
 

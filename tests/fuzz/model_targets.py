@@ -106,7 +106,7 @@ def checkpoint(random: Random, folder: Path) -> None:
         settings = changed(settings, random)
         whole = argparse.Namespace(**settings) if isinstance(settings, dict) else settings
         torch.save(state | {"args": whole}, path)
-    _translate(place, random.choice(("ctranslate2", "fairseq", "fairseq")))
+    _translate(place)
 
 
 @cache
@@ -125,11 +125,11 @@ def _hub_model(family: str) -> dict[str, bytes]:
 def hub_model(random: Random, folder: Path) -> None:
     """A translation model's folder: settings, vocabularies, tokenisers, weights."""
     _write(_hub_model(random.choice(("marian", "m2m100", "mbart50", "t5"))), folder, random)
-    _translate(folder, random.choice(("ctranslate2", "transformers", "transformers")))
+    _translate(folder)
 
 
-def _translate(folder: Path, engine: str) -> None:
-    options = NmtOptions.model_validate({"engine": engine, "max_source_subwords": 20, "beam": 2})
+def _translate(folder: Path) -> None:
+    options = NmtOptions.model_validate({"max_source_subwords": 20, "beam": 2})
 
     def translate() -> None:
         translator = Translator(folder, options, languages=Languages("cs", "en"), threads=1)

@@ -44,7 +44,7 @@ def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
     assert model["compute_types"] == ["float32"]
     assert rows["translation"].to_pylist() == expected["translation"].to_pylist()
     card = (tmp_path / "run" / "corpus" / "README.md").read_text()
-    assert "ctranslate2 (float32), beam 2" in card
+    assert "CTranslate2 (float32), beam 2" in card
     assert "model `opus` (Marian), licence" in card
     assert "cc-by-4.0" in card
     # It has one language only, so the target's name changes nothing.
@@ -75,8 +75,6 @@ def test_a_language_that_the_model_does_not_have(
 @pytest.mark.parametrize(
     ("nmt", "message"),
     [
-        ({"engine": "fairseq"}, "nmt.engine: fairseq does not take a model of Marian"),
-        ({"model": None, "engine": "transformers"}, "does not take the fairseq model that a run"),
         ({"model": "t5-small"}, "; a model of the Hub is named owner/name"),
     ],
 )

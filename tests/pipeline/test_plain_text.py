@@ -130,7 +130,7 @@ def test_equal_lines_are_translated_once(
     tmp_path: Path, write_text: WriteConfig, capsys: Capsys, monkeypatch: Patch
 ) -> None:
     write_text(tmp_path, unique="source")
-    kill_in("pivot", tmp_path, "distinct/receipts/part-*.json")
+    kill_in("pivot", tmp_path, "receipts/part-*.json")
     stopped = {stage.name: stage for stage in status(str(tmp_path / "run"))}
     assert (stopped["pivot"].state, stopped["pivot"].rows[1]) == ("stopped", 58)
     capsys.readouterr()
@@ -177,7 +177,7 @@ def test_keys_of_runs_without_are_as_before(
     for nmt, unique, more in (
         ({}, "source", ["unique source"]),
         (sampled, None, [[1, sampled["sampling"]], 1]),
-        (sampled, "source", [[1, sampled["sampling"]], 1, "unique source", "seeded by sources"]),
+        (sampled, "source", [[1, sampled["sampling"]], 1, "unique source"]),
     ):
         changed = config.replace(
             nmt=config.nmt.replace(**nmt), input=config.input.replace(unique=unique)

@@ -1,4 +1,4 @@
-"""Interface of a translation model: what engines and `Translator` need of it."""
+"""Interface of a translation model: what `Engine` and `Translator` need of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from paraloom.models.nmt.families.subwords import Subwords
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """The tokens that a model wants around subwords. Engines add them, as tokens, never as text.
+    """The tokens that a model wants around subwords. They are added as tokens, never as text.
 
     Attributes:
         source_prefix: before the source, such as its language tag.
@@ -55,8 +55,6 @@ class NmtModel(ABC):
 
     family: str
     """Name for messages and the manifest."""
-    reference: str | None = None
-    """The engine that takes it besides ctranslate2."""
     path: Path
     layout: TokenLayout = TokenLayout()
     shortest = 0
@@ -72,16 +70,15 @@ class NmtModel(ABC):
     def subwords(self) -> Subwords:
         """Load the subword models."""
 
+    @abstractmethod
     def convert(self, out: Path) -> tuple[int, int]:
         """Write the model in CTranslate2's format.
 
         Returns:
             the numbers of source and target positions, ends of sentence and tags included.
         """
-        raise NotImplementedError
 
     def converted(self) -> Conversion:
         """The model in CTranslate2's format, converted once and cached."""
-        remedy = f"choose engine {self.reference}"
-        with in_one_line(f"{self.path}: CTranslate2 cannot convert it, {remedy}"):
+        with in_one_line(f"{self.path}: CTranslate2 cannot convert it"):
             return convert_once(self.digest, self.convert)

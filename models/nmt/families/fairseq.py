@@ -1,7 +1,7 @@
 """fairseq: a checkpoint, two dictionaries and one SentencePiece model for both languages.
 
-fairseq's own loader unpickles any object. Here torch's safe loading reads settings and weights, the
-settings are checked, and the model is built from both.
+fairseq's own loader unpickles any object. Here torch's safe loading reads settings and weights, and
+the model is built from both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from paraloom.models.files import digest
 from paraloom.models.memory import bounded_by_files
 from paraloom.models.nmt.families.base import NmtModel
 from paraloom.models.nmt.families.subwords import SentencePieces
-from paraloom.models.nmt.weights import check_finite, loading
 
 if TYPE_CHECKING:
     import torch
@@ -52,20 +51,13 @@ class FairseqModel(NmtModel):
     The checkpoint names the languages, and the dictionaries have no tags.
     """
 
-    family = reference = "fairseq"
+    family = "fairseq"
     shortest = 1  # as fairseq's own search has it
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoint = path / CHECKPOINT
-        if not self.checkpoint.is_file():
-            raise UserError(f"{self.checkpoint}: missing from the model folder")
         self._dictionaries = {file.name: file for file in sorted(path.glob("dict.*.txt"))}
-
-    @staticmethod
-    def fits(path: Path) -> bool:
-        """Whether a folder is of this family, or was meant to be."""
-        return (path / CHECKPOINT).is_file() or any(path.glob("dict.*.txt"))
 
     @cached_property
     def digest(self) -> str:
@@ -83,16 +75,15 @@ class FairseqModel(NmtModel):
         """Load the model in torch."""
         fairseq = import_fairseq()
         state = read_state(self.checkpoint)
-        settings = _settings(state, self.checkpoint)
-        source = self._dictionary(settings.source_lang)
-        target = self._dictionary(settings.target_lang)
-        task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
         # fairseq takes settings as they are: it may divide by 0 heads.
-        with in_one_line(f"{self.checkpoint}: does not fit its settings or the dictionaries"):
+        with in_one_line(f"{self.checkpoint}: not a translation transformer of these dictionaries"):
+            settings = _settings(state)
+            source = self._dictionary(settings.source_lang)
+            target = self._dictionary(settings.target_lang)
+            task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
             with bounded_by_files(self.path):
                 network = fairseq.models.transformer.TransformerModel.build_model(settings, task)
             network.load_state_dict(state["model"])
-        check_finite(network, self.checkpoint)
         return Loaded(network.float().eval(), source, target, settings, state["model"])
 
     def _dictionary(self, language: object) -> Dictionary:
@@ -131,44 +122,32 @@ def read_state(path: Path) -> dict[str, Any]:
     import torch
     from torch.serialization import safe_globals
 
-    with loading(path, path), safe_globals([argparse.Namespace]):
+    refused = f"{path}: refused, it is damaged, or holds code or objects"
+    with in_one_line(refused), safe_globals([argparse.Namespace]):
         state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise UserError(f"{path}: not a fairseq checkpoint (it has no `model`)")
     return state
 
 
-def _settings(state: dict[str, Any], path: Path) -> argparse.Namespace:
-    """The settings of a checkpoint's model and of its task, checked."""
-    configuration = _named(state.get("cfg"))
-    given = configuration.get("model") if state.get("args") is None else state["args"]
-    if isinstance(given, dict):  # trained through hydra: the model's name is the architecture
+def _settings(state: dict[str, Any]) -> argparse.Namespace:
+    """The settings of a checkpoint's model and of its task."""
+    task, given = {}, state.get("args")
+    if given is None:  # trained through hydra: the model's name is the architecture
+        task, given = _values(state["cfg"].get("task", {})), _values(state["cfg"]["model"])
         given = {"arch": given.get("_name"), **given}
-    values = {**_named(configuration.get("task")), **_named(given)}
-    architecture = values.get("arch")
-    known = import_fairseq().models.ARCH_MODEL_NAME_REGISTRY
-    if not isinstance(architecture, str) or known.get(architecture) != "transformer":
-        raise UserError(
-            f"{path}: architecture {one_line(architecture)} is not a translation transformer"
-        )
+    values = {**task, **_values(given)}
+    if import_fairseq().models.ARCH_MODEL_NAME_REGISTRY.get(values["arch"]) != "transformer":
+        raise ValueError(f"its architecture is {values['arch']}")
     # These are paths on the machine that trained the model; the checkpoint has the weights.
     values |= {"encoder_embed_path": None, "decoder_embed_path": None, "task": "translation"}
     for key in ("max_source_positions", "max_target_positions"):
-        if values.get(key) is None:
-            values[key] = _POSITIONS
-        if type(values[key]) is not int or values[key] < 1:  # True is an int, too
-            raise UserError(f"{path}: {key} is not a number of subwords")
-    for key in ("source_lang", "target_lang"):
-        if not isinstance(values.get(key), str):
-            raise UserError(f"{path}: the checkpoint does not name its languages ({key})")
+        values[key] = int(values.get(key) or _POSITIONS)
     return argparse.Namespace(**values)
 
 
-def _named(values: object) -> dict[str, Any]:
-    """The settings in a namespace or dictionary whose keys are names; of anything else, none."""
-    values = vars(values) if isinstance(values, argparse.Namespace) else values
-    items = values.items() if isinstance(values, dict) else ()
-    return {key: value for key, value in items if isinstance(key, str)}
+def _values(settings: Any) -> dict[str, Any]:
+    return {**(vars(settings) if isinstance(settings, argparse.Namespace) else settings)}
 
 
 def import_fairseq() -> ModuleType:

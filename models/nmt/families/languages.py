@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import langcodes
 
 from paraloom.models.errors import UserError
-from paraloom.models.languages import parse_language
+from paraloom.models.languages import parse_language, short_code
 
 _NEAR = 3
 """Largest distance of CLDR at which two codes are one language: `no` and `nb` have 1."""
@@ -44,7 +44,9 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
         return {**by_tag, **tags}[language]
     code = _closest(language, tags)
     if code is None:
-        near = _near(language, tags)
+        # `cz` is a country, and `ces_Cyrl` has another script.
+        meant = _closest(short_code(language).partition("-")[0], tags)
+        near = [meant] if meant else difflib.get_close_matches(language.lower(), tags, 5, 0.4)
         hint = f"near ones are {', '.join(near)}" if near else f"it has {_listed(sorted(tags))}"
         raise UserError(f"{key}: the model has no language {language!r}; {hint}")
     return tags[code]
@@ -62,19 +64,6 @@ def _closest(language: str, tags: Mapping[str, str]) -> str | None:
         if found in tags:
             return found
     return None
-
-
-def _near(language: str, tags: Mapping[str, str]) -> list[str]:
-    """Codes of which one may be meant: a country's language, of a related one, or spelt alike."""
-    found: list[str | None] = []
-    if language.isalpha() and len(language) == 2:  # `cz` is a country
-        found.append(_closest(langcodes.Language.make(territory=language.upper()).to_tag(), tags))
-    if langcodes.tag_is_valid(language):
-        code = langcodes.Language.get(language).language
-        valid = filter(langcodes.tag_is_valid, tags)
-        found += [other for other in valid if langcodes.Language.get(other).language == code]
-    found += difflib.get_close_matches(language.lower(), tags, n=4, cutoff=0.4)
-    return [code for code in dict.fromkeys(found) if code is not None][:5]
 
 
 def _listed(codes: list[str]) -> str:

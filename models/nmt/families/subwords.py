@@ -41,23 +41,18 @@ class SentencePieces:
 
 
 class TokenizerJson:
-    """A `tokenizer.json` of Hugging Face, for both sides; slower than SentencePiece.
-
-    What it asks for and the library cannot do is a UserError.
-    """
+    """A `tokenizer.json` of Hugging Face, for both sides; slower than SentencePiece."""
 
     def __init__(self, path: Path) -> None:
         import tokenizers
 
         with in_one_line(f"{path}: not a tokenizer.json"):
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
-        self._failure = f"{path}: the tokenizer fails"
         self._tokenizer.encode_special_tokens = True  # `</s>` in a text is text
 
     def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
         """The subwords of texts."""
-        with in_one_line(self._failure):
-            found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.tokens for encoding in found]
 
     encode_target = encode_source
@@ -66,8 +61,7 @@ class TokenizerJson:
         """The text of target subwords."""
         if self._tokenizer.decoder is None:
             return "".join(pieces).replace("▁", " ")
-        with in_one_line(self._failure):
-            return str(self._tokenizer.decoder.decode(list(pieces)))
+        return str(self._tokenizer.decoder.decode(list(pieces)))
 
     def vocabulary(self) -> list[str]:
         """All tokens by id."""

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages, TokenLayout
 from paraloom.models.nmt.families.languages import find_tag, tags_by_language
+from paraloom.models.nmt.families.subwords import TokenizerJson, open_subwords
+from paraloom.models.structured import read_json
 
 SOURCE, TARGET = "source", "target"
 """Stand for the languages' tags among the tokens of a `Family`."""
@@ -151,3 +154,43 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
         f"{path}/config.json: model_type {kind!r} is of no family that is known here; known are "
         f"{_KNOWN}"
     )
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    return read_json(path, dict[str, Any], "a JSON object")
+
+
+def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size: int) -> list[str]:
+    """The encoder's tokens by id; may be fewer than its embeddings.
+
+    Args:
+        tokenizer: the content of tokenizer_config.json.
+        size: the number of embeddings.
+    """
+    if family is MARIAN:
+        return read_vocabulary(folder / "vocab.json")
+    if (folder / "tokenizer.json").is_file():
+        return TokenizerJson(folder / "tokenizer.json").vocabulary()
+    if family is M2M100:  # vocab.json has neither languages nor the tokens after them
+        codes = _codes(family)[tokenizer.get("language_codes") or "m2m100"]
+        return [*read_vocabulary(folder / "vocab.json"), *(f"__{code}__" for code in codes)]
+    pieces = open_subwords(folder, family.tokenizers).vocabulary()
+    if family is T5:
+        extra = any(token.startswith("<extra_id_") for token in pieces)
+        missing = 0 if extra else max(min(size - len(pieces), 100), 0)
+        return [*pieces, *(f"<extra_id_{number}>" for number in reversed(range(missing)))]
+    # fairseq trained it: its special tokens come first.
+    return ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], *_codes(family), "<mask>"]
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The tokens by id of a vocab.json."""
+    by_token = read_json(path, dict[str, int], "a vocabulary")
+    if set(by_token.values()) != set(range(len(by_token))):
+        raise UserError(f"{path}: must give each token an id of its own, from 0 on")
+    return sorted(by_token, key=by_token.__getitem__)
+
+
+def _codes(family: Family) -> Any:
+    return import_module(f"transformers.models.{family.codes}").FAIRSEQ_LANGUAGE_CODES

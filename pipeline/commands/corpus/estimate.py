@@ -22,8 +22,8 @@ from paraloom.beam_jobs.io.bitext.preview import BitextPreview, preview
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.score import Scoring
 from paraloom.beam_jobs.transforms.conditions import reasons
-from paraloom.beam_jobs.transforms.directions import BACK, PIVOT
 from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
+from paraloom.beam_jobs.transforms.translations import BACK, PIVOT
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
@@ -334,7 +334,7 @@ def _basis(config: Config, found: Estimate) -> list[str]:
     if made := found.translation:
         lines[1] = (
             f"Translated: {made.job.rows:,} sentences sampled from the beginnings of {seen.files} "
-            f"file(s), on {made.job.device}, {config.nmt.engine}, {config.nmt.compute_type}, "
+            f"file(s), on {made.job.device}, {config.nmt.compute_type}, "
             f"{decoding(nmt)}; loading the model took {made.loading:,.1f} s."
         )
     if config.input and config.input.unique and len(seen.pairs) != seen.rows:

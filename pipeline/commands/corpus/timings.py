@@ -17,8 +17,7 @@ from paraloom.beam_jobs.io.bitext import find_bitext
 from paraloom.beam_jobs.io.shards import Shard, Unit, read_shard, units, write_shard
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.candidates import best_candidates
-from paraloom.beam_jobs.transforms.directions import Direction
-from paraloom.beam_jobs.transforms.translations import with_translations
+from paraloom.beam_jobs.transforms.translations import Direction, with_translations
 from paraloom.models.chat.answers import Answer
 from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator

@@ -13,7 +13,6 @@ from pydantic import BaseModel, computed_field
 from pydantic.dataclasses import dataclass
 from rich.table import Table
 
-from paraloom.beam_jobs.back_translate import distinct_folder
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Receipt, receipts
 from paraloom.beam_jobs.runners.launch import connect
@@ -193,7 +192,7 @@ def _under_way(folder: str, name: str, record: RunRecord, now: float) -> StageSt
     """The stage under way; without a process at work, as it was when its last shard ended."""
     assert record.under_way
     start, stopped = record.under_way.since, _is_running(folder) is False
-    done = _work_done(folder, name, record) if _has_pairs(name) else []
+    done = receipts(storage.join(folder, folder_of(name))) if _has_pairs(name) else []
     last = max((receipt.ended for receipt in done), default=0.0)
     found = StageStatus(
         name,
@@ -207,24 +206,13 @@ def _under_way(folder: str, name: str, record: RunRecord, now: float) -> StageSt
         found.shards = (len(parts), None)
     elif _has_pairs(name):
         shards, rows = _to_make(name, record)
-        found.shards, found.rows = (len(done), shards), (sum(map(_rows, done)), rows)
-        found.made = sum(_rows(receipt) for receipt in done if receipt.ended >= start)
+        found.shards, found.rows = (
+            (len(done), shards),
+            (sum(receipt.rows_in for receipt in done), rows),
+        )
+        found.made = sum(receipt.rows_in for receipt in done if receipt.ended >= start)
         found.rejected = rejected_rows(done)
     return found
-
-
-def _work_done(folder: str, name: str, record: RunRecord) -> list[Receipt]:
-    """The receipts of the work that takes a stage's time; shared translations have their own."""
-    path = storage.join(folder, folder_of(name))
-    config = record.config.input
-    if name in ("pivot", "back_translate") and config and config.unique == "source":
-        path = distinct_folder(path)
-    return receipts(path)
-
-
-def _rows(receipt: Receipt) -> int:
-    """The rows of its shard; it translates fewer if it shares translations."""
-    return int((receipt.numbers.model_extra or {}).get("shard_rows", receipt.rows_in))
 
 
 def _has_pairs(name: str) -> bool:
@@ -299,10 +287,10 @@ def _asked(folder: str) -> dict[str, Asked]:
 
 def _translations(folder: str, stages: Sequence[StageStatus], price: float) -> Translations:
     """Hours of all translations, so far and to the end."""
-    record, workers, spent, more = started(folder), set[str](), 0.0, 0.0
+    workers, spent, more = set[str](), 0.0, 0.0
     for stage in stages:
         if stage.name in ("pivot", "back_translate"):
-            busy = busy_seconds(_work_done(folder, stage.name, record))
+            busy = busy_seconds(receipts(storage.join(folder, folder_of(stage.name))))
             hours = sum(busy.values()) / 3600
             done, total = stage.rows
             more += hours * (total - done) / done if done and total else float("nan")

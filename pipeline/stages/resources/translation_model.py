@@ -10,7 +10,7 @@ from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.files import digest
 from paraloom.pipeline.records import StageRecord
 from paraloom.pipeline.stage import Run, Stage, needed_by_scorers
-from paraloom.pipeline.translation import backward
+from paraloom.pipeline.translation import ENGINE, backward
 
 needed = needed_by_scorers("translation_model")
 
@@ -23,7 +23,7 @@ def scoring_model(run: Run) -> TranslatorFactory | None:
 def fingerprint(run: Run) -> Any:
     """The options that scores depend on, and the model if `nmt.model` names it."""
     model, options = backward(run), run.config.nmt
-    computing = [options.engine, options.compute_type, options.batch_tokens]
+    computing = [ENGINE, options.compute_type, options.batch_tokens]
     named = [digest(model.folder), *model.tags()] if options.model else []
     return [*computing, options.max_source_subwords, *named]
 

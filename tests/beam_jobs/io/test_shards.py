@@ -159,13 +159,13 @@ def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
 
 
 def test_rejected_rows_are_counted_over_the_pieces_by_reason(tmp_path: Path) -> None:
-    reasons = [["empty", "repeats the pair a"], ["repeats the pair b c", "empty", "long"]]
+    reasons = [["empty", "in a, row 3"], ["in a, row 41", "empty", "long"]]
     pieces = [
         (f"part-0-{i}", TABLE, pa.table({"id": ["x"] * len(of), "reason": of}))
         for i, of in enumerate(reasons)
     ]
     receipt = commit(str(tmp_path), "part-0", "key", 11, pieces, started=time.monotonic())
-    assert receipt.rejected == {"empty": 2, "long": 1, "repeats the pair": 2}
+    assert receipt.rejected == {"empty": 2, "long": 1, "in a": 2}
     assert [shard.rows for shard in receipt.rejected_shards] == [2, 3]
     assert receipt == read_receipt(str(tmp_path), "part-0")
 

@@ -56,14 +56,10 @@ def test_every_prompt_gets_the_answer_to_it() -> None:
     assert (first.tokens_in, first.tokens_out, first.model) == (10, 5, "tiny-2026")
 
 
-def test_choices_are_in_the_order_of_their_index() -> None:
-    assert [text for text, _ in texts("reversed", n=3)] == [
-        reworded(PROMPTS[0], i) for i in range(3)
-    ]
-
-
-def test_of_too_many_choices_the_first_count_and_of_too_few_those_that_there_are() -> None:
-    assert [text for text, _ in texts("ten", n=2)] == [reworded(PROMPTS[0], i) for i in range(2)]
+def test_choices_are_in_order_and_as_many_as_were_asked_for() -> None:
+    said = [reworded(PROMPTS[0], i) for i in range(3)]
+    assert [text for text, _ in texts("reversed", n=3)] == said
+    assert [text for text, _ in texts("ten", n=3)] == said
     assert texts("one", n=2)[1] == (None, "the server gave fewer answers")
 
 
@@ -117,22 +113,16 @@ def test_a_busy_server_is_asked_after_the_time_that_it_names() -> None:
         ("no json", "the response is not what a chat gives"),
         ("no chat", "the response is not what a chat gives"),
         ("404", "knows no model 404"),
+        ("slow", r"no response within 0\.05 s"),
+        ("down", "is it running"),
     ],
 )
 def test_a_server_that_gives_no_answer_ends_the_run(model: str, said: str) -> None:
+    more: dict[str, Any] = {"timeout": 0.05} if model == "slow" else {}
+    more |= {"address": "http://127.0.0.1:9/v1"} if model == "down" else {}
     with pytest.raises(UserError, match=said) as error:
-        ask(model)
+        ask(model, **more)
     assert "generators: test: the server at http://127.0.0.1:" in str(error.value)
-
-
-def test_a_server_that_is_down_is_one_line_with_its_address() -> None:
-    with pytest.raises(UserError, match=r"the server at http://127.0.0.1:9/v1 .*is it running"):
-        ask("good", address="http://127.0.0.1:9/v1")
-
-
-def test_a_slow_server_times_out() -> None:
-    with pytest.raises(UserError, match=r"no response within 0\.05 s"):
-        ask("slow", timeout=0.05)
 
 
 def test_the_key_is_sent_and_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +137,7 @@ def test_the_key_is_sent_and_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -
     assert {request["key"] for request in server.requests} == {"sk-secret-123"}
 
 
-@pytest.mark.parametrize("key", ["sk-SECRET\n123", "sk SECRET", "sk-SECRET-ключ", "sk\tSECRET"])
+@pytest.mark.parametrize("key", ["sk-SECRET\n123", "sk SECRET", "sk-SECRET-ключ"])
 def test_what_can_be_no_key_is_one_line_without_it(
     monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
@@ -197,13 +187,9 @@ def test_parameters_are_sent_and_count_in_the_key() -> None:
 
 def test_pauses_that_headers_ask_for() -> None:
     assert asked_pause({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
-    limits = {"x-ratelimit-reset-requests": "20ms", "x-ratelimit-reset-tokens": "6m0s"}
-    assert asked_pause(limits) == 360
-    assert asked_pause({"x-ratelimit-reset": f"{time.time() + 100:.0f}"}) == pytest.approx(
-        100, abs=2
-    )
     assert asked_pause({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
-    assert asked_pause({}) is None
+    assert asked_pause({"retry-after": "nan"}) == asked_pause({"retry-after-ms": "-5"}) == 0
+    assert asked_pause({"retry-after": "soon"}) is asked_pause({}) is None
 
 
 def test_an_error_ends_all_requests() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from paraloom.models.nmt import NmtOptions, Translator
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.nmt.options import Engine, NmtTrainingOptions
+from paraloom.models.nmt.options import NmtTrainingOptions
 from paraloom.models.nmt.train import train_nmt
 from tests.once import made_once
 from tests.small_model import new_pairs
@@ -42,8 +42,8 @@ class Malicious:
         return os.system, (f"touch {self.trace}",)
 
 
-def translator(folder: Path, engine: Engine = "ctranslate2") -> Translator:
-    return Translator(folder, SHORT.replace(engine=engine), languages=CZECH, threads=1)
+def translator(folder: Path) -> Translator:
+    return Translator(folder, SHORT, languages=CZECH, threads=1)
 
 
 def toy_pairs() -> tuple[list[str], list[str]]:

@@ -7,14 +7,11 @@ from typing import Any
 
 import ctranslate2
 import pytest
-import torch
 
 from paraloom.models.errors import UserError
-from paraloom.models.nmt import NmtOptions
-from paraloom.models.nmt.engines import ctranslate2 as ctranslate2_engine
-from paraloom.models.nmt.engines.base import torch_device
-from paraloom.models.nmt.engines.ctranslate2 import CTranslate2Engine, _precision
-from paraloom.models.nmt.families.registry import open_model
+from paraloom.models.nmt import NmtOptions, gpu
+from paraloom.models.nmt.engine import Engine
+from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.options import SamplingOptions
 from paraloom.models.nmt.translate import Translator
 from tests.run_helpers import Patch
@@ -30,9 +27,9 @@ def loaded(monkeypatch: Patch) -> list[dict[str, Any]]:
 
 def load(model: Path, monkeypatch: Patch, gpus: int, **options: Any) -> Any:
     monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: gpus)
-    monkeypatch.setattr(ctranslate2_engine, "_load_cublas", lambda: gpus > 0)
+    monkeypatch.setattr(gpu, "load_cublas", lambda: gpus > 0)
     given = NmtOptions(**{"sampling": SamplingOptions(), **options})
-    return CTranslate2Engine(open_model(model), given, threads=3)
+    return Engine(open_model(model), given, threads=3)
 
 
 @pytest.mark.parametrize("gpus", [1, 4])
@@ -55,40 +52,16 @@ def test_one_process_serves_all_gpus(
     assert {(of["inter_threads"], of["intra_threads"]) for of in loaded[1:]} == {(1, 1)}
 
 
-def test_only_these_gpus(nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch) -> None:
-    engine = load(nmt_model, monkeypatch, 4, devices=[3, 1])
-    assert loaded[0]["device_index"] == [1, 3]
-    assert engine.parallel == 2
-    with engine.sampler(1, 1):
-        assert loaded[1]["device_index"] == 1
-    with pytest.raises(UserError, match=r"nmt.devices: there is no GPU 4; .* has 0, 1, 2, 3"):
-        load(nmt_model, monkeypatch, 4, devices=[4])
-
-
-def test_named_gpus_have_no_substitute(
+def test_a_gpu_that_is_asked_for_has_no_substitute(
     nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch
 ) -> None:
-    named = NmtOptions(devices=[0])
     with pytest.raises(UserError, match=r"nmt.device: there is no CUDA device"):
-        load(nmt_model, monkeypatch, 0, devices=[0])
-    with pytest.raises(UserError, match=r"nmt.device: there is no CUDA device"):
-        torch_device(named)
+        load(nmt_model, monkeypatch, 0, device="cuda")
     monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
-    monkeypatch.setattr(ctranslate2_engine, "_load_cublas", lambda: False)
-    with pytest.raises(UserError, match="CTranslate2 finds no libcublas"):
-        CTranslate2Engine(open_model(nmt_model), named, threads=1)
-    engine = CTranslate2Engine(open_model(nmt_model), NmtOptions(compute_type="int8"), threads=2)
+    with pytest.raises(UserError, match=r"nmt.device: there is no libcublas"):
+        Engine(open_model(nmt_model), NmtOptions(device="cuda"), threads=1)
+    engine = Engine(open_model(nmt_model), NmtOptions(compute_type="int8"), threads=2)
     assert (engine.device, engine.parallel, loaded[0]["compute_type"]) == ("cpu", 2, "int8")
-
-
-def test_torch_takes_the_first_gpu_of_the_list(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    assert torch_device(NmtOptions()) == "cuda:0"
-    assert torch_device(NmtOptions(devices=[2, 1])) == "cuda:1"
-    assert torch_device(NmtOptions(device="cpu")) == "cpu"
-    with pytest.raises(UserError, match=r"nmt.devices: there is no GPU 3; .* has 0, 1, 2"):
-        torch_device(NmtOptions(devices=[1, 3]))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +70,6 @@ def test_torch_takes_the_first_gpu_of_the_list(monkeypatch: Patch) -> None:
         ([{"float16", "bfloat16"}], "Marian", "float16"),
         ([{"float16", "bfloat16"}], "T5", "bfloat16"),
         ([{"float16", "bfloat16"}, {"float16"}], "T5", "float16"),
-        ([{"float32"}, {"float16"}], "Marian", "float32"),
         ([], "Marian", "float32"),
     ],
 )
@@ -108,7 +80,7 @@ def test_the_number_type_that_auto_takes(
         ctranslate2, "get_supported_compute_types", lambda kind, device: supported[device]
     )
     options = NmtOptions(compute_type="auto")
-    assert _precision(options, range(len(supported)), family) == chosen
+    assert gpu.precision(options, range(len(supported)), family) == chosen
 
 
 def test_on_gpus_samples_begin_with_the_largest_batch(nmt_model: Path, monkeypatch: Patch) -> None:

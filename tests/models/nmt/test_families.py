@@ -1,7 +1,6 @@
-"""Models from the Hub give what Transformers gives, in both engines."""
+"""Models from the Hub give what Transformers gives."""
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,29 +9,24 @@ import torch
 
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator
-from paraloom.models.nmt.families import pretrained
+from paraloom.models.nmt.families import open_model, pretrained
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.pretrained import PretrainedModel
-from paraloom.models.nmt.families.registry import open_model
 from paraloom.models.nmt.families.table import MARIAN
-from paraloom.models.nmt.options import Engine, SamplingOptions
+from paraloom.models.nmt.options import SamplingOptions
 from tests.hub_folders import NAMES, expected_of, write_json
 from tests.run_helpers import HubModel, Patch
 
 from .conftest import CZECH, SHORT, translator
 
-ENGINES: tuple[Engine, ...] = ("ctranslate2", "transformers")
-SPM = ("source.spm", "target.spm", "sentencepiece.bpe.model", "spiece.model", "tokenizer.json")
 
-
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("family", NAMES)
 def test_translations_and_scores_are_those_of_transformers(
-    hub_model: HubModel, family: str, engine: Engine
+    hub_model: HubModel, family: str
 ) -> None:
     folder = hub_model(family)
     expected = expected_of(folder)
-    found = translator(folder, engine)
+    found = translator(folder)
     made = found._engine.submit(found._sources([row.source for row in expected]), 12)()
     same = lists = 0
     for row, hypotheses in zip(expected, made, strict=True):
@@ -85,55 +79,21 @@ def test_sampling_repeats_for_a_seed(hub_model: HubModel, family: str) -> None:
     assert draw(2) != first
 
 
-def test_fairseq_scores_its_own_translations(toy_model: Path) -> None:
-    for engine in ("ctranslate2", "fairseq"):
-        found = Translator(toy_model, NmtOptions(engine=engine), threads=1)
-        rows, _ = found.translate(["Muž vidí dům.", "Pes nese vodu."])
-        texts = rows["translation"].to_pylist()
-        scores = found.score(["Muž vidí dům.", "Pes nese vodu."], texts)
-        # CTranslate2 gives an end of sentence in the first place no probability, as fairseq does.
-        np.testing.assert_allclose(scores, rows["translation_score"].to_numpy(), atol=1e-3)
-        (best, second), _ = found._engine.submit(found._sources(["Muž vidí dům.", "Pes."]), 2)()
-        assert best.score > second.score
-        assert best.pieces != second.pieces
+def test_a_fairseq_model_scores_its_own_translations(toy_model: Path) -> None:
+    found = Translator(toy_model, threads=1)
+    rows, _ = found.translate(["Muž vidí dům.", "Pes nese vodu."])
+    scores = found.score(["Muž vidí dům.", "Pes nese vodu."], rows["translation"].to_pylist())
+    # CTranslate2 gives an end of sentence in the first place no probability, as fairseq does.
+    np.testing.assert_allclose(scores, rows["translation_score"].to_numpy(), atol=1e-3)
+    (best, second), _ = found._engine.submit(found._sources(["Muž vidí dům.", "Pes."]), 2)()
+    assert best.score > second.score
+    assert best.pieces != second.pieces
 
 
-@pytest.mark.parametrize("family", [family for family in NAMES if family != "t5"])
-def test_a_converted_folder_needs_only_its_tokeniser(
-    hub_model: HubModel, tmp_path: Path, family: str
-) -> None:
-    folder = hub_model(family)
-    converted = open_model(folder, CZECH).converted().path
-    sources = [row.source for row in expected_of(folder)]
-    before, _ = translator(folder).translate(sources)
-    copied = Path(shutil.copytree(converted, tmp_path / "converted"))
-    (copied / "paraloom.json").unlink()
-    with pytest.raises(UserError, match="the tokeniser is missing"):
-        translator(copied)
-    for name in SPM:
-        if (folder / name).is_file():
-            shutil.copy(folder / name, copied)
-    after, _ = translator(copied).translate(sources)
-    assert after.equals(before)
-
-
-def test_a_converted_folder_of_another_version(hub_model: HubModel, tmp_path: Path) -> None:
+def test_a_folder_that_somebody_converted_is_refused(hub_model: HubModel) -> None:
     converted = open_model(hub_model("marian"), CZECH).converted().path
-    copied = Path(shutil.copytree(converted, tmp_path / "converted"))
-    for name in ("source.spm", "target.spm"):
-        shutil.copy(hub_model("marian") / name, copied)
-    weights = bytearray((copied / "model.bin").read_bytes())
-    weights[0] = 99
-    (copied / "model.bin").write_bytes(weights)
-    with pytest.raises(UserError, match=r"CTranslate2 cannot load it .*version") as error:
-        translator(copied)
-    assert "\n" not in str(error.value)
-    (copied / "shared_vocabulary.json").write_text("[" * 100_000)
-    with pytest.raises(UserError, match=r"shared_vocabulary.json: not a list of tokens"):
-        open_model(copied, CZECH)
-    (copied / "shared_vocabulary.json").unlink()
-    with pytest.raises(UserError, match=r"shared_vocabulary.json: missing"):
-        open_model(copied, CZECH)
+    with pytest.raises(UserError, match="converted for CTranslate2; give the original folder"):
+        translator(converted)
 
 
 @pytest.mark.parametrize("family", ["madlad", "marian", "mbart50"])
@@ -157,22 +117,6 @@ def test_a_conversion_that_differs_is_refused(
     with pytest.raises(UserError, match="gives other probabilities than in torch"):
         translator(folder)
     assert not [path for path in cache.glob("paraloom/nmt/*") if path.is_dir()]
-    translator(folder, "transformers")  # the remedy that the message names
-
-
-def test_a_folder_of_ctranslate2s_own_converter(hub_model: HubModel, tmp_path: Path) -> None:
-    """Its vocabulary has no `<pad>`, and its decoder starts from zeros."""
-    from ctranslate2.converters import TransformersConverter
-
-    folder = hub_model("marian")
-    converter = TransformersConverter(str(folder), copy_files=["source.spm", "target.spm"])
-    converter.convert(str(tmp_path / "converted"))
-    options = SHORT.replace(beam=2)
-    found = Translator(tmp_path / "converted", options, languages=CZECH, threads=1)
-    sources = [row.source for row in expected_of(folder)]
-    rows, _ = found.translate(sources)
-    assert rows.num_rows == len(sources)
-    assert set(rows["reason"].to_pylist()) == {None}
 
 
 def test_a_marian_model_with_several_languages_wants_a_tag(copy: HubModel) -> None:
@@ -231,16 +175,9 @@ def test_nllb_as_it_was_first_released(copy: HubModel) -> None:
     assert layout.source(["X"]) == ["X", "</s>", "ces_Latn"]
 
 
-def test_an_engine_takes_its_own_models(hub_model: HubModel, toy_model: Path) -> None:
-    with pytest.raises(UserError, match=r"nmt.engine: fairseq does not take a model of Marian"):
-        translator(hub_model("marian"), "fairseq")
-    with pytest.raises(UserError, match=r"nmt.engine: transformers does not take .* fairseq"):
-        translator(toy_model, "transformers")
+def test_options_that_do_not_fit_each_other() -> None:
     for options, said in (
-        ({"engine": "transformers", "compute_type": "int8"}, "compute_type: transformers has no"),
-        ({"engine": "fairseq", "sampling": SamplingOptions()}, "sampling: fairseq does not sample"),
         ({"device": "cpu", "compute_type": "float16"}, "compute_type: float16 needs a GPU"),
-        ({"device": "cpu", "devices": [0]}, "devices: these are GPUs, but device is cpu"),
         ({"candidates": 13}, "candidates: 13 translations of a source need a beam of as many"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator
-from paraloom.models.nmt.engines.base import Pieces
+from paraloom.models.nmt.engine import Pieces
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.fairseq import SENTENCEPIECE, FairseqModel
 from paraloom.models.nmt.families.subwords import load_sentencepiece

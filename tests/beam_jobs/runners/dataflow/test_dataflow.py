@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +85,6 @@ def jobs(tmp_path: Path) -> Jobs:
     return {
         "ingest": lambda a: ingest.run([bitext], at, "", reading, a),
         "back_translate": lambda a: back_translate.run(work, at, job, a),
-        "distinct": lambda a: back_translate.run(work, at, replace(job, distinct="key"), a),
         "idf": lambda a: idf.run(work, at, a),
         "score": lambda a: score.run(work, at, score.Scoring(scorers), a),
         "bucket": lambda a: bucket.run(work, at, scorers, a),
@@ -118,7 +116,7 @@ def images(pipeline: Any) -> set[str]:
     return found
 
 
-JOBS = ["ingest", "back_translate", "distinct", "idf", "score", "select"]
+JOBS = ["ingest", "back_translate", "idf", "score", "select"]
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -128,8 +126,8 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
     containers = {c["containerImage"] for c in pool["sdkHarnessContainerImages"]}
     experiments = job["environment"]["experiments"]
     found = hinted(pipeline)
-    if name in ("back_translate", "distinct"):
-        assert found == {"TranslateUnits/Translate": GPU.encode()}
+    if name == "back_translate":
+        assert found == {"Translate": GPU.encode()}
         assert len(pool["sdkHarnessContainerImages"]) == 2  # with and without a GPU
         assert "no_use_multiple_sdk_containers" in experiments
         assert pool["numThreadsPerWorker"] == 1 + 1
@@ -147,7 +145,7 @@ def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(
     pipeline, _, _ = built(jobs["back_translate"], f"--sdk_container_image={IMAGE}")
     steps = pipeline.components.transforms
     before = next(s for s in steps.values() if s.unique_name == "Reshuffle")
-    after = next(s for s in steps.values() if s.unique_name == "TranslateUnits/Translate")
+    after = next(s for s in steps.values() if s.unique_name == "Translate")
     assert list(before.outputs.values()) == list(after.inputs.values())
 
 

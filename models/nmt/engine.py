@@ -1,53 +1,72 @@
-"""Decoding with CTranslate2, the fast engine."""
+"""Decoding with CTranslate2."""
 
-import ctypes
-import importlib.util
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
-import ctranslate2
-
-from paraloom.models.errors import UserError
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.nmt import gpu
-from paraloom.models.nmt.engines.base import (
-    Engine,
-    Hypothesis,
-    Pieces,
-    Ranked,
-    Submit,
-    longest_target,
-)
 from paraloom.models.nmt.families.base import NmtModel
-from paraloom.models.nmt.options import NmtOptions, Precision
+from paraloom.models.nmt.options import NmtOptions
 
-_CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
 _SEEDING = threading.Lock()  # CTranslate2 has one seed for the whole process
 
+Pieces = Sequence[str]
 
-class CTranslate2Engine(Engine):
-    """A model loaded in CTranslate2.
+
+class Hypothesis(NamedTuple):
+    """A translation of a sentence."""
+
+    pieces: list[str]
+    """Target subwords, without tags and the end of sentence."""
+    score: float
+    """log p(translation | source) / subwords, natural logarithm."""
+    subwords: int
+    """Target subwords, end of sentence included."""
+    ended: bool
+    """False if decoding stopped at the length limit; then it is not a translation."""
+
+
+Ranked = list[Hypothesis]
+"""Translations of one source, best first."""
+
+Submit = Callable[[Sequence[Pieces], int], Callable[[], list[Ranked]]]
+"""A function as `Engine.submit`."""
+
+
+class Engine:
+    """A model loaded in CTranslate2; `submit` and `score` may be called from several threads.
 
     On a machine with several GPUs, each has a copy of the model and decodes a batch. On a CPU, one
     thread decodes a batch, and as many batches are decoded in parallel as there are threads. The
     values do not depend on the number of threads, and small batches keep all cores busy until the
     end.
+
+    Attributes:
+        device: cpu or cuda.
+        compute_type: the number type of the loaded weights.
+        parallel: the number of batches decoded in parallel.
+        batch_tokens: the default number of source subwords in a batch, padding included.
+        max_source_subwords: the longest source, without the end of sentence.
+        max_target_subwords: the longest target that can be scored, without the end of sentence.
+        converted: SHA-256 of the converted model's files.
     """
 
-    def __init__(self, nmt: NmtModel, options: NmtOptions, threads: int) -> None:
-        """Load the model; see `build_engine` for the errors."""
+    def __init__(self, nmt: NmtModel, options: NmtOptions, threads: int | None = None) -> None:
+        """Load the model, on `threads` CPU threads (None: all cores)."""
         _allow_avx512()
-        gpus = _gpus(options)
+        threads, gpus = threads or cores(), gpu.chosen(options)
+        self._nmt, self._options, self._layout = nmt, options, nmt.layout
         self.device = "cuda" if gpus else "cpu"
-        self.compute_type = _precision(options, gpus, nmt.family)
+        self.compute_type = gpu.precision(options, gpus, nmt.family)
         self._model = model = nmt.converted()
         self.converted = model.digest
-        self._remedy = "convert the original anew" if model.path == nmt.path else "delete it"
-        self._layout = nmt.layout
         # On a CPU, a batch and the weights must fit a core's cache (measured).
         self.batch_tokens = 8192 if gpus else 48 if self.compute_type == "int8" else 256
         self.parallel = len(gpus) or threads
@@ -56,7 +75,7 @@ class CTranslate2Engine(Engine):
         self._forced = tags if self._layout.decoder_start else 0
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1
-        longest = longest_target(options, model.target_positions - tags)
+        longest = min(2 * options.max_source_subwords, model.target_positions - tags)
         self._decoding: dict[str, Any] = {
             "asynchronous": True,
             "length_penalty": 1,
@@ -66,46 +85,61 @@ class CTranslate2Engine(Engine):
             "return_scores": True,
             "return_end_token": True,
         }
-        self._options = options
-        self._loading = {"device": self.device, "compute_type": self.compute_type}
         self._translator = self._load(gpus or 0, 1 if gpus else threads)
         self._idle: SimpleQueue[int] = SimpleQueue()
         for device in gpus or [0]:
             self._idle.put(device)
 
-    def _load(self, devices: int | list[int], threads: int) -> ctranslate2.Translator:
-        try:
-            return ctranslate2.Translator(
-                str(self._model.path),
-                **self._loading,
-                device_index=devices,
-                inter_threads=threads,
-                intra_threads=1,
-                max_queued_batches=-1,
-            )
-        except (RuntimeError, ValueError, LookupError) as error:
-            reason = " ".join(str(error).split())
+    def _load(self, devices: int | list[int], threads: int) -> Any:
+        import ctranslate2
+
+        return ctranslate2.Translator(
+            str(self._model.path),
+            device=self.device,
+            compute_type=self.compute_type,
+            device_index=devices,
+            inter_threads=threads,
+            intra_threads=1,
+            max_queued_batches=-1,
+        )
+
+    def check(self) -> None:
+        """Translate one subword, to tell a broken engine or model from a sentence that fails."""
+        with in_one_line(f"{self._nmt.path}: CTranslate2 does not work"):
+            (found,) = self.submit([["▁a"]])()
+        if not any(math.isfinite(hypothesis.score) for hypothesis in found):
             raise UserError(
-                f"{self._model.path}: CTranslate2 cannot load it ({reason}); {self._remedy}"
-            ) from error
+                f"{self._nmt.path}: the model gives a translation no probability; get the model "
+                "again, or choose nmt.compute_type float32"
+            )
 
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
-        """Queue a batch; see `Engine.submit`."""
+        """Queue a batch; return a function that waits for the hypotheses, and raises errors.
+
+        Args:
+            num_hypotheses: translations of each source, at most the beam size.
+        """
         # A patience of 1 is fairseq's: stop when `beam` hypotheses have ended.
         search = {"beam_size": self._options.beam, "patience": 1}
         return self._submit(self._translator, batch, num_hypotheses, search)
 
     @contextmanager
     def sampler(self, seed: int, largest: int) -> Iterator[Submit]:
-        """See `Engine.sampler`. A call draws with one thread of a translator of its own.
+        """A function as `submit` that draws translations, ranked by score; waits for a free device.
 
-        Otherwise nothing can be repeated: CTranslate2 seeds the generator of a thread when the
-        thread first draws, and never again (its threads also outlive `unload_model`), so a
-        translator that has drawn cannot be used again with another seed. Loading 500 MB takes
-        0.3 s. The last bits of a score depend on the number of threads that work on a batch.
+        The order of batches decides what is drawn. A call draws with one thread of a translator of
+        its own: CTranslate2 seeds the generator of a thread when the thread first draws, and never
+        again (its threads also outlive `unload_model`), so a translator that has drawn cannot be
+        used again with another seed. Loading 500 MB takes 0.3 s. The last bits of a score depend on
+        the number of threads that work on a batch.
+
+        Args:
+            largest: the most sentences of a batch.
         """
+        import ctranslate2
+
         assert self._options.sampling
         how = {  # a beam above 1 crashes the process when it samples
             "beam_size": 1,
@@ -114,24 +148,28 @@ class CTranslate2Engine(Engine):
         }
         seeded = False
 
-        def draw(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            wait = self._submit(translator, batch, num_hypotheses, how)
-            return lambda: [sorted(drawn, key=lambda each: -each.score) for drawn in wait()]
+        def draw(batch: Sequence[Pieces], num_hypotheses: int) -> list[Ranked]:
+            found = self._submit(translator, batch, num_hypotheses, how)()
+            return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            """Draw; the first batch is drawn before another call may set its seed."""
-            nonlocal seeded
-            if seeded:
-                return draw(batch, num_hypotheses)
-            with _SEEDING:
-                ctranslate2.set_random_seed(seed)
-                if self.device == "cuda":
-                    # A GPU has a generator for each sentence, and seeds all anew for a larger
-                    # batch.
-                    draw([["▁a"]] * largest, num_hypotheses)()
-                found = draw(batch, num_hypotheses)()
-            seeded = True
-            return lambda: found
+            """Draw when the result is asked for; no other call may set its seed before the first
+            batch is drawn."""
+
+            def wait() -> list[Ranked]:
+                nonlocal seeded
+                if seeded:
+                    return draw(batch, num_hypotheses)
+                with _SEEDING:
+                    ctranslate2.set_random_seed(seed)
+                    if self.device == "cuda":
+                        # A GPU has a generator for each sentence, and seeds all anew for a larger
+                        # batch.
+                        draw([["▁a"]] * largest, num_hypotheses)
+                    seeded = True
+                    return draw(batch, num_hypotheses)
+
+            return wait
 
         device = self._idle.get()
         try:
@@ -141,7 +179,7 @@ class CTranslate2Engine(Engine):
             self._idle.put(device)
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
-        """See `Engine.score`."""
+        """log p(target | source) per subword, end of sentence included, of each pair."""
         prefix = self._layout.target_prefix
         results = self._translator.score_batch(
             [self._layout.source(pieces) for pieces in sources],
@@ -156,7 +194,7 @@ class CTranslate2Engine(Engine):
 
     def _submit(
         self,
-        translator: ctranslate2.Translator,
+        translator: Any,  # of CTranslate2
         batch: Sequence[Pieces],
         num_hypotheses: int,
         how: dict[str, Any],
@@ -185,22 +223,6 @@ class CTranslate2Engine(Engine):
         return Hypothesis(made[:-1] if ended else made, score, len(made), ended)
 
 
-def _precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precision:
-    """The number type to load with."""
-    wanted = options.compute_type
-    gpu.check_type(options, gpus)
-    if wanted == "int8" and gpus:
-        return "int8_float16"  # float32 activations would not use the GPU's matrix units
-    if wanted != "auto":
-        return wanted
-    supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
-    choices: tuple[Precision, ...] = ("float16", "bfloat16")
-    for choice in reversed(choices) if family == "T5" else choices:
-        if gpus and all(choice in types for types in supported):
-            return choice
-    return "float32"
-
-
 def _allow_avx512() -> None:
     """Let CTranslate2 use AVX-512 on CPUs with VNNI.
 
@@ -212,33 +234,3 @@ def _allow_avx512() -> None:
         return
     if {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"} <= set(flags):
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
-
-
-def _gpus(options: NmtOptions) -> list[int]:
-    """The GPUs to decode on; none: on a CPU."""
-    gpus = gpu.chosen(options, gpu.devices())
-    if not gpus or _load_cublas():
-        return gpus
-    if gpu.named(options):
-        raise UserError(
-            f"nmt.device: CTranslate2 finds no {_CUBLAS}; pip install nvidia-cublas-cu12, "
-            "or choose engine fairseq or device cpu"
-        )
-    return []
-
-
-def _load_cublas() -> bool:
-    """Load CUDA 12's cuBLAS from the system or from its wheel, so that CTranslate2 finds it."""
-    spec = importlib.util.find_spec("nvidia")
-    roots = list(spec.submodule_search_locations or []) if spec else []
-    wheel = [Path(root) / "cublas" / "lib" for root in roots]
-    for candidate in (_CUBLAS, *(str(path / _CUBLAS) for path in wheel)):
-        try:
-            if candidate != _CUBLAS:
-                lt = Path(candidate).with_name("libcublasLt.so.12")
-                ctypes.CDLL(str(lt), ctypes.RTLD_GLOBAL)
-            ctypes.CDLL(candidate, ctypes.RTLD_GLOBAL)
-            return True
-        except OSError:
-            continue
-    return False

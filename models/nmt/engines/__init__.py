@@ -1,1 +1,0 @@
-"""Decoders: one module for each, behind the interface in `base`."""
