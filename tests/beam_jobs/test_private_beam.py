@@ -119,10 +119,6 @@ PRIVATE: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
         {"named_fields_from_element_type": ()},
         "pairs.py reads the types of rows with it: RowTypeConstraint.from_user_type does the same",
     ),
-    "utils.subprocess_server": (
-        {"JavaJarServer": ("local_jar",), "JavaHelper": ("get_java",)},
-        "runners/flink/ fetches the job server and finds Java with it: each is a few lines",
-    ),
 }
 """By module: what is used of it and its attributes; who uses it, and what to do without it."""
 

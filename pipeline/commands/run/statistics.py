@@ -8,7 +8,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.pipeline import statistics
-from paraloom.pipeline.commands.options import JsonFile, On, beam_options, write_json
+from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
 from paraloom.pipeline.console import console
 from paraloom.pipeline.manifest import Manifest, as_made, current
 from paraloom.pipeline.records import RunRecord
@@ -39,13 +39,12 @@ def command(
         typer.Option(metavar="CODE", help="Language of corpora that are not in a run's folder."),
     ] = ENGLISH,
     json: JsonFile = None,
-    on: On = None,
 ) -> None:
     """Print length, IDF, entropies and scores of corpora side by side.
 
     Workers on other machines need a shared folder for temporary files; set TMPDIR to it.
     """
-    beam = beam_options(context, on)
+    beam = beam_options(context)
     connect(beam, corpora)
     files = {path: statistics.find_corpus(path) for path in corpora}
     records = {path: record for path in files if (record := _record(path))}
