@@ -212,18 +212,14 @@ class _Translate(UnitDoFn):
             content: what seeds the translations drawn at random, on any worker and in any order.
         """
         attempt = begin(self.output, unit.name, unit.key)
-        hints = attempt if attempt.number > 1 else None
+        hints = attempt if attempt.deaths else None
         used = self.translator
-        try:
-            seed = drawing_seed(self.job.seed, content)
-            translations, counts = used.translate(sources, hints, seed=seed)
-            count(counts)
-            numbers = asdict(counts) | {"attempts": attempt.number, "converted": used.converted}
-            numbers["compute_type"] = used.compute_type
-            receipt = commit(translations, Measurements.model_validate(numbers))
-        except BaseException:  # the process did not die
-            attempt.failed()
-            raise
+        seed = drawing_seed(self.job.seed, content)
+        translations, counts = used.translate(sources, hints, seed=seed)
+        count(counts)
+        numbers = asdict(counts) | {"attempts": attempt.number, "converted": used.converted}
+        numbers["compute_type"] = used.compute_type
+        receipt = commit(translations, Measurements.model_validate(numbers))
         attempt.over()
         return receipt
 

@@ -31,9 +31,11 @@ from paraloom.beam_jobs.io import shards as shard_files
 from paraloom.beam_jobs.io.shards import Receipt, remove_orphans
 from paraloom.beam_jobs.runners import crash_recovery, dataflow
 from paraloom.beam_jobs.runners.dataflow import jobs as service
-from paraloom.beam_jobs.runners.local.interrupts import ends_when_interrupted
-from paraloom.beam_jobs.runners.local.limits import check_files
-from paraloom.beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
+from paraloom.beam_jobs.runners.local.runner import (
+    ends_when_interrupted,
+    local_runner,
+    retry_on_worker_death,
+)
 from paraloom.beam_jobs.runners.loopback import servers_of
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch
 from paraloom.beam_jobs.runners.remote_jobs import User, name_job
@@ -98,6 +100,7 @@ class Work:
     done: Callable[[], int]  # rows done so far
     total: int | None
     finished: Callable[[], int] = lambda: 0  # rows that another attempt does not repeat
+    died: Callable[[], str] = lambda: ""  # is told that a worker died, and tells at what
     unit: str = "rows"  # what `done` counts
     label: str | None = None  # a digest of the work, by which another launcher finds it at work
 
@@ -196,9 +199,6 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         watch.look()
         return count() + _under_way(output)
 
-    def finished() -> int:
-        return count() + sum(len(each.poison) for each in crash_recovery.unfinished(folder))
-
     work = Work(
         name=job.name,
         output=output,
@@ -206,7 +206,8 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         processes=min(job.processes or len(units), len(units)),
         done=look,
         total=sum(known) if len(known) == len(rows) else None,
-        finished=finished,
+        finished=count,
+        died=lambda: crash_recovery.note_death(folder),
         unit="candidates" if any(getattr(u, "candidates", 1) > 1 for u in units) else "rows",
         label=shard_files.content_key([unit.key for unit in units])[:16],
     )
@@ -261,8 +262,6 @@ def watch_pipeline(
         report_progress(work.done, progress, work.output),
     ):
         dataflow.prepare(options, work.output)
-        if not elsewhere:
-            check_files(options.view_as(DirectOptions).direct_num_workers)
         user = User(options, progress, terminal)
 
         def attempt() -> dict[str, int]:
@@ -271,7 +270,7 @@ def watch_pipeline(
                 lambda: run_pipeline(work.build, options, runner, user), user.say
             )
 
-        return retry_on_worker_death(attempt, _log(work.output), work.finished)
+        return retry_on_worker_death(attempt, _log(work.output), work.finished, work.died)
 
 
 def run_pipeline(
