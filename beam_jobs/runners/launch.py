@@ -38,8 +38,7 @@ from paraloom.beam_jobs.runners.local.runner import (
 )
 from paraloom.beam_jobs.runners.loopback import servers_of
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch
-from paraloom.beam_jobs.runners.remote_jobs import User, name_job
-from paraloom.beam_jobs.runners.worker_errors import user_error
+from paraloom.beam_jobs.runners.remote_jobs import User, name_job, user_error
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.printing import Lossy
@@ -266,9 +265,7 @@ def watch_pipeline(
 
         def attempt() -> dict[str, int]:
             runner = default_runner(arguments, separate=separate)
-            return service.patiently(
-                lambda: run_pipeline(work.build, options, runner, user), user.say
-            )
+            return run_pipeline(work.build, options, runner, user)
 
         return retry_on_worker_death(attempt, _log(work.output), work.finished, work.died)
 
