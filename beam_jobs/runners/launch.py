@@ -144,7 +144,7 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
     paths = [*paths, *filter(None, (cloud.temp_location, cloud.staging_location))]
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
     for path in buckets.values():
-        remote.check_access(path, options)
+        remote.check_access(path)
 
 
 def parse_options(arguments: Sequence[str]) -> PipelineOptions:
