@@ -18,7 +18,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.clients import Entry, store
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
-from paraloom.models.files import lock, open_lock, user_cache
+from paraloom.models.files import locked, user_cache
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
 
@@ -65,10 +65,7 @@ def localise(path: str) -> str:
         raise storage.MissingError(f"{path}: no such file or folder")
     copy = _copy_path(path, found)
     if not copy.exists():
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        file = copy.with_name(f".{copy.name}.lock")
-        with open_lock(file) as stream:
-            lock(stream, file)
+        with locked(copy.with_name(f".{copy.name}.lock")):
             if not copy.exists():  # another process may have made it
                 _fetch(path, found, copy)
     return str(copy)

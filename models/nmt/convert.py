@@ -8,7 +8,7 @@ from pathlib import Path
 
 from paraloom.models import files
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_folder, lock, open_lock, user_cache
+from paraloom.models.files import atomic_folder, locked, user_cache
 
 RECORD = "paraloom.json"
 """The file with the fields of a `Conversion`: written last, and checked when it is opened."""
@@ -41,9 +41,7 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
     path = _place(model)
     if found := _open(path):
         return found
-    file = path.with_name(f".{path.name}.lock")
-    with open_lock(file) as stream:
-        lock(stream, file)
+    with locked(path.with_name(f".{path.name}.lock")):
         if found := _open(path):  # another process has converted it meanwhile
             return found
         with atomic_folder(path) as out:
