@@ -36,7 +36,7 @@ from paraloom.beam_jobs.runners.local.runner import (
     local_runner,
     retry_on_worker_death,
 )
-from paraloom.beam_jobs.runners.loopback import servers_of
+from paraloom.beam_jobs.runners.loopback import loopback_servers
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch
 from paraloom.beam_jobs.runners.remote_jobs import User, name_job, user_error
 from paraloom.models.cpu import cores
@@ -196,7 +196,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
 
     def look() -> int:
         watch.look()
-        return count() + _under_way(output)
+        return count()
 
     work = Work(
         name=job.name,
@@ -210,11 +210,9 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         unit="candidates" if any(getattr(u, "candidates", 1) > 1 for u in units) else "rows",
         label=shard_files.content_key([unit.key for unit in units])[:16],
     )
-    # If an attempt crashed this process, the next is to be seen from outside.
-    separate = bool(crash_recovery.unfinished(folder))
     watch = RejectionWatch(job.name, folder, job.limit)
     try:
-        metrics = watch_pipeline(work, arguments, separate=separate)
+        metrics = watch_pipeline(work, arguments)
     finally:
         watch.end()
     written = {receipt.name: receipt for receipt in shard_files.receipts(output)}
@@ -232,23 +230,8 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     return Result(receipts=receipts, metrics=metrics)
 
 
-def _under_way(output: str) -> int:
-    """The rows that are done of units without a receipt, of jobs that tell."""
-    folder = storage.join(output, shard_files.UNDER_WAY)
-    names = [] if storage.is_remote(output) else storage.names(folder)
-    paths = {name: shard_files.receipt_path(output, name) for name in names}
-    told = [name for name, receipt in paths.items() if not storage.exists(receipt)]
-    return sum(int(storage.read_bytes(storage.join(folder, name))) for name in told)
-
-
-def watch_pipeline(
-    work: Work, arguments: Sequence[str], *, separate: bool = False
-) -> dict[str, int]:
-    """`run_pipeline` with progress and a log file, and again if a worker died.
-
-    Args:
-        separate: let even a single worker be a separate process.
-    """
+def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:
+    """`run_pipeline` with progress and a log file, and again if a worker died."""
     options = beam_options(arguments, processes=max(work.processes, 1))
     name_job(options, work.name, work.output)
     if work.label:
@@ -264,8 +247,7 @@ def watch_pipeline(
         user = User(options, progress, terminal)
 
         def attempt() -> dict[str, int]:
-            runner = default_runner(arguments, separate=separate)
-            return run_pipeline(work.build, options, runner, user)
+            return run_pipeline(work.build, options, default_runner(arguments), user)
 
         return retry_on_worker_death(attempt, _log(work.output), work.finished, work.died)
 
@@ -283,7 +265,7 @@ def run_pipeline(
     """
     user = user or User(options)
     try:
-        with _flink_checks(options), servers_of(options), _plain_labels():
+        with _flink_checks(options), loopback_servers(), _plain_labels():
             try:
                 pipeline = beam.Pipeline(runner=runner, options=options)
             except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
@@ -330,15 +312,15 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
     return ready(options)
 
 
-def default_runner(arguments: Sequence[str], *, separate: bool = False) -> FnApiRunner | None:
+def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
     """The runner with local worker processes, unless the user names one or allows only one worker.
 
     A job with one worker also gets a separate process, so that its model's memory is freed
-    afterwards; if the user allows only one worker, only with `separate`.
+    afterwards.
     """
     options = parse_options(arguments)
     named = options.view_as(StandardOptions).runner
-    here = local_workers(arguments) < 2 and not separate
+    here = local_workers(arguments) < 2
     return None if named or here else local_runner(options)
 
 

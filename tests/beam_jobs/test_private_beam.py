@@ -97,7 +97,6 @@ PRIVATE: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
         {
             "DataflowApplicationClient": ("modify_job_state", "list_messages", "_jobs_client"),
             "DataflowJobAlreadyExistsError": (),
-            "get_container_image_from_options": (),
         },
         "runners/dataflow/ lists, cancels and reads messages of jobs with it: the clients of "
         "google.cloud.dataflow do the same",
