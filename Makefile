@@ -71,7 +71,7 @@ test: setup-dev
 
 # The sample on a cluster of its own, which is gone afterwards however this ends.
 test-flink: setup-dev
-	@trap '$(BIN)/python -m paraloom.beam_jobs.runners.flink down --folder .flink/test' EXIT; \
+	@trap '$(BIN)/python -m tests.flink down --folder .flink/test' EXIT; \
 	trap 'exit 130' INT TERM; \
 	$(BIN)/pytest -m flink
 
@@ -79,11 +79,11 @@ test-flink: setup-dev
 test-dataflow: setup-dev
 	$(BIN)/pytest -m dataflow
 
-flink-up: setup
-	$(BIN)/python -m paraloom.beam_jobs.runners.flink up
+flink-up: setup-dev
+	$(BIN)/python -m tests.flink up
 
 flink-down: setup
-	$(BIN)/python -m paraloom.beam_jobs.runners.flink down
+	$(BIN)/python -m tests.flink down
 
 # Each breaks something in a run and compares what it ends with; those on Flink start a cluster.
 test-faults: setup-dev

@@ -106,22 +106,18 @@ class _Translate(UnitDoFn):
         # Translations drawn at random depend on the shard, on any worker and in any order.
         seed = drawing_seed(job.seed, unit.shard.digest)
         attempt = begin(self.output, unit.name, unit.key)
-        hints = attempt if attempt.number > 1 else None
-        try:
-            distinct = texts if given is None else given.dictionary
-            made, counts = self.translator.translate(distinct, hints, seed=seed)
-            count(counts)
-            numbers = asdict(counts) | {"attempts": attempt.number}
-            numbers |= {n: getattr(self.translator, n) for n in ("converted", "compute_type")}
-            if given is not None:
-                codes = given.indices.to_numpy()
-                made = _spread(made, codes, unit.candidates)
-                numbers["saved"] = {"input.unique": self._saved(texts, codes)}
-            parts = with_translations(table, made, unit.candidates, job.direction)
-            receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Measurements(**numbers))
-        except BaseException:  # the process did not die
-            attempt.failed()
-            raise
+        hints = attempt if attempt.deaths else None
+        distinct = texts if given is None else given.dictionary
+        made, counts = self.translator.translate(distinct, hints, seed=seed)
+        count(counts)
+        numbers = asdict(counts) | {"attempts": attempt.number}
+        numbers |= {n: getattr(self.translator, n) for n in ("converted", "compute_type")}
+        if given is not None:
+            codes = given.indices.to_numpy()
+            made = _spread(made, codes, unit.candidates)
+            numbers["saved"] = {"input.unique": self._saved(texts, codes)}
+        parts = with_translations(table, made, unit.candidates, job.direction)
+        receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Measurements(**numbers))
         attempt.over()
         return receipt
 

@@ -27,8 +27,8 @@ from benchmarks.corpus_stages import SCORERS
 from benchmarks.report import Measured
 from paraloom.beam_jobs import bucket, score
 from paraloom.beam_jobs.io.shards import Shard, units
-from paraloom.beam_jobs.runners.flink import cluster as clusters
-from paraloom.beam_jobs.runners.flink.programs import NAMES, TASK_MANAGERS
+from tests.flink import cluster as clusters
+from tests.flink.cluster import NAMES, TASK_MANAGERS
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
                 shutil.rmtree(place / "back_translate", ignore_errors=True)
                 shards = generated.write(place / "back_translate", pairs)
                 for slots in options.slots if pairs == sizes[-1] else [most]:
-                    given = found.arguments(["--parallelism", str(slots)])
+                    given = found.arguments(slots)
                     with watched(processes) as peak:
                         spent = seconds(place, shards, given)
                     name = f"{pairs:,} pairs, {slots} slots"

@@ -1,6 +1,5 @@
 """Local files and folders that are either complete or absent; locks; digests."""
 
-import errno
 import fcntl
 import gzip
 import hashlib
@@ -77,7 +76,7 @@ def check_writable(path: Path) -> None:
     """Check that a file can be written, before the work for it is done."""
     with _writing(path):
         if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            raise OSError("Is a directory")
         tempfile.TemporaryFile(dir=path.parent).close()
 
 
@@ -92,43 +91,25 @@ def user_cache() -> Path:
 
 
 @contextmanager
-def locked_folder(folder: Path, name: str, busy: str) -> Iterator[None]:
-    """Make a folder, and keep a second process out of it as long as the block runs.
+def locked(path: Path, busy: str | None = None) -> Iterator[None]:
+    """Lock a file, which is made, for this process alone as long as the block runs.
 
-    Messages call the folder `name`; `busy` is the message if another process is there.
+    Waits while another process has the lock, or with `busy` ends with this message.
     """
-    with in_one_line(f"{name}: cannot be written"):
-        folder.mkdir(parents=True, exist_ok=True)
-    with open_lock(folder / ".lock") as stream:
-        try:
-            lock(stream, folder / ".lock", wait=False)
-        except BlockingIOError as error:
-            raise UserError(busy) from error
-        yield
-
-
-def open_lock(path: Path) -> IO[bytes]:
-    """Open a file for locking, and make it if it is not there; what it holds stays."""
     with _writing(path):
-        return path.open("ab")
-
-
-def lock(stream: IO[bytes], path: Path, *, wait: bool = True) -> None:
-    """Lock the file of `open_lock` for this process alone, until it is closed.
-
-    Without `wait`, a BlockingIOError says that another process has locked it.
-    """
-    if os.environ.get(LOCKS) == "off":
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError as error:
-        raise UserError(
-            f"{path}: cannot be locked ({error.strerror or error}); if this file system has no "
-            f"locks, set {LOCKS}=off, and let only one paraloom work there at a time"
-        ) from error
+        stream = path.open("ab")
+    with stream:
+        try:
+            if os.environ.get(LOCKS) != "off":
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB if busy else fcntl.LOCK_EX)
+        except BlockingIOError as error:
+            raise UserError(str(busy)) from error
+        except OSError as error:
+            raise UserError(
+                f"{path}: cannot be locked ({error.strerror}); if this file system has no locks, "
+                f"set {LOCKS}=off, and let only one paraloom work there at a time"
+            ) from error
+        yield
 
 
 GZIP = b"\x1f\x8b"
@@ -188,24 +169,21 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Make the folder of `path`; turn errors of the block into a `UserError` that names `path`.
+    """Make the folder of `path`; turn errors of the system in the block into one that names it.
 
     A rename would take /dev/null from every program, so nothing special is replaced.
     """
-    special = path.exists() and not path.is_file() and not path.is_dir()
-    if special or path.absolute().parent == Path("/dev"):  # /dev/stdout is a link, to any file
-        raise UserError(
-            f"{path}: cannot be written (it is not a regular file); choose another path"
-        )
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise OSError("it is not a regular file; choose another path")
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
-    except Exception as error:  # libraries in Rust have classes of their own for it
-        if isinstance(error, UserError) or "(os error " not in str(error):
+    except Exception as error:  # libraries in Rust have classes of their own
+        rust = "(os error " in str(error) and not isinstance(error, UserError)
+        if not isinstance(error, OSError) and not rust:
             raise
-        raise UserError(f"{path}: cannot be written ({error})") from error
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: cannot be written ({reason})") from error
 
 
 def _is_own_card(path: Path) -> bool:

@@ -146,8 +146,8 @@ class _LazyGroup(TyperGroup):
         if entry.literal and not {"-h", "--help"} & set(rest):
             at = rest.index("--json") if "--json" in rest else len(rest)  # its one option
             rest = [*rest[at : at + 2], "--", *rest[:at], *rest[at + 2 :]]
-        elsewhere = any(option.startswith(("--on", "--dry-run")) for option in rest)
-        if entry.module in WITH_JOBS and not elsewhere and not ctx.resilient_parsing:
+        dry = "--dry-run" in rest or ctx.resilient_parsing
+        if entry.module in WITH_JOBS and not dry:
             fork_server.prepare_for(ctx.obj)
         return found, entry.load(), rest
 

@@ -10,8 +10,8 @@ from importlib import metadata
 
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.models import files
 from paraloom.models.errors import UserError
-from paraloom.models.files import locked_folder
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import NamedSelection
@@ -147,8 +147,8 @@ def locked(folder: str) -> Iterator[None]:
     same result, or, with different configurations, remove each other's receipts until one of them
     gives up. Results are never mixed up: each is known by its key.
     """
-    here = remote.local_workdir(folder)
-    with locked_folder(here, folder, f"{folder}: another paraloom is at work on this run"):
+    here = remote.local_workdir(folder) / ".lock"
+    with files.locked(here, f"{folder}: another paraloom is at work on this run"):
         yield
 
 

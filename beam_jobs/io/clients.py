@@ -1,191 +1,167 @@
-"""Object stores: clients that last, and objects that are read, written or removed in one request.
+"""Object stores: whole objects that are read, written or removed in one request.
 
-Beam makes a client for every operation, which takes longer than the operation, and lets it send two
-to six requests for an object.
+Beam's own file systems make a client for every operation, which takes longer than the operation,
+and send two to six requests for an object. These clients last as long as Beam's options.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
-from typing import Any, cast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
-from apache_beam.io.aws import s3io
-from apache_beam.io.aws.clients.s3 import boto3_client
-from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from paraloom.models.errors import UserError
 
-try:
-    from apache_beam.io.gcp import gcsio
-except ImportError:  # `paraloom[dataflow]` is not installed
-    gcsio = None
-
-_PIECE = 1 << 24  # bytes of a stream that are sent at once
-
-Write = Callable[[bytes], Any]
+# Traces, which nobody reads, would ask for the bucket with each client and each missing object.
+os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 
-class Store:
-    """Whole objects in any file system that Beam knows; paths have its scheme."""
+class Entry(NamedTuple):
+    """An object in a listing; `version` changes with its content."""
 
-    def read(self, path: str) -> bytes:
-        """The content of an object."""
-        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-            return cast(bytes, stream.read())
-
-    def write(self, path: str, data: bytes) -> None:
-        """Write an object, which shows when it is complete."""
-        with self.writing(path) as write:
-            write(data)
-
-    @contextmanager
-    def writing(self, path: str) -> Iterator[Write]:
-        """Write an object in pieces; it shows only if the block succeeds."""
-        sink = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
-        try:
-            yield sink.write
-        except BaseException:
-            # Closing publishes the object, and so does the deletion of the stream.
-            with suppress(Exception):
-                sink.close()
-                FileSystems.delete([path])
-            raise
-        sink.close()
-
-    def remove(self, path: str) -> None:
-        """Remove an object, if it exists."""
-        FileSystems.delete([path])
+    path: str
+    size: int
+    version: str
 
 
-class _S3(Store):
-    def read(self, path: str) -> bytes:
-        client, place = self._object(path)
-        try:
-            found = client.get_object(**place)
-        except client.exceptions.NoSuchKey as error:
-            raise FileNotFoundError(str(error)) from error
-        try:
-            return cast(bytes, found["Body"].read())
-        except Exception:  # the connection broke meanwhile
-            return cast(bytes, client.get_object(**place)["Body"].read())
-
-    def write(self, path: str, data: bytes) -> None:
-        client, place = self._object(path)
-        client.put_object(**place, Body=data)
-
-    @contextmanager
-    def writing(self, path: str) -> Iterator[Write]:
-        client, place = self._object(path)
-        upload = s3io.S3Uploader(boto3_client.Client(_options()), path)
-        try:
-            yield lambda data: upload.put(memoryview(data))
-            upload.finish()
-        except BaseException:
-            with suppress(Exception):
-                client.abort_multipart_upload(**place, UploadId=upload.upload_id)
-            raise
-
-    def remove(self, path: str) -> None:
-        client, place = self._object(path)
-        client.delete_object(**place)
-
-    def _object(self, path: str) -> tuple[Any, dict[str, str]]:
-        bucket, key = s3io.parse_s3_path(path)
-        return boto3_client.Client(_options()).client, {"Bucket": bucket, "Key": key}
-
-
-class _Google(Store):
-    def read(self, path: str) -> bytes:
-        return cast(bytes, self._object(path).download_as_bytes(raw_download=True))
-
-    def write(self, path: str, data: bytes) -> None:
-        self._object(path).upload_from_string(data, "application/octet-stream")
-
-    @contextmanager
-    def writing(self, path: str) -> Iterator[Write]:
-        with self._object(path).open("wb", chunk_size=_PIECE, ignore_flush=True) as sink:
-            yield sink.write
-
-    def remove(self, path: str) -> None:
-        gcsio.GcsIO(pipeline_options=_options()).delete(path)
-
-    def _object(self, path: str) -> Any:
-        bucket, name = gcsio.parse_gcs_path(path)
-        return gcsio.create_storage_client(_options()).bucket(bucket).blob(name)
-
-
-_STORES = {"s3": _S3(), "gs": _Google()}
-
-
-def store(path: str) -> Store:
-    """What reads and writes the object at `path`."""
-    return _STORES.get(path.partition("://")[0]) or Store()
-
-
-def _options() -> Any:
-    return FileSystems._pipeline_options
-
-
-def _one_a_thread(make: Callable[..., Any]) -> Callable[..., Any]:
-    """`make`, which for the same options returns what it made in this thread."""
-    kept = threading.local()  # a client reads from one stream at a time
-
-    def get(options: Any, *given: Any, **more: Any) -> Any:
-        if getattr(kept, "options", None) is not options:  # comparing values would take as long
-            kept.client, kept.options = make(options, *given, **more), options
-        return kept.client
-
-    return get
-
-
-def _google_client(options: Any, *given: Any, **more: Any) -> Any:
-    """Beam's client, which without credentials would wait 20 seconds and go on."""
-    if options.view_as(GoogleCloudOptions).no_auth:
-        return _of_google(options, use_credentials=False)
-    check_google_credentials()
-    return _of_google(options, *given, **more)
-
-
-@cache
-def check_google_credentials() -> None:
-    """Raise a UserError if this process has no credentials for Google Cloud."""
-    import google.auth
-    from google.auth.exceptions import DefaultCredentialsError
-
-    try:
-        google.auth.default()
-    except DefaultCredentialsError as error:
-        raise UserError(
-            "gs://: no credentials for Google Cloud; set GOOGLE_APPLICATION_CREDENTIALS to the key "
-            "file of a service account, or run `gcloud auth application-default login`; public "
-            "buckets need none with `-- --no_auth`"
-        ) from error
-
-
-class _S3Client(boto3_client.Client):
-    """Beam's client of a thread: boto3's, which takes long to make, is of the process."""
-
-    _lock = threading.Lock()
-    _made: Any = None
+class _S3:
+    """Amazon's store, and those that speak its interface."""
 
     def __init__(self, options: Any) -> None:
-        with self._lock:
-            if self._made is None or self._made[0] is not options:
-                super().__init__(options)
-                type(self)._made = options, dict(vars(self))
-            self.__dict__.update(self._made[1])
+        from apache_beam.io.aws.clients.s3 import boto3_client
+
+        self._client = boto3_client.Client(options).client
+
+    def read(self, bucket: str, name: str, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes of an object, from `start` to `end`."""
+        part = {"Range": f"bytes={start}-{end - 1}"} if end is not None else {}
+        found = self._client.get_object(Bucket=bucket, Key=name, **part)
+        return cast(bytes, found["Body"].read())
+
+    def write(self, bucket: str, name: str, data: bytes) -> None:
+        self._client.put_object(Bucket=bucket, Key=name, Body=data)
+
+    def send(self, bucket: str, name: str, file: Path) -> None:
+        """Write a file, which may be large, as an object; it appears when it is complete."""
+        self._client.upload_file(str(file), bucket, name)
+
+    def remove(self, bucket: str, name: str) -> None:
+        self._client.delete_object(Bucket=bucket, Key=name)
+
+    def size(self, bucket: str, name: str) -> int:
+        return int(self._client.head_object(Bucket=bucket, Key=name)["ContentLength"])
+
+    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[Entry]:
+        """The objects whose names begin with `prefix`, without `delimiter` in the rest."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix, Delimiter=delimiter or ""
+        )
+        for page in pages:
+            for found in page.get("Contents", ()):
+                yield Entry(f"s3://{bucket}/{found['Key']}", found["Size"], found["ETag"])
 
 
-# Beam's file systems make their clients by these names.
-boto3_client.Client = _one_a_thread(_S3Client)
-if gcsio:
-    # Traces, which nobody reads, would ask for the bucket with each client and each missing object.
-    os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
-    _of_google = gcsio.create_storage_client
-    gcsio.create_storage_client = _one_a_thread(_google_client)
+class _Google:
+    """Google's store; the methods are those of `_S3`."""
+
+    def __init__(self, options: Any) -> None:
+        import google.auth
+        from apache_beam.io.gcp.gcsio import create_storage_client
+
+        anonymous = options.view_as(GoogleCloudOptions).no_auth
+        if not anonymous:
+            google.auth.default()  # without credentials, Beam would wait 20 seconds and go on
+        self._client = create_storage_client(options, use_credentials=not anonymous)
+
+    def _object(self, bucket: str, name: str) -> Any:
+        return self._client.bucket(bucket).blob(name)
+
+    def read(self, bucket: str, name: str, start: int = 0, end: int | None = None) -> bytes:
+        part = {"start": start, "end": end - 1} if end is not None else {}
+        data = self._object(bucket, name).download_as_bytes(raw_download=True, **part)
+        return cast(bytes, data)
+
+    def write(self, bucket: str, name: str, data: bytes) -> None:
+        self._object(bucket, name).upload_from_string(data, "application/octet-stream")
+
+    def send(self, bucket: str, name: str, file: Path) -> None:
+        self._object(bucket, name).upload_from_filename(str(file))
+
+    def remove(self, bucket: str, name: str) -> None:
+        self._object(bucket, name).delete()
+
+    def size(self, bucket: str, name: str) -> int:
+        found = self._object(bucket, name)
+        found.reload()
+        return int(found.size)
+
+    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[Entry]:
+        for found in self._client.list_blobs(bucket, prefix=prefix, delimiter=delimiter):
+            version = f"{found.md5_hash} {found.updated}"
+            yield Entry(f"gs://{bucket}/{found.name}", int(found.size), version)
+
+
+Store = _S3 | _Google
+_KINDS: dict[str, tuple[type[Store], str]] = {"s3": (_S3, "s3"), "gs": (_Google, "dataflow")}
+"""What opens paths of a scheme, and the extra with its library."""
+
+_made: dict[str, tuple[Any, Store]] = {}
+_lock = threading.RLock()
+
+
+def store(path: str) -> tuple[Store, str, str]:
+    """The store that has a path, its bucket, and the object's name."""
+    scheme, _, rest = path.partition("://")
+    bucket, _, name = rest.partition("/")
+    options = FileSystems._pipeline_options
+    with _lock:
+        if scheme not in _made or _made[scheme][0] is not options:
+            if scheme not in _KINDS:
+                raise UserError(f"{path}: there is no file system {scheme}://")
+            kind, extra = _KINDS[scheme]
+            try:
+                _made[scheme] = options, kind(options)
+            except (ImportError, AssertionError) as error:
+                raise UserError(
+                    f"{path}: a library is missing: pip install 'paraloom[{extra}]'"
+                ) from error
+        return _made[scheme][1], bucket, name
+
+
+os.register_at_fork(after_in_child=_made.clear)  # another process makes clients of its own
+
+
+class _Object(io.RawIOBase):
+    """An object as a file that is read, in parts."""
+
+    def __init__(self, path: str) -> None:
+        self._store, *self._place = store(path)
+        self._size, self._at = self._store.size(*self._place), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._size)
+        data = self._store.read(*self._place, self._at, end) if end > self._at else b""
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def opened(path: str) -> io.BufferedReader:
+    """An object, opened for reading."""
+    return io.BufferedReader(_Object(path), 1 << 23)

@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from apache_beam.io.filesystems import FileSystems
-
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
@@ -23,10 +21,9 @@ def file_digest(path: str) -> str:
     """SHA-256 of a file in hexadecimal; raises what `storage.file_digest` raises."""
     place = path if storage.is_remote(path) else str(Path(path).absolute())
     started = time.time()
-    try:
-        state, changed = _state(path)
-    except OSError:
-        return storage.file_digest(path)
+    if not storage.exists(path):
+        return storage.file_digest(path)  # raises what it says
+    state, changed = _state(path)
     record = user_cache() / "digests" / content_key(place, state)  # a path may hold a password
     with suppress(OSError):
         return record.read_text()
@@ -40,9 +37,7 @@ def file_digest(path: str) -> str:
 def _state(path: str) -> tuple[list[Any], float]:
     """What is not the same if a file may have changed, and when it last did, if that counts."""
     if storage.is_remote(path):
-        system = FileSystems.get_filesystem(path)
-        found = system.metadata(path)
-        return [found.size_in_bytes, found.last_updated_in_seconds, system.checksum(path)], 0.0
+        return [storage.match(path)], 0.0
     of = Path(path).stat()
     state = [of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns]
     return state, max(of.st_mtime, of.st_ctime)

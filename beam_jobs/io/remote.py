@@ -14,74 +14,37 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from apache_beam.io.aws.clients.s3 import boto3_client
-from apache_beam.io.filesystem import FileMetadata
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
-
 from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.clients import Entry, store
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
-from paraloom.models.files import lock, open_lock, user_cache
+from paraloom.models.files import locked, user_cache
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
-_EXTRAS = {"s3": "s3", "gs": "dataflow"}
 
 
-def check_access(path: str, options: PipelineOptions) -> None:
+def check_access(path: str) -> None:
     """Check that the bucket of a remote path exists and can be accessed, before work begins."""
     errors: list[BaseException] = []
 
     def check() -> None:
         try:
-            _list_bucket(path, options)
+            place, bucket, _ = store(path)
+            next(place.entries(bucket, "", None), None)
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=check, daemon=True)  # Beam itself would try for 10 minutes
+    thread = threading.Thread(target=check, daemon=True)  # clients themselves try for minutes
     thread.start()
     thread.join(_TIMEOUT)
     if thread.is_alive():
         raise UserError(f"{path}: no answer from the object store in {_TIMEOUT:.0f} seconds")
     for error in errors:
-        if type(error).__name__ == "NoCredentialsError":
-            raise UserError(
-                f"{path}: no credentials for S3; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-                "or AWS_PROFILE"
-            ) from error
-        raise error if isinstance(error, UserError) else UserError(f"{path}: {storage.why(error)}")
-
-
-def _list_bucket(path: str, options: PipelineOptions) -> None:
-    scheme, _, bucket = path.split("/")[:3]
-    scheme = scheme.removesuffix(":")
-    try:
-        FileSystems.get_filesystem(path)
-        if scheme == "s3":
-            import boto3  # noqa: F401
-    except (ValueError, ImportError) as error:
-        if scheme not in _EXTRAS:
-            raise UserError(f"{path}: Beam knows no file system {scheme}://") from error
-        raise UserError(
-            f"{path}: {scheme}:// needs further libraries ({storage.why(error)}): "
-            f"pip install 'paraloom[{_EXTRAS[scheme]}]'"
-        ) from error
-    if scheme == "s3":  # Beam's listing does not distinguish missing and empty buckets
-        boto3_client.Client(options).client.list_objects_v2(Bucket=bucket, MaxKeys=1)
-    elif scheme == "gs":
-        from apache_beam.io.gcp.gcsio import create_storage_client
-        from google.api_core.exceptions import NotFound
-        from google.cloud.storage.retry import DEFAULT_RETRY
-
-        found = create_storage_client(options).list_blobs(
-            bucket, max_results=1, retry=DEFAULT_RETRY.with_timeout(15)
-        )
-        try:
-            next(iter(found), None)
-        except NotFound as error:
-            raise UserError(f"{path}: the bucket does not exist") from error
-    else:
-        FileSystems.exists(f"{scheme}://{bucket}/manifest.json")
+        if isinstance(error, UserError):
+            raise error
+        missing = storage.is_missing(error)
+        why = "the bucket does not exist" if missing else storage.why(error)
+        raise UserError(f"{path}: {why}") from error
 
 
 def exists(path: str) -> bool:
@@ -92,7 +55,7 @@ def exists(path: str) -> bool:
 def localise(path: str) -> str:
     """`path` itself if it is local, otherwise the path of a local copy of the file or folder.
 
-    One process makes the copy; it is reused while names, sizes and times stay the same. A path that
+    One process makes the copy; it is reused while names and versions stay the same. A path that
     does not exist is a `MissingError`.
     """
     if not storage.is_remote(path):
@@ -102,10 +65,7 @@ def localise(path: str) -> str:
         raise storage.MissingError(f"{path}: no such file or folder")
     copy = _copy_path(path, found)
     if not copy.exists():
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        file = copy.with_name(f".{copy.name}.lock")
-        with open_lock(file) as stream:
-            lock(stream, file)
+        with locked(copy.with_name(f".{copy.name}.lock")):
             if not copy.exists():  # another process may have made it
                 _fetch(path, found, copy)
     return str(copy)
@@ -142,29 +102,27 @@ def local_workdir(run: str) -> Path:
     return user_cache() / "runs" / f"{name}-{hashlib.sha256(run.encode()).hexdigest()[:12]}"
 
 
-def _listing(path: str) -> list[FileMetadata]:
+def _listing(path: str) -> list[Entry]:
     """The objects of a remote folder, or the single object of that name."""
     path = path.rstrip("/")
     found = storage.match(f"{path}/**") or storage.match(path)
-    files = (entry for entry in found if not entry.path.endswith("/"))  # folders of a web console
-    return sorted(files, key=lambda entry: entry.path)
+    return sorted(found, key=lambda entry: entry.path)
 
 
-def _copy_path(path: str, found: Sequence[FileMetadata]) -> Path:
+def _copy_path(path: str, found: Sequence[Entry]) -> Path:
     """The path of the local copy; it has the same last name, which some libraries read."""
-    path = path.rstrip("/")
-    version = [(e.path, e.size_in_bytes, e.last_updated_in_seconds) for e in found]
-    return user_cache() / "copies" / content_key(version)[:24] / path.rsplit("/", 1)[-1]
+    name = path.rstrip("/").rsplit("/", 1)[-1]
+    return user_cache() / "copies" / content_key(found)[:24] / name
 
 
-def _fetch(path: str, found: Sequence[FileMetadata], copy: Path) -> None:
+def _fetch(path: str, found: Sequence[Entry], copy: Path) -> None:
     with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:
         whole = Path(scratch, copy.name)
 
-        def fetch(entry: FileMetadata) -> None:
+        def fetch(entry: Entry) -> None:
             target = whole / entry.path.removeprefix(path.rstrip("/")).lstrip("/")
             storage.copy(entry.path, str(target))
-            if target.stat().st_size != entry.size_in_bytes:
+            if target.stat().st_size != entry.size:
                 raise UserError(f"{entry.path}: it changed while it was read; try again")
 
         storage.several(fetch, found)

@@ -1,9 +1,8 @@
-"""Atomic reading and writing of whole files, local or on any file system that Beam supports.
+"""Atomic reading and writing of whole files, local or in an object store.
 
 A shard has some thousand rows, so a file is read and written as one block of bytes. Local files are
 written under a temporary name and renamed. An object store shows an object only when it is
-complete, so objects are written directly: a rename there is a copy and a deletion, between which a
-process can be killed.
+complete, so objects are written directly.
 
 All functions raise `MissingError` if a file does not exist, and `UserError` if it cannot be read or
 written; the error names the path.
@@ -11,20 +10,20 @@ written; the error names the path.
 
 import hashlib
 import os
+import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar
 
 import xxhash
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
-from apache_beam.io.filesystems import FileSystems
+from apache_beam.io.filesystem import FileSystem
 
-from paraloom.beam_jobs.io.clients import Write, store
+from paraloom.beam_jobs.io.clients import Entry, opened, store
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, temporary_path
 
@@ -51,10 +50,7 @@ def join(folder: str, *names: str) -> str:
 def open_file(path: str) -> BinaryIO:
     """Open a file for reading bytes, without decompression; the caller closes it."""
     with _file_errors(path, "read"):
-        if not is_remote(path):
-            return Path(path).open("rb")
-        stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-        return cast(BinaryIO, stream)
+        return opened(path) if is_remote(path) else Path(path).open("rb")
 
 
 def read_bytes(path: str) -> bytes:
@@ -62,7 +58,8 @@ def read_bytes(path: str) -> bytes:
     with _file_errors(path, "read"):
         if not is_remote(path):
             return Path(path).read_bytes()
-        return store(path).read(path)
+        place, *name = store(path)
+        return place.read(*name)
 
 
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
@@ -75,7 +72,8 @@ def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
         return False
     if is_remote(path):
         with _file_errors(path, "written"):
-            store(path).write(path, data)
+            place, *name = store(path)
+            place.write(*name, data)
         return True
     target = path if replace else str(temporary_path(Path(path)))
     with writing(target) as stream:
@@ -103,32 +101,22 @@ def writing(path: str) -> Iterator[BinaryIO]:
         with atomic_file(path) as temporary, temporary.open("wb") as stream:
             yield stream
         return
-    with ExitStack() as stack:
-        with _file_errors(path, "written"):
-            sink = _Sink(path, stack.enter_context(store(path).writing(path)))
-        yield sink  # type: ignore[misc]
-        with _file_errors(path, "written"):
-            stack.close()
+    with tempfile.NamedTemporaryFile() as stream:
+        yield stream  # type: ignore[misc]
+        stream.flush()
+        _send(Path(stream.name), path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sink:
-    """What may be done with an object that is being written."""
-
-    path: str
-    send: Write
-
-    def write(self, data: bytes) -> int:
-        with _file_errors(self.path, "written"):
-            self.send(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: stores take pieces of some MiB."""
+def _send(file: Path, path: str) -> None:
+    with _file_errors(path, "written"):
+        place, *name = store(path)
+        place.send(*name, file)
 
 
 def copy(source: str, target: str) -> None:
     """Copy a file, which is not empty, atomically, from one file system to any other."""
+    if is_remote(target) and not is_remote(source):
+        return _send(Path(source), target)
     with open_file(source) as stream, writing(target) as sink:
         shutil.copyfileobj(stream, sink, _BLOCK)
 
@@ -137,8 +125,10 @@ def exists(path: str) -> bool:
     """Whether a file is at `path`."""
     if not is_remote(path):
         return Path(path).exists()
-    with _file_errors(path, "read"):
-        return bool(FileSystems.exists(path))
+    try:
+        return size(path) >= 0
+    except MissingError:
+        return False
 
 
 def names(folder: str) -> list[str]:
@@ -149,20 +139,29 @@ def names(folder: str) -> list[str]:
                 return sorted(e.name for e in entries if e.is_file() and e.name[0] != ".")
         except (FileNotFoundError, NotADirectoryError):
             return []
-    return sorted(entry.path.rsplit("/", 1)[1] for entry in match(join(folder, "*")))
+    return list(sizes(folder))
 
 
 def sizes(folder: str) -> dict[str, int]:
     """Names and bytes of the visible files in `folder`; empty if it does not exist."""
     if not is_remote(folder):
         return {name: size(join(folder, name)) for name in names(folder)}
-    return {e.path.rsplit("/", 1)[1]: e.size_in_bytes for e in match(join(folder, "*"))}
+    found = {entry.path.rsplit("/", 1)[1]: entry.size for entry in _listed(f"{folder}/", "/")}
+    return dict(sorted(found.items()))
 
 
-def match(pattern: str) -> list[FileMetadata]:
+def match(pattern: str) -> list[Entry]:
     """The objects that match a pattern (`*` within a name, `**` across folders)."""
-    with _file_errors(pattern, "listed"):
-        return list(FileSystems.match([pattern])[0].metadata_list)
+    fits = re.compile(FileSystem.translate_pattern(pattern)).fullmatch
+    prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
+    return [entry for entry in _listed(prefix) if fits(entry.path)]
+
+
+def _listed(prefix: str, delimiter: str | None = None) -> list[Entry]:
+    """The objects whose paths begin so, without those that stand for folders."""
+    with _file_errors(prefix, "listed"):
+        place, *name = store(prefix)
+        return [e for e in place.entries(*name, delimiter) if not e.path.endswith("/")]
 
 
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -189,11 +188,11 @@ os.register_at_fork(after_in_child=_threads.cache_clear)
 
 def remove(path: str) -> None:
     """Remove the file at `path`, if it exists."""
-    with _file_errors(path, "removed"):
-        if is_remote(path):
-            store(path).remove(path)
-        else:
-            Path(path).unlink(missing_ok=True)
+    with suppress(MissingError), _file_errors(path, "removed"):
+        if not is_remote(path):
+            return Path(path).unlink()
+        place, *name = store(path)
+        place.remove(*name)
 
 
 def remove_all(paths: Iterable[str]) -> None:
@@ -213,7 +212,8 @@ def size(path: str) -> int:
     if not is_remote(path):
         return Path(path).stat().st_size
     with _file_errors(path, "read"):
-        return int(FileSystems.get_filesystem(path).size(path))
+        place, *name = store(path)
+        return place.size(*name)
 
 
 def file_digest(path: str) -> str:
@@ -229,8 +229,6 @@ def digest(data: bytes) -> str:
 
 def why(error: BaseException) -> str:
     """The message of a file system's error, on one line."""
-    if isinstance(error, BeamIOError) and error.exception_details:
-        error = next(iter(error.exception_details.values())) or error
     message = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
     return " ".join(str(message).split()) or type(error).__name__
 
@@ -243,7 +241,13 @@ def _file_errors(path: str, what: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        # Google's client has an error of its own for an object that does not exist.
-        missing = isinstance(error, FileNotFoundError) or getattr(error, "code", None) == 404
-        kind = MissingError if missing else UserError
+        kind = MissingError if is_missing(error) else UserError
         raise kind(f"{path}: cannot be {what} ({why(error)})") from error
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether a file does not exist; the clients of stores have errors of their own for it."""
+    amazon = getattr(error, "response", None) or {}
+    code = amazon.get("Error", {}).get("Code") if isinstance(amazon, dict) else None
+    google = getattr(error, "code", None) == 404
+    return isinstance(error, FileNotFoundError) or google or code in ("NoSuchKey", "404")

@@ -1,19 +1,16 @@
-"""Crash recovery: finds the sentences that kill a worker process, with a record of every attempt.
+"""Crash recovery: units whose worker died are attempted again, more carefully each time.
 
-A process that is killed, for instance because memory ran out, cannot report an error. The fork
-server sees how it ended, and later workers are told which of their predecessors crashed.
-Only such a death is evidence: workers also end when the command is interrupted or killed.
+A process that is killed, for instance because memory ran out, cannot report an error. The launcher
+sees that it died, and notes the death in the records of the units that were under way. Further
+attempts note which rows are in the engine, one batch at a time, and from the second death on
+batches are smaller. If workers still die, the launcher ends the run and names units and rows.
 
-The first attempt records nothing but itself. Later attempts do the same work in the same batches,
-and record which batches are in progress. Batches that were in progress when a worker crashed are
-suspects: each is translated by itself. A suspect that crashes two workers by itself is divided into
-its sentences; a sentence that does so is rejected.
+Only a death that the launcher saw counts: workers also end when the command is interrupted or
+killed, and then the next attempt makes the same batches as the first.
 
     <stage>/attempts/<unit>.json
 """
 
-import os
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -21,20 +18,8 @@ from pydantic import BaseModel, PrivateAttr
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.storage import MissingError
-from paraloom.beam_jobs.runners.local.fork_server import CRASHED, WORKER
 
-_PROOF = 2
-"""Deaths that prove a suspect guilty: a worker may once be killed for another reason."""
-
-_LOCK = threading.RLock()
-_ACTIVE: list["Attempt"] = []  # attempts of this process; some runners have several at a time
-
-
-class Suspect(BaseModel):
-    """Rows that were in progress when a worker crashed."""
-
-    rows: list[int]
-    deaths: int = 0  # of workers in which nothing else was in progress
+_SHOWN = 5  # rows in a message
 
 
 class Attempt(BaseModel):
@@ -42,59 +27,27 @@ class Attempt(BaseModel):
 
     key: str
     number: int = 0  # 1 for the first attempt
-    worker: str = ""  # the process, as the fork server names it; empty if that did not start it
-    alone: bool = True  # whether the process worked on this unit only
-    in_progress: list[list[int]] = []  # rows (batches) that the process is working on
-    suspects: list[Suspect] = []
-    poison: list[int] = []  # rows that crash the process by themselves
+    deaths: int = 0  # of workers at this unit
+    rows: list[int] = []  # in the engine, after a death
     _path: str = PrivateAttr("")
 
     @property
-    def isolated(self) -> list[list[int]]:
-        """Groups of rows to translate by themselves."""
-        return [suspect.rows for suspect in self.suspects]
+    def smaller(self) -> int:
+        """How many times smaller than usual batches are: 4 times more after each death."""
+        return int(4 ** max(self.deaths - 1, 0))
 
-    def under_way(self, groups: Sequence[Sequence[int]]) -> None:
-        """Record the groups of rows that are in progress from now on."""
-        with _LOCK:
-            self.in_progress = [list(map(int, group)) for group in groups]
-            self.alone = len(_ACTIVE) == 1
-            self._write()
+    def under_way(self, rows: Sequence[int]) -> None:
+        """Note the rows that the engine gets next."""
+        self.rows = list(map(int, rows))
+        self.write()
 
-    def failed(self) -> None:
-        """Record that the attempt ended with an error, so that nothing is in progress."""
-        self._end()
-        self.under_way([])
+    def write(self) -> None:
+        """Write the record."""
+        storage.write_bytes(self._path, self.model_dump_json().encode())
 
     def over(self) -> None:
         """Remove the record: the unit is finished."""
-        self._end()
         storage.remove(self._path)
-
-    def _end(self) -> None:
-        with _LOCK:
-            _ACTIVE[:] = [attempt for attempt in _ACTIVE if attempt is not self]
-
-    def _write(self) -> None:
-        storage.write_bytes(self._path, self.model_dump_json().encode())
-
-    def _suspect(self) -> None:
-        """Learn from the crash of the worker that made this attempt."""
-        known = {tuple(suspect.rows): suspect for suspect in self.suspects}
-        for rows in self.in_progress:
-            suspect = known.get(tuple(rows))
-            if suspect is None:
-                suspect = Suspect(rows=rows)
-                self.suspects.append(suspect)
-            if not self.alone or len(self.in_progress) > 1:
-                continue
-            suspect.deaths += 1
-            if suspect.deaths == _PROOF:
-                self.suspects.remove(suspect)
-                if len(rows) == 1:
-                    self.poison += rows
-                else:
-                    self.suspects += [Suspect(rows=[row]) for row in rows]
 
 
 def begin(folder: str, name: str, key: str) -> Attempt:
@@ -103,28 +56,34 @@ def begin(folder: str, name: str, key: str) -> Attempt:
     attempt = _read(path)
     if attempt is None or attempt.key != key:
         attempt = Attempt(key=key)
-    if attempt.worker in os.environ.get(CRASHED, "").split():
-        attempt._suspect()
-    attempt._path = path
+        attempt._path = path
     attempt.number += 1
-    attempt.worker = os.environ.get(WORKER, "")
-    with _LOCK:
-        for other in _ACTIVE:
-            other.alone = False
-            other._write()
-        _ACTIVE.append(attempt)
     attempt.under_way([])
     return attempt
 
 
-def unfinished(folder: str) -> list[Attempt]:
-    """The attempts at units of a stage that have not finished."""
+def unfinished(folder: str) -> dict[str, Attempt]:
+    """The attempts at units of a stage that have not finished, by the unit."""
     records = storage.join(folder, "attempts")
-    found = [_read(storage.join(records, name)) for name in storage.names(records)]
-    return [attempt for attempt in found if attempt is not None]
+    found = {name: _read(storage.join(records, name)) for name in storage.names(records)}
+    return {name.removesuffix(".json"): attempt for name, attempt in found.items() if attempt}
 
 
 def _read(path: str) -> Attempt | None:
     with suppress(MissingError, ValueError):
-        return Attempt.model_validate_json(storage.read_bytes(path))
+        attempt = Attempt.model_validate_json(storage.read_bytes(path))
+        attempt._path = path
+        return attempt
     return None
+
+
+def note_death(folder: str) -> str:
+    """Note that a worker died; tells what was under way, for a message."""
+    at = []
+    for name, attempt in unfinished(folder).items():
+        attempt.deaths += 1
+        attempt.write()
+        more = ", …" if len(attempt.rows) > _SHOWN else ""
+        rows = ", ".join(map(str, attempt.rows[:_SHOWN]))
+        at.append(f"{name} (rows {rows}{more})" if rows else name)
+    return f" at {', '.join(at[:_SHOWN])}" if at else ""

@@ -31,13 +31,14 @@ from paraloom.beam_jobs.io import shards as shard_files
 from paraloom.beam_jobs.io.shards import Receipt, remove_orphans
 from paraloom.beam_jobs.runners import crash_recovery, dataflow
 from paraloom.beam_jobs.runners.dataflow import jobs as service
-from paraloom.beam_jobs.runners.local.interrupts import ends_when_interrupted
-from paraloom.beam_jobs.runners.local.limits import check_files
-from paraloom.beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
-from paraloom.beam_jobs.runners.loopback import servers_of
+from paraloom.beam_jobs.runners.local.runner import (
+    ends_when_interrupted,
+    local_runner,
+    retry_on_worker_death,
+)
+from paraloom.beam_jobs.runners.loopback import loopback_servers
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch
-from paraloom.beam_jobs.runners.remote_jobs import User, name_job
-from paraloom.beam_jobs.runners.worker_errors import user_error
+from paraloom.beam_jobs.runners.remote_jobs import User, name_job, user_error
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.printing import Lossy
@@ -97,6 +98,7 @@ class Work:
     done: Callable[[], int]  # rows done so far
     total: int | None
     finished: Callable[[], int] = lambda: 0  # rows that another attempt does not repeat
+    died: Callable[[], str] = lambda: ""  # is told that a worker died, and tells at what
     unit: str = "rows"  # what `done` counts
     label: str | None = None  # a digest of the work, by which another launcher finds it at work
 
@@ -141,7 +143,7 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
     paths = [*paths, *filter(None, (cloud.temp_location, cloud.staging_location))]
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
     for path in buckets.values():
-        remote.check_access(path, options)
+        remote.check_access(path)
 
 
 def parse_options(arguments: Sequence[str]) -> PipelineOptions:
@@ -195,9 +197,6 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         watch.look()
         return count()
 
-    def finished() -> int:
-        return count() + sum(len(each.poison) for each in crash_recovery.unfinished(output))
-
     work = Work(
         name=job.name,
         output=output,
@@ -205,15 +204,14 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         processes=min(job.processes or len(units), len(units)),
         done=look,
         total=sum(known) if len(known) == len(rows) else None,
-        finished=finished,
+        finished=count,
+        died=lambda: crash_recovery.note_death(output),
         unit="candidates" if any(getattr(u, "candidates", 1) > 1 for u in units) else "rows",
         label=shard_files.content_key([unit.key for unit in units])[:16],
     )
-    # If an attempt crashed this process, the next is to be seen from outside.
-    separate = bool(crash_recovery.unfinished(output))
     watch = RejectionWatch(job.name, output, job.limit)
     try:
-        metrics = watch_pipeline(work, arguments, separate=separate)
+        metrics = watch_pipeline(work, arguments)
     finally:
         watch.end()
     written = {receipt.name: receipt for receipt in shard_files.receipts(output)}
@@ -231,14 +229,8 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     return Result(receipts=receipts, metrics=metrics)
 
 
-def watch_pipeline(
-    work: Work, arguments: Sequence[str], *, separate: bool = False
-) -> dict[str, int]:
-    """`run_pipeline` with progress and a log file, and again if a worker died.
-
-    Args:
-        separate: let even a single worker be a separate process.
-    """
+def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:
+    """`run_pipeline` with progress and a log file, and again if a worker died."""
     options = beam_options(arguments, processes=max(work.processes, 1))
     name_job(options, work.name, work.output)
     if work.label:
@@ -251,17 +243,12 @@ def watch_pipeline(
         report_progress(work.done, progress, work.output),
     ):
         dataflow.prepare(options, work.output)
-        if not elsewhere:
-            check_files(options.view_as(DirectOptions).direct_num_workers)
         user = User(options, progress, terminal)
 
         def attempt() -> dict[str, int]:
-            runner = default_runner(arguments, separate=separate)
-            return service.patiently(
-                lambda: run_pipeline(work.build, options, runner, user), user.say
-            )
+            return run_pipeline(work.build, options, default_runner(arguments), user)
 
-        return retry_on_worker_death(attempt, _log(work.output), work.finished)
+        return retry_on_worker_death(attempt, _log(work.output), work.finished, work.died)
 
 
 def run_pipeline(
@@ -277,7 +264,7 @@ def run_pipeline(
     """
     user = user or User(options)
     try:
-        with _flink_checks(options), servers_of(options), _plain_labels():
+        with _flink_checks(options), loopback_servers(), _plain_labels():
             try:
                 pipeline = beam.Pipeline(runner=runner, options=options)
             except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
@@ -324,15 +311,15 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
     return ready(options)
 
 
-def default_runner(arguments: Sequence[str], *, separate: bool = False) -> FnApiRunner | None:
+def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
     """The runner with local worker processes, unless the user names one or allows only one worker.
 
     A job with one worker also gets a separate process, so that its model's memory is freed
-    afterwards; if the user allows only one worker, only with `separate`.
+    afterwards.
     """
     options = parse_options(arguments)
     named = options.view_as(StandardOptions).runner
-    here = local_workers(arguments) < 2 and not separate
+    here = local_workers(arguments) < 2
     return None if named or here else local_runner(options)
 
 

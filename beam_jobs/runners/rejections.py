@@ -38,86 +38,78 @@ class Limit:
 
 @dataclass(slots=True)
 class _Rejections:
-    """Counts the rows of finished units."""
+    """Counts the rows of finished units, and judges them."""
 
+    job: str
+    limit: Limit
     rows: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     files: dict[str, str] = field(default_factory=dict)  # a file with rejected rows, by reason
 
-    def add(self, receipt: Receipt, ignored: tuple[str, ...]) -> None:
+    def add(self, receipt: Receipt) -> None:
         self.rows += receipt.rows_in
         for reason, rows in receipt.rejected.items():
-            if not reason.startswith(ignored):
+            if not reason.startswith(self.limit.ignored):
                 self.reasons[reason] += rows
                 shards = (*receipt.rejected_shards, *receipt.shards)
                 self.files.setdefault(reason, shards[0].path if shards else receipt.name)
 
-    def message(self, job: str, limit: Limit) -> str | None:
-        """Why the job must not continue; None if it may."""
+    def check(self, enough: int) -> None:
+        """Check that the job may continue, if it has so many rows."""
         rejected = self.reasons.total()
-        if rejected <= limit.share * self.rows:
-            return None
-        question = f"{limit.question} " if limit.question else ""
-        what = f"{rejected:,} of {self.rows:,} rows are rejected ({rejected / self.rows:.1%})"
+        if self.rows < enough or rejected <= self.limit.share * self.rows:
+            return
+        share = f"({rejected / self.rows:.1%})"
+        what = f"{rejected:,} of {self.rows:,} rows are rejected {share}"
         if rejected == self.rows:
             what = f"none of {self.rows:,} rows can be used"
         reason, rows = self.reasons.most_common(1)[0]
-        return (
-            f"{job}: {what}, and max_rejected is {limit.share:g}; most often ({rows:,} "
-            f"rows): {one_line(reason)}, see {self.files[reason]}; "
-            f"{question}remove the cause, or raise max_rejected: the same command then "
-            "continues"
+        question = f"{self.limit.question} " if self.limit.question else ""
+        raise UserError(
+            f"{self.job}: {what}, and max_rejected is {self.limit.share:g}; most often ({rows:,} "
+            f"rows): {one_line(reason)}, see {self.files[reason]}; {question}remove the cause, or "
+            "raise max_rejected: the same command then continues"
         )
 
 
 class RejectionWatch:
-    """Watches the units of a running job in `folder`, and judges a finished job.
-
-    Without a limit it never stops the job.
-    """
+    """Watches the units of a running job in `folder`, and judges a finished job."""
 
     def __init__(self, job: str, folder: str, limit: Limit | None) -> None:
-        self._limit, self._job, self._folder = limit, job, folder
+        self._job, self._limit = job, limit or Limit(share=1)
+        self._folder, self._message = folder, storage.join(folder, _MESSAGE)
         self._seen: set[str] = set()
-        self._found = _Rejections()
-        self._stopped = limit is not None  # a killed command may have left its message
-        self.end()
+        self._found = _Rejections(job, self._limit)
+        self.end()  # a killed command may have left its message
 
     def look(self) -> None:
         """Count the units that finished since the last look; stop the job if need be."""
-        if self._limit is None or self._stopped:
+        if self._limit.share == 1:
             return
-        for name in storage.names(storage.join(self._folder, "receipts")):
-            if name not in self._seen:
-                self._seen.add(name)
-                if receipt := read_receipt(self._folder, name.removesuffix(".json")):
-                    self._found.add(receipt, self._limit.ignored)
-        message = self._found.message(self._job, self._limit)
-        if message and self._found.rows >= ENOUGH_ROWS:
-            storage.write_bytes(storage.join(self._folder, _MESSAGE), message.encode())
-            self._stopped = True
+        for name in set(storage.names(storage.join(self._folder, "receipts"))) - self._seen:
+            self._seen.add(name)
+            if receipt := read_receipt(self._folder, name.removesuffix(".json")):
+                self._found.add(receipt)
+        try:
+            self._found.check(ENOUGH_ROWS)
+        except UserError as error:
+            storage.write_bytes(self._message, str(error).encode())
 
     def end(self) -> None:
         """Remove the message to the workers."""
-        if self._stopped:
-            storage.remove(storage.join(self._folder, _MESSAGE))
-            self._stopped = False
+        storage.remove(self._message)
 
     def check_all(self, receipts: Iterable[Receipt]) -> None:
         """Check the finished job by all of its units."""
-        found = _Rejections()
-        if self._limit:
-            for receipt in receipts:
-                found.add(receipt, self._limit.ignored)
-            if message := found.message(self._job, self._limit):
-                raise UserError(message)
+        found = _Rejections(self._job, self._limit)
+        for receipt in receipts:
+            found.add(receipt)
+        found.check(0)
 
 
 def check_share(job: str, limit: Limit, rows: int, reasons: Counter[str], where: str) -> None:
     """Check that a job may go on which rejects rows within a unit, for these reasons."""
-    found = _Rejections(rows, reasons, dict.fromkeys(reasons, where))
-    if rows >= ENOUGH_ROWS and (message := found.message(job, limit)):
-        raise UserError(message)
+    _Rejections(job, limit, rows, reasons, dict.fromkeys(reasons, where)).check(ENOUGH_ROWS)
 
 
 def check_not_stopped(folder: str) -> None:

@@ -13,9 +13,24 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 from pydantic import BaseModel, ConfigDict
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.io.shards import DamagedError, content_key
+from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.models.errors import UserError
 from paraloom.models.printing import say
 from paraloom.models.progress import Meter
+
+_ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError, MissingError)}
+_USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\\n|\n|$)")
+
+
+def user_error(text: str) -> UserError | None:
+    r"""The error of a worker that the user can fix, in what a runner makes of it.
+
+    >>> user_error("Traceback …\nUserError: a: no such file [while running 'Score']")
+    UserError('a: no such file')
+    """
+    found = _USER_ERROR.search(text)
+    return _ERRORS[found[1]](found[2].strip()) if found else None
 
 
 class RemoteJob(BaseModel):

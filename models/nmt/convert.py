@@ -8,7 +8,7 @@ from pathlib import Path
 
 from paraloom.models import files
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_folder, lock, open_lock, user_cache
+from paraloom.models.files import atomic_folder, locked, user_cache
 
 RECORD = "paraloom.json"
 """The file with the fields of a `Conversion`: written last, and checked when it is opened."""
@@ -39,12 +39,10 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
         convert: writes the conversion into a folder; returns the numbers of positions.
     """
     path = _place(model)
-    file = path.with_name(f".{path.name}.lock")
-    if (found := _open(path)) is None:
-        with open_lock(file) as stream:
-            lock(stream, file)
-            found = _open(path) or _convert(path, convert)  # another process may have made it
-    return found
+    if found := _open(path):
+        return found
+    with locked(path.with_name(f".{path.name}.lock")):
+        return _open(path) or _convert(path, convert)  # another process may have made it
 
 
 def _convert(path: Path, convert: Callable[[Path], tuple[int, int]]) -> Conversion:

@@ -51,18 +51,14 @@ class Counters:
 
 
 class RetryHints(Protocol):
-    """The record of earlier attempts at the same sentences, which ended with a crash."""
+    """The record of earlier attempts at the same sentences, in which the process died."""
 
     @property
-    def isolated(self) -> Sequence[Sequence[int]]:
-        """Groups of rows that crashed the process; each is translated by itself."""
+    def smaller(self) -> int:
+        """How many times smaller than usual batches are to be."""
 
-    @property
-    def poison(self) -> Sequence[int]:
-        """Rows that crash the process even by themselves; they are rejected."""
-
-    def under_way(self, groups: Sequence[Sequence[int]]) -> None:
-        """Record the rows that the engine gets next; called before it gets them."""
+    def under_way(self, rows: Sequence[int]) -> None:
+        """Note the rows that the engine gets next, alone; called before it gets them."""
 
 
 class Translator:
@@ -114,7 +110,7 @@ class Translator:
         With `candidates: N`, every sentence has N rows, the best translation first.
 
         Args:
-            hints: rows that crashed earlier attempts; other rows are batched as without hints.
+            hints: what is known of earlier attempts, whose process died.
             seed: `sampling` draws by it; the same sentences and seed give the same translations.
 
         Returns:
@@ -133,9 +129,11 @@ class Translator:
                 call.reject(row, f"source of more than {self._limit} subwords")
             else:
                 accepted.append(row)
-        batches = self._batches(accepted, sources)
+        batches = self._batches(accepted, sources, hints.smaller if hints else 1)
+        # What is drawn depends on the order of batches.
+        alone = hints is not None or self.options.sampling is not None
         with self._decoder(seed, batches) as call.decode:
-            call.run(batches, hints)
+            call.run(batches, 1 if alone else len(batches), hints)
         return call.finish(time.monotonic() - started)
 
     def _sources(self, texts: Sequence[str | None]) -> list[list[str]]:
@@ -145,9 +143,11 @@ class Translator:
             given = [prompt + text if text.strip() else "" for text in given]
         return self._subwords.encode_source(given)
 
-    def _batches(self, rows: Sequence[int], lengths: Sequence[Pieces]) -> list[list[int]]:
+    def _batches(
+        self, rows: Sequence[int], lengths: Sequence[Pieces], smaller: int = 1
+    ) -> list[list[int]]:
         budget = self.options.batch_tokens or self._engine.batch_tokens
-        return list(batches_by_tokens(rows, lengths, budget))
+        return list(batches_by_tokens(rows, lengths, budget // smaller))
 
     def _decoder(self, seed: int, batches: list[list[int]]) -> AbstractContextManager[Submit]:
         """The engine's search, or its sampler in the first state of the seed."""
@@ -249,38 +249,14 @@ class _Call:
         for candidate in range(self._candidates):
             self._rows[row * self._candidates + candidate] = (None, None, None, reason)
 
-    def run(self, batches: list[list[int]], hints: RetryHints | None) -> None:
-        """Translate batches of rows; what crashed earlier attempts, with nothing beside it."""
-        sampled = self._translator.options.sampling is not None
-        if hints is None:
-            self._work(batches, 1 if sampled else len(batches))
-            return
-        for row in hints.poison:
-            self.reject(row, "the worker process died of it")
-        done = {row for group in hints.isolated for row in group}.union(hints.poison)
-        alone = [list(group) for group in hints.isolated]
-        rest = [[row for row in batch if row not in done] for batch in batches]
-        rest = [batch for batch in rest if batch]
-        if sampled:  # the order of batches decides what is drawn
-            ordered = [*alone, *rest]
-            ordered.sort(key=lambda group: (-len(self._sources[group[0]]), group[0]))
-            alone, rest = ordered, []
-        self._work(alone, 1, hints.under_way)
-        self._work(rest, self._translator._engine.parallel, hints.under_way)
-        hints.under_way([])
-
-    def _work(
-        self,
-        batches: list[list[int]],
-        parallel: int,
-        report: Callable[[Sequence[Sequence[int]]], None] = lambda groups: None,
-    ) -> None:
-        """Translate batches, `parallel` at once; `report` gets the rows in the engine."""
+    def run(self, batches: list[list[int]], parallel: int, hints: RetryHints | None) -> None:
+        """Translate batches of rows, `parallel` at once; `hints` are told of each."""
         waiting: deque[tuple[list[int], Callable[[], list[Ranked]]]] = deque()
         for rows in batches:
             if len(waiting) == parallel:
                 self._collect(*waiting.popleft())
-            report([*(earlier for earlier, _ in waiting), rows])
+            if hints is not None:
+                hints.under_way(rows)
             waiting.append((rows, self._submit(rows)))
         while waiting:
             self._collect(*waiting.popleft())

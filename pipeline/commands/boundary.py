@@ -7,9 +7,11 @@ from pathlib import Path
 
 import typer
 
-from paraloom.beam_jobs.runners.local.limits import limit_in
 from paraloom.models.errors import UserError, missing_extra
 from paraloom.models.files import user_cache
+
+_MEMORY = ("MemoryError", "out of memory", "llocate memory", "bad_alloc")
+"""What libraries say when there is none; torch has no class for it on a CPU."""
 
 
 def is_interrupt(error: BaseException | None) -> bool:
@@ -31,8 +33,10 @@ def in_a_line(error: BaseException) -> str:
     if isinstance(error, UserError):
         return f"{where}{error}"
     text = f"{type(error).__name__}: {error}".strip()
-    if known := limit_in(text) or missing_extra(text):
+    if known := missing_extra(text):
         return f"{where}{known}"
+    if any(words in text for words in _MEMORY):
+        return f"{where}out of memory; `paraloom estimate` shows how much a run needs"
     if isinstance(error, OSError):  # a name is too long, the disk full
         name = error.filename if isinstance(error.filename, str) else None
         what = f"{name}: cannot be used" if name else "a file cannot be read or written"

@@ -56,10 +56,6 @@ GpuHour = Annotated[
         help="Price of an hour of one translating machine; prints the cost of back-translation.",
     ),
 ]
-On = Annotated[
-    Literal["flink"] | None,
-    typer.Option(metavar="flink", help="Run the jobs on the cluster that `make flink-up` started."),
-]
 OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,
     typer.Option(
@@ -89,18 +85,10 @@ JsonFile = Annotated[
 ]
 
 
-def beam_options(
-    context: typer.Context, on: str | None = None, on_interrupt: str | None = None
-) -> Sequence[str]:
-    """The options for Beam: first the options of `--on`'s cluster, then the user's after `--`."""
+def beam_options(context: typer.Context, on_interrupt: str | None = None) -> Sequence[str]:
+    """The options for Beam: the user's after `--`, and what Ctrl-C does to a job elsewhere."""
     given: list[str] = context.obj
-    if on_interrupt:
-        given = [*given, f"--on_interrupt={on_interrupt}"]
-    if on is None:
-        return given
-    from paraloom.beam_jobs.runners.flink.cluster import default_folder, read
-
-    return [*read(default_folder()).arguments(given), *given]
+    return [*given, f"--on_interrupt={on_interrupt}"] if on_interrupt else given
 
 
 def write_json(file: str | None, results: Any) -> None:

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError, reading
-from paraloom.models.files import locked_folder
+from paraloom.models.files import locked
 
 FOLDER = "judgments"
 _SUFFIX = ".jsonl"
@@ -141,10 +141,8 @@ def judging(run: str) -> Iterator[None]:
         raise UserError(f"{run}: judgments need a run on this machine; copy the folder first")
     if not Path(run, "manifest.json").exists():
         raise UserError(f"{run}: no run here: it has no manifest.json")
-    folder = Path(run, FOLDER)
-    with locked_folder(
-        folder, str(folder), f"{run}: another paraloom judge is at work on this run"
-    ):
+    file = Path(run, FOLDER, ".lock")
+    with locked(file, f"{run}: another paraloom judge is at work on this run"):
         yield
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file, digest, locked_folder
+from paraloom.models.files import atomic_file, digest, locked
 from paraloom.models.progress import meter
 from paraloom.pipeline.cards.metadata import Configuration, SplitFiles
 from paraloom.pipeline.publishing.files import PAIRS, SplitWriter
@@ -37,7 +37,7 @@ def write_triplets(
             key.update(digest(folder / name).encode())
     (folder / "triplets").mkdir()
     found, counts = [], Counter[str]()
-    with locked_folder(work, str(work), f"{work}: another paraloom makes triplets here"):
+    with locked(work / ".lock", f"{work}: another paraloom makes triplets here"):
         place = work / key.hexdigest()
         place.mkdir(exist_ok=True)
         for split in splits:

@@ -31,18 +31,13 @@ PUBLIC = (
 """Modules whose documentation does not call them internal."""
 
 PRIVATE: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
-    "io.aws.s3io": (
-        {"S3IO": ("__init__",), "S3Uploader": ("put", "finish", "upload_id"), "parse_s3_path": ()},
-        "io/clients.py sends objects in pieces with it: boto3's multipart upload does the same",
-    ),
     "io.aws.clients.s3.boto3_client": (
-        {"Client": ("client",), "boto3": ()},
-        "io/clients.py puts a class in its place whose client lasts: measure whether Beam still "
-        "makes a client for every request; if so, find what its S3 file system calls now",
+        {"Client": ("client",)},
+        "io/clients.py has its client of boto3, made with Beam's options for S3",
     ),
     "io.gcp.gcsio": (
-        {"create_storage_client": (), "GcsIO": ("delete",), "parse_gcs_path": ()},
-        "io/clients.py puts a function in its place whose client lasts: as for S3",
+        {"create_storage_client": ()},
+        "io/clients.py has Google's client from it: google.cloud.storage.Client is the same",
     ),
     "runners.dataflow.dataflow_metrics": (
         {"DataflowMetrics": ()},
@@ -102,7 +97,6 @@ PRIVATE: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
         {
             "DataflowApplicationClient": ("modify_job_state", "list_messages", "_jobs_client"),
             "DataflowJobAlreadyExistsError": (),
-            "get_container_image_from_options": (),
         },
         "runners/dataflow/ lists, cancels and reads messages of jobs with it: the clients of "
         "google.cloud.dataflow do the same",
@@ -118,10 +112,6 @@ PRIVATE: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
     "typehints.schemas": (
         {"named_fields_from_element_type": ()},
         "pairs.py reads the types of rows with it: RowTypeConstraint.from_user_type does the same",
-    ),
-    "utils.subprocess_server": (
-        {"JavaJarServer": ("local_jar",), "JavaHelper": ("get_java",)},
-        "runners/flink/ fetches the job server and finds Java with it: each is a few lines",
     ),
 }
 """By module: what is used of it and its attributes; who uses it, and what to do without it."""

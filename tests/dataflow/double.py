@@ -23,67 +23,22 @@ ACTIVE = ("PENDING", "RUNNING", "CANCELLING")
 PROJECT, REGION = "tests", "europe-west4"
 ACCOUNT = "123456789-compute@developer.gserviceaccount.com"
 IMAGE = f"{REGION}-docker.pkg.dev/{PROJECT}/paraloom/cpu:0"
-_POOL = (
-    f"Startup of the worker pool in zone {REGION}-a failed to bring up any of the desired 1 "
-    "workers. Please refer to https://cloud.google.com/dataflow/docs/guides/common-errors"
-    "#worker-pool-failure for help troubleshooting. "
-)
-_FOUR_TIMES = (
-    "Workflow failed. Causes: S02:Score failed., The job failed because a work item has failed 4 "
-    "times. Look in previous log entries for the cause of each one of the 4 failures. If the logs "
-    "only contain generic timeout errors related to accessing external resources, such as MongoDB, "
-    "verify that the worker service account has permission to access the resource's subnetwork. "
-    "The work item was attempted on these workers: \n\n  paraloom-score-11230000-abcd-harness-1234"
-    "\n      Root cause: The worker lost contact with the service."
-)
-
 REFUSALS = {
     "act as": (
         403,
         f"(1f2e): Current user cannot act as service account {ACCOUNT}. Causes: (3d4c): Current "
         f"user cannot act as service account {ACCOUNT}.",
     ),
-    "permission": (
-        403,
-        "(5a6b): Could not create workflow; user does not have write access to project: tests "
-        "Causes: (7c8d): Permission 'dataflow.jobs.create' denied on project: 'tests'",
-    ),
-    "requests": (
-        429,
-        "Quota exceeded for quota metric 'Create requests' and limit 'Create requests per minute "
-        "per user' of service 'dataflow.googleapis.com' for consumer 'project_number:123456789'.",
-    ),
 }
 """Answers to a request for a job, by their causes."""
 
 FAILURES = {
-    "stock-out": [
-        f"{_POOL}ZONE_RESOURCE_POOL_EXHAUSTED: Instance creation failed: The zone "
-        f"'projects/{PROJECT}/zones/{REGION}-a' does not have enough resources available to "
-        "fulfill the request.  Try a different zone, or try again later.",
-        "Workflow failed.",
-    ],
-    "quota": [
-        f"{_POOL}QUOTA_EXCEEDED: Instance creation failed: Quota 'CPUS' exceeded.  Limit: 24.0 in "
-        f"region {REGION}.",
-        "Workflow failed.",
-    ],
-    "no quota": [
-        f"{_POOL}QUOTA_EXCEEDED: Instance creation failed: Quota 'NVIDIA_L4_GPUS' exceeded.  "
-        f"Limit: 0.0 in region {REGION}.",
-        "Workflow failed.",
-    ],
     "image": [
         f'Failed to pull image "{IMAGE}": rpc error: code = NotFound desc = failed to pull and '
         f'unpack image "{IMAGE}": failed to resolve reference "{IMAGE}": {IMAGE}: not found',
         "Workflow failed. Causes: The Dataflow job appears to be stuck because no worker activity "
         "has been seen in the last 1h.",
     ],
-    "memory": [
-        "Out of memory: Killed process 1473 (python) total-vm:9471248kB, anon-rss:7340032kB",
-        _FOUR_TIMES,
-    ],
-    "lost": [_FOUR_TIMES],
     "code": [
         'Traceback (most recent call last):\n  File "apache_beam/runners/common.py", line 1498, in '
         'process\n  File "/usr/local/lib/python3.11/site-packages/mine.py", line 3, in score\n'

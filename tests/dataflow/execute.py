@@ -23,7 +23,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import ExternalEnvironment
 from apache_beam.utils.subprocess_server import pick_port
 
-from paraloom.beam_jobs.runners.flink.reach import reachable
+from paraloom.beam_jobs.runners.flink.submit import reachable
 from paraloom.beam_jobs.runners.loopback import loopback_servers
 from tests.dataflow.double import Job
 from tests.dataflow.image import Image

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paraloom.beam_jobs.runners.flink import install, programs
+from tests.flink import cluster, install
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
@@ -30,7 +30,7 @@ def services() -> dict[str, dict[str, Any]]:
 
 def flink_properties() -> dict[str, str]:
     """What `make test-flink` runs with, but for addresses and memory, as strings."""
-    tested = yaml.safe_load((Path(programs.__file__).parent / "config.yaml").read_text())
+    tested = yaml.safe_load((cluster.DATA / "config.yaml").read_text())
     given = {name: value for name, value in tested.items() if name.split(".")[-1] not in ADDRESSES}
     return as_strings(given)
 
@@ -46,7 +46,7 @@ def test_compose_has_the_tested_properties(services: dict[str, dict[str, Any]]) 
         assert as_strings(given).items() >= flink_properties().items()
         assert given["jobmanager.rpc.address"] == "jobmanager"
         delay = int(given["restart-strategy.fixed-delay.delay"].split()[0])
-        assert delay > programs.IDLE_MILLIS
+        assert delay > cluster.IDLE_MILLIS
 
 
 def test_all_of_paraloom_share_one_folder(services: dict[str, dict[str, Any]]) -> None:
@@ -76,13 +76,13 @@ def test_compose_names_what_is_there(services: dict[str, dict[str, Any]]) -> Non
     for name in ("jobmanager", "taskmanager-1", "taskmanager-2"):
         assert services[name]["image"].startswith(f"flink:{install.FLINK}-")
     server = services["job-server"]
-    version = install.flink_version()
+    version = install.MINOR
     assert server["image"] == f"apache/beam_flink{version}_job_server:{install.BEAM}"
     (port,) = [a for a in server["command"] if a.startswith("--job-port=")]
     guide = (ROOT / "docs" / "clusters.md").read_text()
     assert f"--job_endpoint job-server:{port.removeprefix('--job-port=')}" in guide
     assert f"--flink_version {version} " in guide
-    assert f"--environment_cache_millis {programs.IDLE_MILLIS} " in guide
+    assert f"--environment_cache_millis {cluster.IDLE_MILLIS} " in guide
 
 
 def test_kubernetes_has_the_tested_properties(objects: dict[str, dict[str, Any]]) -> None:
@@ -94,13 +94,13 @@ def test_kubernetes_has_the_tested_properties(objects: dict[str, dict[str, Any]]
     }
     assert given.items() >= flink_properties().items()
     delay = int(given["restart-strategy.fixed-delay.delay"].split()[0])
-    assert delay > programs.IDLE_MILLIS
+    assert delay > cluster.IDLE_MILLIS
 
 
 def test_kubernetes_names_what_is_there(objects: dict[str, dict[str, Any]]) -> None:
     flink, service = objects["FlinkDeployment"], objects["Service"]
     assert flink["spec"]["image"].startswith(f"flink:{install.FLINK}-")
-    version = install.flink_version()
+    version = install.MINOR
     assert flink["spec"]["flinkVersion"] == f"v{version.replace('.', '_')}"
     (server,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert server["image"] == f"apache/beam_flink{version}_job_server:{install.BEAM}"
@@ -115,7 +115,7 @@ def test_kubernetes_names_what_is_there(objects: dict[str, dict[str, Any]]) -> N
     replicas = flink["spec"]["taskManager"]["replicas"]
     assert f"--parallelism={slots * replicas}" in job["args"]
     assert f"--sdk_worker_parallelism={slots}" in job["args"]
-    assert f"--environment_cache_millis={programs.IDLE_MILLIS}" in job["args"]
+    assert f"--environment_cache_millis={cluster.IDLE_MILLIS}" in job["args"]
     _, workers = flink["spec"]["taskManager"]["podTemplate"]["spec"]["containers"]
     _, _, module, port = workers["command"]
     assert (ROOT / f"{module.replace('.', '/')}.py").exists()
@@ -150,8 +150,7 @@ def faults(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
 @pytest.mark.flink
 def test_the_operator_knows_every_field(objects: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     artifact = f"org.apache.flink:flink-kubernetes-operator-api:{OPERATOR}"
-    copy = ["dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={tmp_path}"]
-    install._run(["mvn", "--batch-mode", "--quiet", "--strict-checksums", *copy])
+    install.maven("dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={tmp_path}")
     with zipfile.ZipFile(tmp_path / f"flink-kubernetes-operator-api-{OPERATOR}.jar") as jar:
         (version,) = yaml.safe_load(jar.read(CRD))["spec"]["versions"]
     spec = objects["FlinkDeployment"]["spec"]

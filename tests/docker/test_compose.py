@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paraloom.beam_jobs.runners.flink import install, programs
+from tests.flink import cluster, install
 
 pytestmark = pytest.mark.compose
 
@@ -91,7 +91,7 @@ class Containers:
         service = self.services[name]
         if entrypoint := service.get("entrypoint"):
             return [str(Path(sys.executable).with_name(entrypoint[0])), *entrypoint[1:]]
-        java = [install.java(), f"@{programs._DATA / 'java.options'}"]
+        java = [install.java(), f"@{cluster.DATA / 'java.options'}"]
         if name == "job-server":
             driver = "org.apache.beam.runners.flink.FlinkJobServerDriver"
             return [*java, "-Xmx768m", "-cp", f"{self.all_jars}/*", driver, *service["command"]]
@@ -105,7 +105,7 @@ class Containers:
             "jobmanager": (f"{runtime}.entrypoint.StandaloneSessionClusterEntrypoint", [], []),
             "taskmanager": (
                 f"{runtime}.taskexecutor.TaskManagerRunner",
-                *programs._memory(install.installed(), str(conf)),
+                *cluster.memory_options(install.installed(), str(conf)),
             ),
         }[service["command"]]
         classes = ["-cp", f"{self.flink_jars}/*"]

@@ -36,12 +36,10 @@ def test_the_scripts_are_sound_shell(script: str) -> None:
     assert (DOCKER / script).stat().st_mode & 0o111
 
 
-def test_there_are_targets_for_workers_and_for_a_launcher(dockerfile: str) -> None:
+def test_there_are_targets_for_workers(dockerfile: str) -> None:
     assert re.findall(r"^FROM (\S+) AS (\w+)$", dockerfile, re.M) == [
         ("apache/beam_python3.11_sdk:${BEAM}", "cpu"),
         ("cpu", "gpu"),
-        ("${TEMPLATES}", "templates"),
-        ("cpu", "launcher"),
     ]
 
 
@@ -57,7 +55,7 @@ def test_everything_that_is_copied_is_there_and_reaches_the_builder(dockerfile: 
         for name in line.split()[:-1]
     ]
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    assert len(copied) == 10
+    assert len(copied) == 9
     for name in copied:
         assert (ROOT / name).exists()
         assert f"!{name}" in ignored

@@ -4,11 +4,9 @@
 of their own, as on machines of their own.
 """
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ import pytest
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.pipeline.manifest import Manifest
-from tests.dataflow.double import ACTIVE, Dataflow, Job, dataflow
+from tests.dataflow.double import Dataflow, Job, dataflow
 from tests.dataflow.execute import in_image
 from tests.dataflow.image import image
 from tests.google_store import BUCKET, GoogleStore
@@ -151,27 +149,3 @@ def test_an_error_of_the_users_in_a_worker_is_one_line(service: Dataflow, place:
     (line,) = [line for line in said.splitlines() if line.startswith("paraloom: ")]
     assert "broken" in line
     assert "Traceback" not in said
-
-
-def test_the_command_itself_as_a_job(service: Dataflow, place: Path) -> None:
-    """The Flex Template's program makes a job's description, and its job gives the command."""
-    storage.write_bytes(f"{BUCKET}/config.yaml", (place / "config.yaml").read_bytes())
-    changes = f"run={BUCKET}/template input.paths=[{BUCKET}/sample.tsv]"
-    job = place / "job.json"
-    parameters = [f"--config={BUCKET}/config.yaml", "--command=ingest", f"--changes={changes}"]
-    service_options = [*service.options, TEMP, "--job_name=template", f"--template_location={job}"]
-    program = [sys.executable, str(ROOT / "docker" / "flex_template.py")]
-    subprocess.run(
-        [*program, *parameters, *service_options],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=True,
-    )
-    with service.lock:
-        service.create(json.loads(job.read_text()))
-    launcher = service.jobs[-1]
-    while launcher.state in ACTIVE:
-        time.sleep(0.5)
-    assert (launcher.state, launcher.messages) == ("DONE", [])
-    assert [job.state for job in service.jobs[-2:]] == ["DONE", "DONE"]
-    here, there = stages(str(place / "local")), stages(f"{BUCKET}/template")
-    assert there["ingest"].digest == here["ingest"].digest

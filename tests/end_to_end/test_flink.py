@@ -1,6 +1,6 @@
 """The sample corpus on a real Flink cluster: the same rows and values as on this machine.
 
-`make test-flink` runs this; the cluster is started and ended by the command that users have.
+`make test-flink` runs this; the cluster is started and ended as by `make flink-up`.
 """
 
 import json
@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from paraloom.beam_jobs.runners.flink import cluster as clusters
-from paraloom.beam_jobs.runners.flink.programs import NAMES, Cluster
-from paraloom.beam_jobs.runners.flink.reach import get
+from paraloom.beam_jobs.runners.flink.submit import get
+from tests.flink import cluster as clusters
+from tests.flink.cluster import NAMES, Cluster
 from tests.listening import exposed, listening
 from tests.run_helpers import started
 from tests.sample import write_small_sample
@@ -32,7 +32,7 @@ STAGES = ("ingest", "back_translate", "score", "bucket", "select", "evaluate")
 
 
 def paraloom(*arguments: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
-    return started(*arguments, cwd=cwd, env={"PARALOOM_FLINK": str(FOLDER)})
+    return started(*arguments, cwd=cwd)
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> str:
@@ -45,7 +45,7 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> str:
 def flink(command: str, *arguments: str) -> None:
     place = ["--folder", str(FOLDER)]
     subprocess.run(
-        [sys.executable, "-m", "paraloom.beam_jobs.runners.flink", command, *place, *arguments],
+        [sys.executable, "-m", "tests.flink", command, *place, *arguments],
         check=True,
     )
 
@@ -75,7 +75,8 @@ def on_flink(place: Path, run: str, *more: str, command: str = "corpus") -> list
     """The command for the same corpus on the cluster, with the model that is trained already."""
     changes = [f"run={run}", "nmt.model=local/nmt"]
     sets = [word for change in changes for word in ("--set", change)]
-    return [command, "--config", "config.yaml", *sets, "--on", "flink", *more]
+    beam = clusters.read(FOLDER).arguments()
+    return [command, "--config", "config.yaml", *sets, *more, "--", *beam]
 
 
 def manifest(folder: Path) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from paraloom.beam_jobs.runners.flink import cluster
 from tests.faults.ground import Ground
+from tests.flink import cluster
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def _apply(way: str, ground: Ground, process: Process) -> bool:
         return True
     found = _workers(process) if way == "SIGKILL of a worker" else _fork_servers(process)
     folder = str(ground.folder / NAME / "back_translate")
-    if not found or any(attempt.suspects for attempt in unfinished(folder)):
+    if not found or any(attempt.deaths for attempt in unfinished(folder).values()):
         return False
     with suppress(psutil.NoSuchProcess):
         found[0].kill()
@@ -148,8 +148,7 @@ def _fork_servers(process: Process) -> list[psutil.Process]:
 
 def _workers(process: Process) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
-        watchers = [each for server in _fork_servers(process) for each in server.children()]
-        return [each for watcher in watchers for each in watcher.children()]
+        return [each for server in _fork_servers(process) for each in server.children()]
     return []
 
 

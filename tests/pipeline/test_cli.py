@@ -84,7 +84,7 @@ def test_a_run_folder_that_cannot_be_written(config: Path, tmp_path: Path, capsy
     (tmp_path / "file").touch()
     change = ["--set", f"run={tmp_path}/file/run", "--set", "nmt.model=null"]
     assert main(["ingest", "--config", str(config), *change]) == 2
-    assert "file/run: cannot be written (" in one_line(capsys)
+    assert "file/run/.lock: cannot be written (" in one_line(capsys)
 
 
 AFTER_A_COMMAND = """

@@ -291,7 +291,7 @@ def test_a_read_only_disk_is_one_line(
     write_config(tmp_path, run=str(full_disk / "run"))
     assert again("select", tmp_path) == 2
     line = one_line(capsys)
-    assert line == f"paraloom: {full_disk}/run: cannot be written (Read-only file system)"
+    assert line == f"paraloom: {full_disk}/run/.lock: cannot be written (Read-only file system)"
 
 
 def test_nothing_usable_in_the_input_says_so(

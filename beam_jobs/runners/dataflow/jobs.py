@@ -5,25 +5,18 @@ job of a name. A label says which work it does.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from apache_beam.runners.runner import PipelineResult
 
-from paraloom.beam_jobs.runners.dataflow.refusals import ExhaustedError, refusal
-from paraloom.beam_jobs.runners.remote_jobs import RemoteJob, User
-from paraloom.models.errors import UserError
-
-WAITS = (60.0, 120.0, 240.0, 480.0, 900.0)
-"""Seconds to wait, one after another, while a zone or a quota is exhausted: half an hour in all."""
+from paraloom.beam_jobs.runners.remote_jobs import RemoteJob, User, user_error
+from paraloom.models.errors import UserError, one_line, reading
 
 _LABEL = "paraloom-work"
 _POLL = 5.0  # seconds
 _AT_WORK = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING")
-Value = TypeVar("Value")
 
 
 def label(options: PipelineOptions, work: str) -> None:
@@ -42,7 +35,7 @@ def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> Pip
 
     cloud = options.view_as(GoogleCloudOptions)
     places = cloud.staging_location, cloud.temp_location  # Beam appends to them
-    with _refusals(f"Dataflow job {cloud.job_name}"):
+    with reading(f"Dataflow job {cloud.job_name}"):
         if found := _find(options, user):
             return found
         try:
@@ -72,19 +65,13 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
     except DataflowRuntimeException as error:
         if result.state == "CANCELLED":
             raise UserError(f"{what}: was cancelled; the same command does the rest") from error
-        with _refusals(what):
-            raise refusal(what, _errors(result, job.id)) from error
-
-
-def patiently(attempt: Callable[[], Value], say: Callable[[str], None]) -> Value:
-    """The result of `attempt`, made again after a while if a zone or a quota is exhausted."""
-    for seconds in WAITS:
-        try:
-            return attempt()
-        except ExhaustedError as error:
-            say(f"{error}; tries again in {seconds:.0f} s")
-            time.sleep(seconds)
-    return attempt()
+        said = _errors(result, job.id)
+        if found := user_error("\n".join(said)):
+            raise found from error
+        telling = [text for text in said if "Traceback" in text] or said or ["it says nothing"]
+        last = telling[-1].strip()
+        last = last.splitlines()[-1] if "Traceback" in last else last
+        raise UserError(f"{what}: {one_line(last)}") from error
 
 
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
@@ -141,16 +128,3 @@ def _errors(result: PipelineResult, id: str) -> list[str]:
         messages += [message.message_text for message in found]
         if not page:
             return messages
-
-
-@contextmanager
-def _refusals(what: str) -> Iterator[None]:
-    """Turn errors of Google's clients into one line."""
-    from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
-    from google.api_core.exceptions import GoogleAPIError
-    from google.auth.exceptions import GoogleAuthError
-
-    try:
-        yield
-    except (DataflowJobAlreadyExistsError, GoogleAPIError, GoogleAuthError, OSError) as error:
-        raise refusal(what, [str(error)]) from error

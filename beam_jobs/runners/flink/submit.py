@@ -4,8 +4,11 @@ Without them, a wrong address or a missing TaskManager is reported after minutes
 traceback.
 """
 
+import json
 import re
+import socket
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,36 +22,29 @@ from apache_beam.options.pipeline_options import (
     PortableOptions,
 )
 
-from paraloom.beam_jobs.runners.flink import install
-from paraloom.beam_jobs.runners.flink.reach import get, reachable, request
 from paraloom.beam_jobs.runners.flink.worker import FolderOptions
-from paraloom.beam_jobs.runners.loopback import is_loopback
 from paraloom.models.errors import UserError
 
 PATIENCE = 30.0
 """Seconds to wait until a job has ended."""
 
-_HINT = "`make flink-up` starts a cluster on this machine"
+_HINT = "docs/clusters.md has the options for a cluster"
 _OVER = ("FINISHED", "FAILED", "CANCELED")
+_LOST = re.compile(r"NoResourceAvailable|no longer reachable|TaskManager .* lost")
 
 
 @contextmanager
 def ready(options: PipelineOptions) -> Iterator[None]:
-    """Check that cluster, job server and workers are available for a job in the block.
+    """Check that cluster and job server are available for a job in the block.
 
     A running job of the same name is cancelled: it belongs to a run that was killed. The loss of
     the job server or of the TaskManagers while the job runs is one line, too.
     """
     flink = options.view_as(FlinkRunnerOptions)
-    portable = options.view_as(PortableOptions)
-    master, endpoint = flink.flink_master, portable.job_endpoint
+    master, endpoint = flink.flink_master, options.view_as(PortableOptions).job_endpoint
     if master in ("[auto]", "[local]"):
         raise UserError(f"--flink_master is missing, such as localhost:8081; {_HINT}")
     _check_cluster(master, flink)
-    if portable.environment_type == "EXTERNAL" and is_loopback(master):
-        workers = str(portable.environment_config)
-        if is_loopback(workers) and not reachable(workers):
-            raise UserError(f"no worker pool at {workers} (--environment_config); {_HINT}")
     if not endpoint or not reachable(endpoint, timeout=10):
         raise UserError(f"no job server at {endpoint or '?'} (--job_endpoint); {_HINT}")
     options.view_as(FolderOptions).working_directory = str(Path.cwd())
@@ -59,9 +55,7 @@ def ready(options: PipelineOptions) -> Iterator[None]:
     except grpc.RpcError as error:
         raise UserError(f"the job server at {endpoint} was lost; {again}") from error
     except RuntimeError as error:
-        if not re.search(
-            r"NoResourceAvailable|no longer reachable|TaskManager .* lost", str(error)
-        ):
+        if not _LOST.search(str(error)):
             raise
         raise UserError(f"Flink at {master} lost its TaskManagers; {again}") from error
 
@@ -70,18 +64,16 @@ def _check_cluster(master: str, flink: Any) -> None:
     try:
         version = str(get(master, "config")["flink-version"])
         slots = int(get(master, "overview")["slots-total"])
-    except (OSError, ValueError, KeyError) as error:
-        reason = getattr(error, "reason", None) or error
-        why = getattr(reason, "strerror", None) or reason
-        raise UserError(f"no Flink at {master} (--flink_master): {why}; {_HINT}") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"no Flink at {master} (--flink_master): {error}; {_HINT}") from error
     expected = flink.get_all_options(drop_default=True).get("flink_version")
-    if expected and install.flink_version(version) != expected:
+    if expected and not version.startswith(f"{expected}."):
         raise UserError(
             f"Flink at {master} is {version}, but --flink_version of the job server is {expected}"
         )
-    if flink.parallelism > slots or not slots:
-        asks = f", but --parallelism asks for {flink.parallelism}" if slots else f"; {_HINT}"
-        raise UserError(f"Flink at {master} has {slots} slots{asks}")
+    if not slots or flink.parallelism > slots:
+        asks = max(flink.parallelism, 1)
+        raise UserError(f"Flink at {master} has {slots} slots, but --parallelism asks for {asks}")
 
 
 def cancel(master: str, name: str | None) -> None:
@@ -95,5 +87,29 @@ def cancel(master: str, name: str | None) -> None:
         if time.monotonic() > deadline:
             raise UserError(f"Flink at {master} still runs {name} ({alive[0]}) and cannot end it")
         for job in alive:
-            request(master, f"jobs/{job}?mode=cancel", "PATCH")
+            _request(master, f"jobs/{job}?mode=cancel", "PATCH")
         time.sleep(1)
+
+
+def get(master: str, path: str) -> Any:
+    """A JSON answer of Flink's REST interface; OSError or ValueError if there is none."""
+    return json.loads(_request(master, path))
+
+
+def _request(master: str, path: str, method: str = "GET") -> bytes:
+    """An answer of Flink's REST interface, requested without a proxy."""
+    address = master if "://" in master else f"http://{master}"
+    local = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    asked = urllib.request.Request(f"{address.rstrip('/')}/{path}", method=method)
+    with local.open(asked, timeout=5) as answer:
+        return bytes(answer.read())
+
+
+def reachable(address: str, *, timeout: float = 2.0) -> bool:
+    """Whether something listens at `host:port`."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout):
+            return True
+    except (OSError, ValueError, OverflowError):
+        return False

@@ -4,10 +4,8 @@ Every job starts new workers. Importing Beam and Arrow takes two seconds of a co
 milliseconds. The server starts no threads, so that no lock is held when it forks.
 
     launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server
-    fork server  --fork-->  watcher  --fork-->  worker
-    launcher  <--(exit code)--  the pipe, from the watcher
-
-The launcher tells every worker which earlier workers crashed, see `runners.crash_recovery`.
+    fork server  --fork-->  worker
+    launcher  <--(exit code)--  the pipe, from the fork server
 
 The standard library's fork server does not replace this one: its workers run the launcher's main
 module again, and a killed launcher leaves a temporary folder behind.
@@ -26,9 +24,7 @@ import subprocess
 import sys
 import threading
 import traceback
-import uuid
 import weakref
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -47,21 +43,12 @@ _IMPORTED = (
 _REQUEST = 1 << 20  # bytes at most
 _CODE = struct.Struct("i")
 
-WORKER = "PARALOOM_WORKER"
-"""Environment variable of a worker: its name, which no other worker has."""
-
-CRASHED = "PARALOOM_CRASHED"
-"""Environment variable of a worker: the names of workers that a signal killed before it began."""
-
-_POLITE = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM}
-"""Signals by which people and programs end processes; no crash has them."""
-
 
 class Worker:
-    """A process that the fork server started; `crashed` gets its name if it crashes."""
+    """A process that the fork server started."""
 
-    def __init__(self, name: str, pipe: int, crashed: deque[str]) -> None:
-        self._name, self._pipe, self._crashed = name, pipe, crashed
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
 
     def wait(self) -> int:
         """Wait for the end of the process; its exit code, or minus the signal that killed it."""
@@ -69,12 +56,7 @@ class Worker:
             said = os.read(self._pipe, _CODE.size)
         finally:
             os.close(self._pipe)
-        if not said:  # nobody saw how it ended
-            return -signal.SIGKILL
-        code = int(_CODE.unpack(said)[0])
-        if code < 0 and -code not in _POLITE:
-            self._crashed.append(self._name)
-        return code
+        return int(_CODE.unpack(said)[0]) if said else -signal.SIGKILL  # the server was killed
 
 
 class ForkServer:
@@ -83,7 +65,6 @@ class ForkServer:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self._crashed: deque[str] = deque(maxlen=100)
 
     def prepare(self) -> None:
         """Start the server process, which imports modules while the launcher continues."""
@@ -105,15 +86,10 @@ class ForkServer:
         It has the working directory, `sys.path`, stderr (also as stdout) and environment of this
         process, and the variables `added`.
         """
-        name = uuid.uuid4().hex
         request = {
             "module": module,
             "arguments": list(arguments),
-            "environment": {
-                **os.environ,
-                **(added or {}),
-                **{WORKER: name, CRASHED: " ".join(self._crashed)},
-            },
+            "environment": {**os.environ, **(added or {})},
             "folder": str(Path.cwd()),
             "path": sys.path,
         }
@@ -131,7 +107,7 @@ class ForkServer:
             raise
         finally:
             os.close(writing)
-        return Worker(name, reading, self._crashed)
+        return Worker(reading)
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
@@ -162,7 +138,7 @@ fork_server = ForkServer()
 
 
 def serve(requests: socket.socket) -> None:
-    """Fork a watcher and a worker for every request, until the launcher has ended."""
+    """Fork a worker for every request, until the launcher has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers end with the launcher
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     level = logging.root.level
@@ -173,40 +149,35 @@ def serve(requests: socket.socket) -> None:
     gc.freeze()  # memory pages with these objects stay shared
     gc.enable()
     logging.root.setLevel(level)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the watchers
+    pipes: dict[int, int] = {}  # by the process of the worker
+
+    def report(*_: object) -> None:
+        """Report the exit codes of workers that have ended."""
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pipe = pipes.pop(ended[0])
+                with suppress(BrokenPipeError):
+                    os.write(pipe, _CODE.pack(os.waitstatus_to_exitcode(ended[1])))
+                os.close(pipe)
+
+    signal.signal(signal.SIGCHLD, report)
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, _REQUEST, 2)
         if not message:
             return
-        if not _fork(descriptors[0]):
-            requests.close()
-            _watch(json.loads(message), *descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def _fork(stderr: int) -> int:
-    """`os.fork`; -1 without memory, or with too many processes: the worker counts as dead."""
-    try:
-        return os.fork()
-    except OSError as error:
-        with suppress(OSError):
+        stderr, pipe = descriptors
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        try:
+            if not (worker := os.fork()):
+                for descriptor in (requests.fileno(), pipe, *pipes.values()):
+                    os.close(descriptor)
+                _work(json.loads(message), stderr)
+            pipes[worker] = pipe
+        except OSError as error:  # no memory, or too many processes: the worker counts as dead
             os.write(stderr, f"{type(error).__name__}: {error}\n".encode())
-        return -1
-
-
-def _watch(request: dict[str, Any], stderr: int, pipe: int) -> NoReturn:
-    """Start the worker, and report its exit code."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    worker = _fork(stderr)
-    if not worker:
-        os.close(pipe)
-        _work(request, stderr)
-    if worker > 0:
-        _, status = os.waitpid(worker, 0)
-        with suppress(BrokenPipeError):
-            os.write(pipe, _CODE.pack(os.waitstatus_to_exitcode(status)))
-    os._exit(0)
+            os.close(pipe)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        os.close(stderr)
 
 
 def _work(request: dict[str, Any], stderr: int) -> NoReturn:
@@ -214,6 +185,8 @@ def _work(request: dict[str, Any], stderr: int) -> NoReturn:
     code = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         os.dup2(stderr, 1)
         os.dup2(stderr, 2)
         os.close(stderr)

@@ -6,14 +6,14 @@ memory runs out. This one fails the pipeline, which is then run again.
 
 import logging
 import os
-import re
 import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from types import FrameType
+from typing import IO, TypeVar
 
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import python_urns
@@ -30,12 +30,12 @@ from google.protobuf import json_format
 
 from paraloom.beam_jobs.runners.local import worker
 from paraloom.beam_jobs.runners.local.fork_server import fork_server
-from paraloom.beam_jobs.runners.local.limits import COUNTS, limit_in
 from paraloom.models.errors import UserError
+from paraloom.models.printing import INTERRUPTED, say
+from paraloom.models.progress import SHOW_CURSOR
 
-_TRIES = 8  # more than it takes to find a sentence that kills workers
-_LOG_END = 1 << 16  # bytes in which the last error is looked for
-_ERROR = re.compile(r"^[\w.]*(?:Error|Exception)\b.*", re.MULTILINE)
+_TRIES = 6  # until batches have one sentence each, see `crash_recovery`
+_PATIENCE = 10.0  # seconds
 _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -63,16 +63,20 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
 
 
 def retry_on_worker_death(
-    work: Callable[[], _T], log: Path, done: Callable[[], int] = lambda: 0
+    work: Callable[[], _T],
+    log: Path,
+    done: Callable[[], int],
+    died: Callable[[], str] = lambda: "",
 ) -> _T:
     """Run a pipeline, and run it again if a worker died; finished units are not repeated.
 
     Args:
         log: what the workers print.
+        done: rows that another attempt does not repeat.
+        died: is told of a death, and tells what the worker was at.
 
     Raises:
-        UserError: workers died eight times in a row without finishing anything, or at a limit of
-            the system, which they would meet again.
+        UserError: workers died six times in a row without finishing anything.
     """
     before, tries = done(), 0
     while True:
@@ -84,28 +88,52 @@ def retry_on_worker_death(
         except Exception as error:
             if not _deaths:
                 raise
-            now = done()
+            now, at = done(), died()
             tries = 1 if now > before else tries + 1
             before = now
-            said = _end(log)
-            if limit := limit_in(f"{error}{said}", COUNTS):
-                raise UserError(f"{limit}; see {log}") from error
             if tries == _TRIES:
-                errors = _ERROR.findall(said)
-                last = f"; the last error in {log}: {errors[-1][:200]}" if errors else ""
                 raise UserError(
-                    f"a worker process died {tries} times in a row (at last: {_deaths[0]}){last}; "
-                    "if for want of memory: fewer workers need less (-- --direct_num_workers N), "
-                    "and so do smaller shards (input.shard_rows)"
+                    f"a worker process died {tries} times in a row{at} (at last: {_deaths[0]}), "
+                    f"see {log}; if for want of memory: fewer workers need less (-- "
+                    "--direct_num_workers N), and so do smaller shards (input.shard_rows)"
                 ) from error
-            _LOGGER.error("a worker process died (%s); beginning again", _deaths[0])
+            _LOGGER.error("a worker process died%s (%s); beginning again", at, _deaths[0])
 
 
-def _end(log: Path) -> str:
-    with suppress(OSError), log.open("rb") as stream:
-        stream.seek(max(0, log.stat().st_size - _LOG_END))
-        return stream.read().decode(errors="replace")
-    return ""
+@contextmanager
+def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
+    """End this process with exit code 130 if the block goes on for 10 s after Ctrl-C.
+
+    Beam waits for its workers and threads, at times without end. The workers end with this process,
+    and what they have not finished is done when the same command resumes. A process that ignores
+    Ctrl-C, as shells let their background jobs, still does.
+    """
+    main = threading.current_thread() is threading.main_thread()  # where signals arrive
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    timer = threading.Timer(_PATIENCE, _end, [terminal])
+    timer.daemon = True
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not timer.ident:  # a further Ctrl-C
+            timer.start()
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        timer.cancel()
+
+
+def _end(terminal: IO[str]) -> None:
+    with suppress(OSError):
+        if terminal.isatty():
+            terminal.write(SHOW_CURSOR)
+        say(INTERRUPTED, terminal)
+    os._exit(130)
 
 
 @WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)

@@ -13,7 +13,7 @@ from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.select import Criteria, Preview, preview
 from paraloom.models.errors import UserError
 from paraloom.pipeline import run as runs
-from paraloom.pipeline.commands.options import Changes, ConfigFile, On, OnInterrupt, beam_options
+from paraloom.pipeline.commands.options import Changes, ConfigFile, OnInterrupt, beam_options
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.console import console, number_table
@@ -43,7 +43,6 @@ def command(
     show: Annotated[
         int, typer.Option(metavar="N", min=0, help="With --dry-run: print N random pairs, too.")
     ] = 0,
-    on: On = None,
     on_interrupt: OnInterrupt = None,
 ) -> None:
     """Stages that are up to date are not run again; an interrupted run resumes.
@@ -51,7 +50,7 @@ def command(
     --dry-run reads the pairs of a run that has deciles: try conditions with --set 'select.where=…'.
     With --name NAME, the same makes a corpus in RUN/selections/NAME, which the run remembers.
     """
-    beam = beam_options(context, on, on_interrupt)
+    beam = beam_options(context, on_interrupt)
     read = read_config(config, changes or (), name)
     if not dry_run:
         if show:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from paraloom.pipeline import run
-from paraloom.pipeline.commands.options import Changes, ConfigFile, On, OnInterrupt, beam_options
+from paraloom.pipeline.commands.options import Changes, ConfigFile, OnInterrupt, beam_options
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.stages import TARGETS
 
@@ -15,10 +15,9 @@ def command(
     config: ConfigFile,
     changes: Changes = None,
     force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
-    on: On = None,
     on_interrupt: OnInterrupt = None,
 ) -> None:
     """Stages that are up to date are not run again; an interrupted run resumes."""
     targets = TARGETS[context.info_name]
-    beam = beam_options(context, on, on_interrupt)
+    beam = beam_options(context, on_interrupt)
     run.run_stages(read_config(config, changes or ()), targets, beam, force=force)

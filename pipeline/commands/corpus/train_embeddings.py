@@ -7,7 +7,7 @@ import typer
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline import run
-from paraloom.pipeline.commands.options import Changes, Named, On, OnInterrupt, beam_options
+from paraloom.pipeline.commands.options import Changes, Named, OnInterrupt, beam_options
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.stages import TARGETS
 
@@ -41,7 +41,6 @@ def command(
     ] = None,
     changes: Changes = None,
     force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
-    on: On = None,
     on_interrupt: OnInterrupt = None,
 ) -> None:
     """With --pairs, no configuration is needed: --out names the run folder, and --set sets
@@ -63,6 +62,6 @@ def command(
     own = [f"run={json.dumps(out)}"] if out else []
     if pairs:
         own.append(f"embeddings.pairs={json.dumps([{'paths': pairs, **given}])}")
-    beam = beam_options(context, on, on_interrupt)
+    beam = beam_options(context, on_interrupt)
     read = read_config(config, [*own, *(changes or ())])
     run.run_stages(read, TARGETS["train-embeddings"], beam, force=force, selection=selection)

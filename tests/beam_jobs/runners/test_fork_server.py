@@ -30,11 +30,6 @@ def main(arguments):
         import pyarrow as pa
         from paraloom.models.text.tokens import moses_tokens
         assert moses_tokens(pa.array(rest))
-    elif what == "who":
-        Path(rest[0]).write_text(os.environ["PARALOOM_WORKER"])
-        if len(rest) > 1:
-            os.kill(os.getpid(), int(rest[1]))
-        print(os.environ["PARALOOM_CRASHED"], end="", file=sys.stderr)
     elif what == "exit":
         sys.exit(int(rest[0]))
     elif what == "raise":
@@ -69,21 +64,6 @@ def test_a_worker_sees_what_its_launcher_sees_now(
         assert (folder, added) == (str(tmp_path / name), name)
         assert int(pid) != os.getpid()
     assert capfd.readouterr().err.count("on stdout\non stderr\n") == 2
-
-
-def test_a_worker_knows_which_others_crashed(
-    fork_server: ForkServer, errand: str, tmp_path: Path, capfd: Capsys
-) -> None:
-    """Ends that someone asked for are no crashes: those by SIGINT and SIGTERM, and exits."""
-    names = []
-    for number in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGSEGV):
-        fork_server.start(errand, ["who", f"{tmp_path}/name", str(int(number))]).wait()
-        names.append((tmp_path / "name").read_text())
-    assert fork_server.start(errand, ["exit", "3"]).wait() == 3
-    capfd.readouterr()
-    assert fork_server.start(errand, ["who", f"{tmp_path}/name"]).wait() == 0
-    assert capfd.readouterr().err.split()[-2:] == [names[0], names[3]]
-    assert len({*names, (tmp_path / "name").read_text()}) == 5
 
 
 def test_what_imported_modules_left_in_the_environment_is_there(

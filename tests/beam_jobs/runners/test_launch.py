@@ -149,7 +149,7 @@ def test_progress_counts_the_rows_of_finished_units(
 ) -> None:
     out, seen = f"{tmp_path}/out", []
 
-    def watch(work: Work, arguments: list[str], *, separate: bool) -> dict[str, int]:
+    def watch(work: Work, arguments: list[str]) -> dict[str, int]:
         run_pipeline(work.build, beam_options(arguments, processes=work.processes))
         seen.extend([work.processes, work.total, work.done(), work.finished()])
         return {}

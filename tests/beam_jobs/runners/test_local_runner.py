@@ -1,9 +1,12 @@
-"""Workers that die: of a signal, again and again, before they have begun."""
+"""Workers that die, of a signal, again and again, before they have begun; and Ctrl-C."""
 
 import logging
 import os
 import signal
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ from paraloom.beam_jobs.io.shards import (
     units,
     write_shard,
 )
-from paraloom.beam_jobs.runners.crash_recovery import begin
+from paraloom.beam_jobs.runners.crash_recovery import begin, unfinished
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.local import runner, worker
 from paraloom.models.errors import UserError
@@ -105,35 +108,6 @@ def test_workers_that_do_not_come_up(tmp_path: Path, work: list[Unit], monkeypat
         copy(work, f"{tmp_path}/out", 0)
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "tries"),
-    [
-        ("OSError: [Errno 24] Too many open files: '/a'", "too many files are open: .*; see ", 1),
-        (
-            "ImportError: no such library\nnoise",
-            "3 times .*/a.log: ImportError: no such library;",
-            3,
-        ),
-        ("noise", r"3 times in a row \(at last: exit code 1\); if", 3),
-    ],
-)
-def test_the_last_error_is_named_and_a_limit_is_not_tried_again(
-    tmp_path: Path, monkeypatch: Patch, text: str, message: str, tries: int
-) -> None:
-    monkeypatch.setattr(runner, "_TRIES", 3)
-    log, tried = tmp_path / "a.log", []
-
-    def work() -> None:
-        tried.append(0)
-        log.write_text(f"ValueError: earlier\n{'x' * 70_000}\n  at a line\n{text}\n")
-        runner._deaths.append("exit code 1")
-        raise RuntimeError("Channel closed prematurely.")
-
-    with pytest.raises(UserError, match=message) as error:
-        runner.retry_on_worker_death(work, log)
-    assert len(tried) == tries and "\n" not in str(error.value)
-
-
 def test_workers_know_the_way_to_an_object_store(bucket: str, s3: list[str]) -> None:
     work = units([write_shard(f"{bucket}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
     result = copy(work, f"{bucket}/out", 0, [*TWO, *s3])
@@ -166,42 +140,83 @@ def test_a_table_is_collected_though_a_worker_dies(tmp_path: Path, work: list[Un
 
 
 class Translate(beam.PTransform):
-    """A job of one unit, in batches of three rows; row 7 kills the worker, nothing else does."""
+    """A job of one unit, in batches of 64 rows; row 7 kills the worker with more than `most`."""
 
-    def __init__(self, output: str) -> None:
+    def __init__(self, output: str, most: int) -> None:
         super().__init__()
-        self.output = output
+        self.output, self.most = output, most
 
     def expand(self, work: Any) -> Any:
-        output = self.output
+        output, most = self.output, self.most
 
         def translate(unit: Unit) -> Receipt:
             attempt = begin(output, unit.name, unit.key)
-            done = {row for group in attempt.isolated for row in group}.union(attempt.poison)
-            rest = [[row for row in range(i, i + 3) if row not in done] for i in range(0, 12, 3)]
-            for group in [*attempt.isolated, *rest]:
-                attempt.under_way([group])
-                if 7 in group:
+            size = max(64 // attempt.smaller, 1)
+            for batch in (range(i, i + size) for i in range(0, 64, size)):
+                attempt.under_way(batch)
+                if 7 in batch and size > most:
                     os.kill(os.getpid(), signal.SIGKILL)
-            kept = pa.table({"n": [row for row in range(12) if row not in attempt.poison]})
-            refused = pa.table({"reason": [f"row {row}" for row in attempt.poison]})
-            pieces = [(unit.name, kept, refused)]
-            receipt = commit(output, unit.name, unit.key, 12, pieces, started=time.monotonic())
+            table = pa.table({"n": range(64)})
+            pieces = [(unit.name, table, NONE)]
+            receipt = commit(output, unit.name, unit.key, 64, pieces, started=time.monotonic())
             attempt.over()
             return receipt
 
         return work | beam.Map(translate)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_sentence_that_kills_workers_is_found(tmp_path: Path, workers: str) -> None:
-    """Also on one core, after a kill of the command, which then did the work itself."""
-    table = pa.table({"n": range(12)})
+@pytest.mark.parametrize("most", [4, 0])
+def test_what_kills_workers_is_tried_in_smaller_batches(tmp_path: Path, most: int) -> None:
+    """A row that kills them alone is named."""
+    table = pa.table({"n": range(64)})
     work = units([write_shard(f"{tmp_path}/in/part-0.parquet", table)], "k")
     out = f"{tmp_path}/out"
-    begin(out, "part-0", work[0].key).failed()
-    job = UnitJob(name="t", units=work, transform=Translate(out), output=out)
-    result = launch(job, ["--direct_num_workers", workers])
-    (receipt,) = result.receipts
-    assert (receipt.rows_in, receipt.rows_out) == (12, 11)
-    assert read_shard(receipt.shards[0])["n"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11]
+    job = UnitJob(name="t", units=work, transform=Translate(out, most), output=out)
+    if most:
+        (receipt,) = launch(job, TWO).receipts
+        assert (receipt.rows_out, unfinished(out)) == (64, {})
+    else:
+        with pytest.raises(
+            UserError, match=r"died 6 times in a row at part-0 \(rows 7\) \(at last"
+        ):
+            launch(job, TWO)
+
+
+STUCK = """
+import signal, sys, time
+from paraloom.beam_jobs.runners.local import runner
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run in the background
+runner._PATIENCE = 0.5
+with runner.ends_when_interrupted(sys.stdout):
+    while True:
+        try:
+            print("waits", flush=True)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+"""
+
+
+def test_ctrl_c_ends_a_block_that_goes_on() -> None:
+    command = [sys.executable, "-c", STUCK]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "waits\n"
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == "waits\nparaloom: interrupted; the same command resumes the work\n"
+
+
+@pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])
+def test_ctrl_c_ends_no_block_that_ends(before: Any, monkeypatch: Patch) -> None:
+    """Nor a background job, which ignores it."""
+    monkeypatch.setattr(runner, "_PATIENCE", 0.1)
+    handler = signal.signal(signal.SIGINT, before)
+    try:
+        with suppress(KeyboardInterrupt), runner.ends_when_interrupted(sys.stdout):
+            signal.raise_signal(signal.SIGINT)
+            assert before is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGINT) is before
+        time.sleep(0.3)  # in which nothing ends the process
+    finally:
+        signal.signal(signal.SIGINT, handler)

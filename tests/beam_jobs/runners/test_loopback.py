@@ -11,10 +11,9 @@ from pathlib import Path
 
 import grpc
 import pytest
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from paraloom.beam_jobs.runners.flink import pool
-from paraloom.beam_jobs.runners.loopback import loopback_servers, on_loopback, servers_of
+from paraloom.beam_jobs.runners.loopback import loopback_servers, on_loopback
 from tests.listening import exposed, listening
 from tests.run_helpers import ROOT, started
 
@@ -78,13 +77,3 @@ def test_servers_of_any_beam(wildcard: str) -> None:
 @pytest.mark.parametrize("address", ["10.0.0.1:0", "[fd00::1]:8099", "host:8099", "unix:/socket"])
 def test_addresses_that_someone_named(address: str) -> None:
     assert on_loopback(address) == address
-
-
-@pytest.mark.parametrize(
-    ("workers", "changed"), [("localhost:50000", True), ("worker.example:50000", False)]
-)
-def test_workers_elsewhere_need_servers_that_they_reach(workers: str, changed: bool) -> None:
-    options = PipelineOptions(environment_type="EXTERNAL", environment_config=workers)
-    made = grpc.server
-    with servers_of(options):
-        assert (grpc.server is not made) == changed

@@ -21,7 +21,7 @@ def start() -> tuple[subprocess.Popen[bytes], psutil.Process]:
     launcher = subprocess.Popen(
         [sys.executable, "-c", LAUNCHER], stderr=subprocess.DEVNULL, cwd=ROOT
     )
-    while len(family := psutil.Process(launcher.pid).children(recursive=True)) < 3:
+    while len(family := psutil.Process(launcher.pid).children(recursive=True)) < 2:
         assert launcher.poll() is None
         time.sleep(0.05)
     return launcher, family[-1]

@@ -177,62 +177,37 @@ def test_a_sentence_that_fails_once_is_not_rejected(toy_model: Path, monkeypatch
 
 
 class Hints:
-    """What earlier tries left, and how the engine is used now: (rows under way, rows in all)."""
+    """What earlier tries left; remembers the rows that the engine got."""
 
-    def __init__(self, isolated: list[list[int]], poison: list[int]) -> None:
-        self.isolated, self.poison = isolated, poison
-        self.noted: list[list[list[int]]] = []
+    def __init__(self, smaller: int = 1) -> None:
+        self.smaller = smaller
+        self.noted: list[list[int]] = []
 
-    def under_way(self, groups: Sequence[Sequence[int]]) -> None:
-        self.noted.append([list(group) for group in groups])
+    def under_way(self, rows: Sequence[int]) -> None:
+        self.noted.append(list(rows))
 
 
-def test_a_second_try_works_on_the_same_batches_and_says_which(
+def test_a_try_after_a_death_works_on_the_same_batches_and_says_which(
     toy_model: Path, monkeypatch: Patch
 ) -> None:
+    """After further deaths on smaller ones, down to single sentences."""
     sources = toy_pairs()[0][:60]
     engine = Echo(lambda batch: False)
     translator = translator_with(engine, toy_model, monkeypatch)
     first, _ = translator.translate(sources)
-    sizes, engine.sizes = engine.sizes, []
-    hints = Hints([], [])
-    second, _ = translator.translate(sources, hints)
-    assert second.equals(first)
-    assert engine.sizes == sizes
-    assert max(map(len, hints.noted)) == engine.parallel
-    assert hints.noted[-1] == []
-    assert sorted({row for groups in hints.noted for group in groups for row in group}) == list(
-        range(60)
-    )
+    before = max(engine.sizes)
+    for smaller, most in ((1, before), (4, before // 2), (1_000, 1)):
+        engine.sizes, hints = [], Hints(smaller)
+        assert translator.translate(sources, hints)[0].equals(first)
+        assert engine.sizes == [len(rows) for rows in hints.noted]
+        assert max(engine.sizes) <= most
+        assert sorted(row for rows in hints.noted for row in rows) == list(range(60))
 
 
-def test_samples_with_suspects_are_those_without(nmt_model: Path, czech: list[str]) -> None:
-    """Each suspect is a batch, which a worker died of; the order decides what is drawn."""
+def test_samples_after_a_death_are_those_without(nmt_model: Path, czech: list[str]) -> None:
     translator = Translator(nmt_model, SAMPLED, threads=1)
     first, _ = translator.translate(czech)
-    hints = Hints([], [])
-    assert translator.translate(czech, hints)[0].equals(first)
-    batches = [groups[-1] for groups in hints.noted if groups]
-    assert len(batches) > 5
-    again, _ = translator.translate(czech, Hints([batches[4], batches[1]], []))
-    assert again.equals(first)
-
-
-def test_what_processes_died_of_is_tried_apart_and_at_last_rejected(
-    toy_model: Path, monkeypatch: Patch
-) -> None:
-    sources = toy_pairs()[0][:60]
-    engine = Echo(lambda batch: False)
-    translator = translator_with(engine, toy_model, monkeypatch)
-    first, _ = translator.translate(sources)
-    hints = Hints([[4, 9], [17]], [30])
-    rows, counters = translator.translate(sources, hints)
-    assert hints.noted[:2] == [[[4, 9]], [[17]]], "before all others, each with nothing beside it"
-    assert not any(30 in group for groups in hints.noted for group in groups)
-    assert rows["reason"].to_pylist()[30] == "the worker process died of it"
-    assert (rows["reason"].null_count, counters.rejects) == (59, 1)
-    left = [row for row in range(60) if row != 30]
-    assert rows.take(pa.array(left)).equals(first.take(pa.array(left)))
+    assert translator.translate(czech, Hints())[0].equals(first)
 
 
 @pytest.mark.parametrize(

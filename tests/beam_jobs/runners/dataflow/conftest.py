@@ -27,7 +27,6 @@ def service(libraries: None, gs: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     fast = SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(seconds / 250))
     monkeypatch.setattr(dataflow_runner, "time", fast)
     monkeypatch.setattr(jobs, "_POLL", 0.05)
-    monkeypatch.setattr(jobs, "WAITS", (0.05, 0.1))
     with dataflow(in_this_process) as double:
         yield double
 

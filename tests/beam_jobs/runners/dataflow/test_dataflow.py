@@ -178,11 +178,6 @@ def test_no_main_session_is_staged(built: Built, jobs: Jobs) -> None:
         (PLACE[1:], "gs://b/run", "DataflowRunner: --project is missing"),
         (PLACE[:2], "gs://b/run", "DataflowRunner: --temp_location is missing"),
         (PLACE, "gs://b/run", "workers need this package: --sdk_container_image IMAGE"),
-        (
-            [*PLACE, "--setup_file=./setup.py"],
-            "gs://b/run",
-            r"--setup_file cannot install it on Beam's image \(\S+/beam_python3\.1\d_sdk:2\S+\)",
-        ),
         ([*PLACE, "--sdk_container_image=x"], "runs/x", "runs/x: workers of Dataflow do not see"),
     ],
 )
@@ -195,14 +190,8 @@ def test_what_is_missing_is_one_line(
 
 
 def test_other_runners_pass_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "apache_beam.runners.dataflow.internal.apiclient", None)
+    monkeypatch.setitem(sys.modules, "google.cloud.dataflow", None)
     options = PipelineOptions(["--runner=FlinkRunner", "--save_main_session"])
     before = options.get_all_options()
     dataflow.prepare(options, "runs/x")
     assert options.get_all_options() == before
-
-
-def test_without_the_client_libraries_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "apache_beam.runners.dataflow.internal.apiclient", None)
-    with pytest.raises(UserError, match=r"pip install 'paraloom\[dataflow\]'"):
-        dataflow.prepare(PipelineOptions(DATAFLOW), "gs://bucket/run/score")

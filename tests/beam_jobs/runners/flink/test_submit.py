@@ -13,7 +13,7 @@ import yaml
 
 from paraloom.beam_jobs.runners.flink import submit
 from paraloom.pipeline.cli import main
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import Capsys
 
 NOWHERE = "localhost:1"
 
@@ -86,59 +86,29 @@ def fails(tmp_path: Path, capsys: Capsys) -> Callable[..., str]:
     return run
 
 
-def external(workers: str) -> list[str]:
-    return ["--environment_type", "EXTERNAL", "--environment_config", workers]
-
-
-def test_no_address(fails: Callable[..., str]) -> None:
+def test_a_wrong_address(fails: Callable[..., str], flink: Flink) -> None:
     assert "--flink_master is missing" in fails()
-
-
-@pytest.mark.parametrize("master", [NOWHERE, "no.such.host.invalid:8081", "x"])
-def test_a_wrong_address(fails: Callable[..., str], master: str) -> None:
-    assert f"no Flink at {master} (--flink_master)" in fails("--flink_master", master)
-
-
-def test_something_else_at_the_address(fails: Callable[..., str], flink: Flink) -> None:
+    for master in (NOWHERE, "no.such.host.invalid:8081", "x"):
+        assert f"no Flink at {master} (--flink_master)" in fails("--flink_master", master)
     flink.answers["/config"] = {"hello": "world"}
     assert f"no Flink at {flink.address}" in fails("--flink_master", flink.address)
 
 
-def test_another_version_than_asked_for(fails: Callable[..., str], flink: Flink) -> None:
-    said = fails("--flink_master", flink.address, "--flink_version", "1.20")
+def test_another_cluster_than_asked_for(fails: Callable[..., str], flink: Flink) -> None:
+    master = ["--flink_master", flink.address]
+    said = fails(*master, "--flink_version", "1.20")
     assert (
         f"Flink at {flink.address} is 1.19.3, but --flink_version of the job server is 1.20" in said
     )
-
-
-def test_no_task_manager(fails: Callable[..., str], flink: Flink) -> None:
+    assert "has 4 slots, but --parallelism asks for 5" in fails(*master, "--parallelism", "5")
     flink.answers["/overview"] = {"taskmanagers": 0, "slots-total": 0}
-    assert "has 0 slots; `make flink-up`" in fails("--flink_master", flink.address)
+    assert "has 0 slots" in fails(*master)
 
 
-def test_more_parallelism_than_slots(fails: Callable[..., str], flink: Flink) -> None:
-    said = fails("--flink_master", flink.address, "--parallelism", "5")
-    assert "has 4 slots, but --parallelism asks for 5" in said
-
-
-def test_no_worker_pool(fails: Callable[..., str], flink: Flink) -> None:
-    said = fails("--flink_master", flink.address, *external(NOWHERE))
-    assert f"no worker pool at {NOWHERE}" in said
-
-
-def test_no_job_server_given(fails: Callable[..., str], flink: Flink) -> None:
-    assert "no job server at ? (--job_endpoint)" in fails("--flink_master", flink.address)
-
-
-def test_no_job_server_at_the_address(fails: Callable[..., str], flink: Flink) -> None:
-    said = fails("--flink_master", flink.address, "--job_endpoint", NOWHERE)
-    assert f"no job server at {NOWHERE}" in said
-
-
-def test_no_cluster_of_our_own(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
-    monkeypatch.setenv("PARALOOM_FLINK", str(tmp_path / "nothing"))
-    assert main(["ingest", "--on", "flink", "--config", "x.yaml"]) == 2
-    assert "no Flink cluster; `make flink-up` starts one" in capsys.readouterr().err
+def test_no_job_server(fails: Callable[..., str], flink: Flink) -> None:
+    master = ["--flink_master", flink.address]
+    assert "no job server at ? (--job_endpoint)" in fails(*master)
+    assert f"no job server at {NOWHERE}" in fails(*master, "--job_endpoint", NOWHERE)
 
 
 def test_jobs_of_the_same_name_are_cancelled(flink: Flink) -> None:
