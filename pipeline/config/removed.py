@@ -1,0 +1,6 @@
+"""Keys of the configuration that earlier versions had, and what to write instead."""
+
+REMOVED: dict[str, str] = {
+    "select.auto.best": "the best range of deciles is selected; leave the key out",
+    "select.auto.like_embeddings": "encoders on trial train with small batches; leave the key out",
+}
