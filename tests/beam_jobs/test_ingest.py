@@ -69,7 +69,7 @@ def test_a_file_that_ends_too_early_is_not_taken_for_whole(
     text = "".join(f"{i}\tzdroj {i}\tsource {i}\n" for i in range(5000)).encode()
     path = tmp_path / "a.tsv.gz"
     path.write_bytes(gzip.compress(text)[:-2000])
-    with pytest.raises(UserError, match=r"a.tsv.gz: truncated gzip"):
+    with pytest.raises(UserError, match=r"a\.tsv\.gz: truncated or corrupt gzip"):
         run([str(path)], tmp_path / "ingest", shard_rows=1000)
     assert receipts(str(tmp_path / "ingest")) == []
 
@@ -194,7 +194,7 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
     assert [receipt.name for receipt in whole.receipts] == ["part-00000", "part-00001"]
     names = [receipt.name for receipt in split.receipts]
     assert names[:7] == [f"part-00000-{number:05d}" for number in range(0, 13, 2)]
-    assert names[7:] == ["part-00001-00000", "part-00001-00008"]  # members
+    assert names[7:] == ["part-00001"]  # it is read from its beginning
     for folder in ("", "rejected"):
         files = ((tmp_path / name / folder).glob("*.parquet") for name in ("whole", "split"))
         assert sorted(p.name for p in next(files)) == sorted(p.name for p in next(files))

@@ -151,7 +151,7 @@ def _moses(paths: list[str]) -> tuple[dict[str, Any], BitextPreview]:
 
 def _columns(form: str, paths: list[str]) -> dict[str, str]:
     """The columns with most text in two languages; the English one has the references."""
-    names = list(READERS[form].head(paths[0], ())[1])  # type: ignore[attr-defined]
+    names = list(READERS[form].head(paths[0])[1])  # type: ignore[attr-defined]
     found: dict[str, tuple[float, str]] = {}  # by language: mean length, and the column
     for name in names:
         with suppress(UserError):  # no text

@@ -118,7 +118,7 @@ LONG = "x" * (2 << 20)
         (f"a\t1\n{LONG}\t2\n", "a line is longer than 1 MiB"),
         (b"", "no rows, the file is empty"),
         (b"PAR1 and no more", "cannot be read as Parquet"),
-        (gzip.compress(b"a\t1\n" * 100_000)[:-20], "truncated gzip"),
+        (gzip.compress(b"a\t1\n" * 100_000)[:-20], "truncated or corrupt gzip"),
     ],
     ids=range(9),
 )
