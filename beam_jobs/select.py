@@ -22,6 +22,7 @@ from paraloom.beam_jobs.transforms.candidates import (
     best_first,
     diverse_candidates,
 )
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import (
     Hashes,
     WithDuplicates,
@@ -37,7 +38,6 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     Targets,
     position,
 )
-from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.beam_jobs.transforms.shares import quotas
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.languages import ENGLISH

@@ -24,7 +24,7 @@ from benchmarks.experiments.tables import Claim, Table
 from benchmarks.experiments.training import train
 from paraloom.beam_jobs.io.shards import read_shard, receipts
 from paraloom.beam_jobs.select import Criteria, preview
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError

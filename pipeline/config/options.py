@@ -8,8 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import READERS
-from paraloom.beam_jobs.transforms.conditions import COLUMNS, parse_condition
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import COLUMNS, Predicate
 from paraloom.models.chat.options import MOST, ChatGenerator, Generators
 from paraloom.models.embeddings.options import (
     AnyEmbeddingOptions,
@@ -259,7 +258,7 @@ class Config(Options):
             return
         for i, condition in enumerate(self.input.where):
             try:
-                parse_condition(condition, self.input.keep)
+                Predicate.parse(condition).check_untranslated(self.input.keep)
             except ValueError as error:
                 raise ValueError(f"input.where[{i}]: {error}") from error
         self._check_forward_model(self.input)
@@ -321,7 +320,7 @@ class Config(Options):
             try:
                 keep = [*self.input.keep] if self.input else []
                 keep += [schema.GENERATOR.name] if self.generators else []
-                Predicate.parse(predicate, words=bool(keep)).check(known, keep)
+                Predicate.parse(predicate).check(known, keep)
             except ValueError as error:
                 raise ValueError(f"{key}.where[{i}]: {error}") from error
 
