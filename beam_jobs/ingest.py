@@ -21,9 +21,8 @@ from paraloom.beam_jobs.io.bitext import READERS, Bitext, Range, RowBlock, find_
 from paraloom.beam_jobs.io.shards import Measurements, Receipt, Saved, content_key
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.rejections import Limit
-from paraloom.beam_jobs.transforms.conditions import FAILED, reasons
+from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
-from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError

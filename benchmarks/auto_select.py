@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,10 +22,9 @@ from benchmarks.experiments.cells import Cell, Inputs, folder_of
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Claim, Table
 from benchmarks.experiments.training import train
-from paraloom.beam_jobs.analysis import sampling
-from paraloom.beam_jobs.io.shards import read_shard, receipts, units
-from paraloom.beam_jobs.select import Criteria
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.io.shards import read_shard, receipts
+from paraloom.beam_jobs.select import Criteria, preview
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
@@ -96,21 +96,21 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
         seed=config.seed,
         where=tuple(map(Predicate.parse, config.select.where)),
     )
-    total = sum(shard.rows for shard in bucket)
-    folder, one = str(inputs.folder / "sample"), config.score.scorers[:1]  # samples all pairs
-    sample = sampling.run(units(bucket, ""), folder, criteria, one, (), most=total, seeds=[0])
+    fit = preview(bucket, criteria)
+    everything = pa.concat_tables(
+        read_shard(shard, texts).take(pa.array(fit.rows[fit.units == unit]))
+        for unit, shard in enumerate(bucket)
+    )
     for seed in range(1, seeds + 1):
-        pairs = {
-            "chosen": chosen,
-            "random": pa.table(sample.texts(sample.rows(seed, most=len(chosen))), names=texts),
-            "all": pa.table(sample.texts(sample.rows(seed)), names=texts),
-        }
+        drawn = np.random.default_rng(seed).permutation(len(everything))[: len(chosen)]
+        random = everything.take(pa.array(np.sort(drawn)))
+        pairs = {"chosen": chosen, "random": random, "all": everything}
         for cell in rows.values():
             shard = folder_of(cell, seed, inputs) / "part-0.parquet"
             with atomic_file(shard) as temporary:
                 pq.write_table(pairs[cell.pairs], temporary)
     better, worse, _ = rows
-    title = f"An encoder on {len(chosen):,} chosen pairs of {len(sample.rows(1)):,}"
+    title = f"An encoder on {len(chosen):,} chosen pairs of {len(everything):,}"
     return Table(title, rows, [Claim(better, worse)])
 
 

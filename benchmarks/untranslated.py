@@ -27,7 +27,7 @@ from benchmarks.report import Measured
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Unit, read_shard, units, write_shard
-from paraloom.beam_jobs.transforms.conditions import parse_condition, reasons
+from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.nmt.options import NmtOptions
 
@@ -48,7 +48,7 @@ def measure_conditions(lines: Sequence[Line], measured: Measured) -> None:
     """Apply `CONDITIONS` to sound and broken lines."""
     source, reference = (pa.array([line[side] for line in lines]) for side in (0, 1))
     kinds = np.array([line.kind for line in lines])
-    conditions = [parse_condition(text) for text in CONDITIONS]
+    conditions = [Predicate.parse(text) for text in CONDITIONS]
     reasons(source[:100], reference[:100], conditions)  # loads the identifier
     started = time.process_time()
     rejected = reasons(source, reference, conditions) != ""

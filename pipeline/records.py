@@ -75,7 +75,6 @@ class SelectSection(Lenient):
     size: int | None = None
     where: list[str] = []
     per_source: str = "all"
-    per_generator: float | None = None
     named: dict[str, dict[str, Any]] = {}
 
 
@@ -227,12 +226,11 @@ class TrainingRecord(StageRecord, stage=("paragram", "embeddings")):
 
 
 class DecileTrial(Lenient):
-    """Deciles of a score (neighbours, unless `select.auto.best` is set), and encoders' results."""
+    """Neighbouring deciles of a score, and the results of encoders that were trained on them."""
 
     scorer: str
     deciles: tuple[int, ...]
-    rows: int  # estimated number of rows in the whole corpus
-    pairs: int  # number of pairs that the encoders were trained on
+    pairs: int  # that the encoders were trained on
     scores: tuple[float, ...]  # Pearson × 100 on the labelled pairs, one per seed
 
     @property
@@ -241,30 +239,11 @@ class DecileTrial(Lenient):
         return fmean(self.scores)
 
 
-class Lead(Lenient):
-    """The difference of two mean scores, and its standard error."""
-
-    difference: float
-    error: float
-
-
 class AutoSelectRecord(StageRecord, stage="auto_select"):
-    """The scorer and the deciles that `select.by: auto` found; see `auto_select`.
+    """The deciles that `select.by: auto` found; see `auto_select`."""
 
-    All scores are Pearson × 100 on the labelled pairs, one per seed.
-    """
-
-    scores: dict[str, dict[int, list[float]]]  # scorer → decile → encoders of `sample` pairs of it
-    random: list[float]  # the same for pairs of all deciles
-    sample: int
-    left_out: dict[str, list[int]] = {}  # scorer → deciles with too few pairs for a probe
-    runs: dict[str, list[DecileTrial]]  # scorer → its trials, from one decile to all of them
-    chosen: DecileTrial  # the trial that was selected
-    second: DecileTrial | None = None  # the best of another scorer (of the same, if it is the only)
-    same_size: DecileTrial  # pairs of all deciles, as many as the probes of `chosen` had
-    over_second: Lead | None = None  # the lead of `chosen` over `second` and over `same_size`
-    over_random: Lead
-    spread: float = 0.0  # standard deviation over the seeds, within trials
+    trials: list[DecileTrial] = []
+    chosen: DecileTrial
 
 
 class LoopRecord(StageRecord, stage="loop"):

@@ -20,7 +20,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.names import RANKING, RESULTS, stage_path
 from paraloom.pipeline.records import LoopRecord, StageRecord
 from paraloom.pipeline.stage import Run, Stage
-from paraloom.pipeline.stages.selection import search
+from paraloom.pipeline.stages.selection import auto_select
 
 
 def repeat_rounds(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
@@ -35,9 +35,9 @@ def repeat_rounds(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
     loop = Stage(
         name="loop",
         depends_on=tuple(stage_path("embeddings", number + 1) for number in range(rounds)),
-        fingerprint=search.labelled_digests,
+        fingerprint=auto_select.labelled_digests,
         make=make_loop,
-        check=search.check_labelled,
+        check=auto_select.check_labelled,
     )
     rest = [_of_best(s, rounds) if s.name in RESULTS else s for s in stages[first:]]
     return (*stages[:first], *of_rounds, loop, *rest)
@@ -77,7 +77,7 @@ def make_loop(run: Run, key: str) -> LoopRecord:
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder
 
-    labelled = search.read_labelled(run.config.select.labelled_paths)
+    labelled = auto_select.read_labelled(run.config.select.labelled_paths)
     scores = []
     for number in range(1, run.config.loop.rounds + 1):
         embed = load_encoder(remote.localise(run.at(number).folder("embeddings"))).embed

@@ -25,8 +25,8 @@ from paraloom.beam_jobs.io.shards import (
 )
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.exclusion import Exclusion
-from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models import hub
 from paraloom.models.errors import UserError
 from paraloom.models.files import CARD, digest
@@ -178,14 +178,12 @@ class Run:
             max_tokens=options.max_tokens,
             size=options.size,
             seed=self.config.seed,
-            where=tuple(Predicate.parse(text, words=True) for text in options.where),
+            where=tuple(Predicate.parse(text) for text in options.where),
             per_source=options.per_source,
             max_overlap=options.max_overlap,
             language=self.language,
             exclude=self.exclusion,
-            generators=bool(self.config.generators),
             rank="translation_score" if self.config.generators and self.config.has_model else None,
-            per_generator=options.per_generator,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Probes: small encoders, each trained on a subset of a sample and scored on labelled pairs.
+"""Probes: small encoders, each trained on some deciles of a sample and scored on labelled pairs.
 
 A probe is a unit of work, as a shard is for other jobs: its receipt holds its score and the key of
 what it was trained on.
@@ -6,7 +6,7 @@ what it was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,7 +14,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from paraloom.beam_jobs.analysis.sampling import DecileSample
+from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import (
     Measurements,
     Receipt,
@@ -29,45 +29,32 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.languages import ENGLISH
 
-VERSION = 1
+VERSION = 2
 """Bump when a probe gives another score for the same pairs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subset:
-    """Some of the pairs of a sample."""
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Some deciles, and the seed that chooses among their pairs and trains."""
 
-    scorer: str | None = None  # the score of `deciles`; None: the pairs of all deciles
-    deciles: tuple[int, ...] = ()
-    most: int | None = None  # the largest number of pairs, chosen at random
-
-    def rows(self, sample: DecileSample, seed: int) -> np.ndarray:
-        """The rows of the subset in the sample's table."""
-        return sample.rows(seed, self.scorer, self.deciles, most=self.most)
+    key: str
+    deciles: tuple[int, ...]
+    seed: int
+    rows: int  # that it trains on
 
     @property
     def name(self) -> str:
-        """A name for files."""
-        deciles = "".join(map(str, self.deciles))
-        most = [] if self.most is None else [str(self.most)]
-        return "-".join([self.scorer or "random", *([deciles] if deciles else []), *most])
+        """The name of its receipt."""
+        return f"{''.join(map(str, self.deciles))}.{self.seed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """A subset of a sample, and the seed of the sample and of the training."""
+class Probing:
+    """What all probes have in common: the pairs to train on, the training, and what judges it."""
 
-    name: str
-    key: str
-    rows: int
-    subset: Subset
-    seed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeTraining:
-    """What all probes have in common: the training, and the pairs that judge it."""
-
+    shards: tuple[Shard, ...]
+    score: str  # whose deciles are tried
+    most: int  # pairs of a probe; more are drawn from
     options: EmbeddingOptions
     labelled: list[LabelledPairs]
     vectors: str | None = None  # the digest of the initial vectors
@@ -77,52 +64,49 @@ class ProbeTraining:
     def key(self) -> str:
         """The key of all of it."""
         settings = self.options.replace(initial_vectors=self.vectors).chosen()
-        texts = [
-            [p.group, p.name, p.first.tolist(), p.second.tolist(), p.scores.tolist()]
-            for p in self.labelled
-        ]
-        return content_key(settings, texts, *([self.language] if self.language != ENGLISH else []))
+        sets = [[p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in self.labelled]
+        digests = [shard.digest for shard in self.shards]
+        return content_key(VERSION, digests, self.score, self.most, settings, sets, self.language)
+
+    def counts(self) -> np.ndarray:
+        """The pairs in each decile: int64 [10]."""
+        return np.bincount(_deciles(self.shards, self.score), minlength=10)
+
+    def pairs(self, probe: Probe) -> list[pa.StringArray]:
+        """References and translations that a probe trains on; of a wider range the same and more,
+        in the order of the sample.
+        """
+        deciles = _deciles(self.shards, self.score)
+        order = np.random.default_rng(probe.seed).permutation(len(deciles))
+        rows = np.sort(order[np.isin(deciles[order], probe.deciles)][: self.most])
+        return [column.take(pa.array(rows)) for column in _texts(self.shards)]
 
 
 def run(
-    subsets: Sequence[Subset],
+    ranges: Sequence[tuple[int, ...]],
     seeds: Sequence[int],
-    sample: DecileSample,
-    shard: Shard,
+    probing: Probing,
     output: str,
-    training: ProbeTraining,
     arguments: Sequence[str],
-) -> list[list[float]]:
-    """The scores of each subset, one per seed: Pearson × 100, the mean over labelled data sets.
-
-    Args:
-        sample: the pairs.
-        shard: the sample's table as a file that workers can read.
-    """
-    base = training.key
-    keys: list[list[str]] = [[] for _ in subsets]
-    probes: dict[str, Probe] = {}  # two subsets may have the same pairs
-    for subset, of_subset in zip(subsets, keys, strict=True):
-        for seed in seeds:
-            rows = subset.rows(sample, seed)
-            key = content_key("trial", VERSION, base, seed, sample.digest(rows))
-            name = f"{subset.name}.{seed}"
-            probe = Probe(name=name, key=key, rows=len(rows), subset=subset, seed=seed)
-            probes.setdefault(key, probe)
-            of_subset.append(key)
-    dofn = _RunProbe(output, shard, sample.thresholds, training)
-    train = "Train" >> beam.ParDo(dofn)
-    job = UnitJob(name="probes", units=list(probes.values()), transform=train, output=output)
-    result = launch(job, arguments)
+) -> list[tuple[float, ...]]:
+    """The scores of deciles, one per seed: Pearson × 100, the mean over labelled data sets."""
+    key, counts = probing.key, probing.counts()
+    probes = [
+        Probe(content_key(key, deciles, seed), deciles, seed, min(of, probing.most))
+        for deciles in ranges
+        for of in [int(counts[list(deciles)].sum())]
+        for seed in seeds
+    ]
+    train = "Train" >> beam.ParDo(_RunProbe(output, probing))
+    result = launch(UnitJob(name="probes", units=probes, transform=train, output=output), arguments)
     scores = {receipt.key: receipt.numbers.score for receipt in result.receipts}
-    return [[scores[key] for key in of_subset] for of_subset in keys]
+    found = iter(scores[probe.key] for probe in probes)
+    return list(zip(*[found] * len(seeds), strict=True))
 
 
 @dataclass(eq=False)
 class _RunProbe(UnitDoFn):
-    shard: Shard
-    thresholds: Mapping[str, np.ndarray]
-    training: ProbeTraining
+    probing: Probing
 
     def setup(self) -> None:
         import torch
@@ -133,19 +117,18 @@ class _RunProbe(UnitDoFn):
     def make(self, probe: Probe) -> Receipt:
         from paraloom.models.embeddings.tasks.paraphrases import run_probe as train
 
-        sample = DecileSample(table=_table(self.shard), thresholds=self.thresholds)
-        rows = probe.subset.rows(sample, probe.seed)
+        given = self.probing
         score = train(
-            *sample.texts(rows),
-            self.training.options,
-            self.training.labelled,
+            *given.pairs(probe),
+            given.options,
+            given.labelled,
             seed=probe.seed,
-            language=self.training.language,
+            language=given.language,
         )
         receipt = Receipt(
             name=probe.name,
             key=probe.key,
-            rows_in=len(rows),
+            rows_in=probe.rows,
             shards=(),
             rejected={},
             seconds=self.seconds(),
@@ -156,6 +139,15 @@ class _RunProbe(UnitDoFn):
 
 
 @lru_cache(maxsize=1)
-def _table(shard: Shard) -> pa.Table:
-    """The table, read once in a worker process."""
-    return read_shard(shard)
+def _texts(shards: tuple[Shard, ...]) -> list[pa.StringArray]:
+    """References and translations of the sample, read once in a worker process."""
+    sides = ["reference", "translation"]
+    table = pa.concat_tables([read_shard(shard, sides) for shard in shards])
+    return [column.combine_chunks() for column in table.columns]
+
+
+@lru_cache(maxsize=1)
+def _deciles(shards: tuple[Shard, ...], score: str) -> np.ndarray:
+    """The decile of each pair of the sample: int8 [n]."""
+    name = schema.decile(score)
+    return np.concatenate([read_shard(shard, [name])[name].to_numpy() for shard in shards])

@@ -1,120 +1,198 @@
-"""`input.where`: conditions on a pair before its translation, such as `source_tokens <= 60`."""
+"""Conditions on a pair, as users write them: `input.where` before its translation, such as
+`source_tokens <= 60`, and `select.where` after its scoring, such as `trigram_overlap <= 0.5`.
+"""
 
 import difflib
+import operator
+import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.text.language_identifier import check_language, may_be
 from paraloom.models.text.tokens import moses_tokens
 
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "==": operator.eq,
+}
+_NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?"
+_BARE = r"[\w.:/+-]+"
+_CONDITION = re.compile(
+    rf"\s*(?P<column>[\w.]+)\s*(?:(?P<compare><=|>=|==|<|>)\s*(?P<value>{_NUMBER})"
+    rf"|\s+in\s+(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER})"
+    rf"|(?P<equals>!?=)\s*(?P<word>{_BARE}|\"[^\"]*\"))\s*"
+)
+_TOKENS = ("reference_tokens", "translation_tokens")
+_BY = "by <=, >=, <, > or in"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """`column operator value`; with `in` the value is (lowest, highest), both inclusive.
+
+    With `=` and `!=` it is a word, for columns that are no scores.
+
+    >>> print(Predicate.parse("unigram_f1_decile in 2..7"), Predicate.parse("domain=news"))
+    unigram_f1_decile in 2..7 domain = news
+    """
+
+    column: str
+    operator: str  # <=, >=, <, >, == or in; = or != with a word
+    value: float | tuple[float, float] | str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a condition."""
+        if not (found := _CONDITION.fullmatch(text)):
+            further = "; what must hold besides is a further item of the list"
+            raise ValueError(
+                f"{text!r} is no condition; write it as `source_tokens <= 60` (or <, >=, >, ==), "
+                "`unigram_f1_decile in 2..7`, `source_language = cs` (or !=) or `identical = no`"
+                + (further if re.search(r"\band\b", text) else "")
+            )
+        column = found["column"]
+        if found["word"]:
+            return cls(column, found["equals"], found["word"].strip('"'))
+        if found["compare"]:
+            return cls(column, found["compare"], float(found["value"]))
+        low, high = float(found["low"]), float(found["high"])
+        if low > high:
+            raise ValueError(f"{text!r} holds for nothing: {low:g} is more than {high:g}")
+        return cls(column, "in", (low, high))
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The value, or both ends of the range; none of a word."""
+        if isinstance(self.value, str):
+            return ()
+        return self.value if isinstance(self.value, tuple) else (self.value,)
+
+    def check(self, scorers: Sequence[str], kept: Sequence[str] = ()) -> None:
+        """Check that pairs scored with `scorers` have the column, and that deciles are valid."""
+        deciles = [schema.decile(score) for score in scorers]
+        if self.column in kept:
+            return
+        if self.column not in (*scorers, *deciles, *_TOKENS):
+            known = ", ".join((*scorers, *_TOKENS, *kept))
+            raise ValueError(
+                f"{self.column} is no column of the pairs; there are {known}, and the deciles of "
+                f"the scores ({deciles[0]} …): a score must be among score.scorers"
+            )
+        if isinstance(self.value, str):
+            raise ValueError(f"'{self}': {self.column} is compared {_BY}")
+        if self.column in deciles and not all(n in range(10) for n in self.numbers):
+            raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
+
+    def check_untranslated(self, kept: Collection[str] = ()) -> Self:
+        """Check that pairs before their translation have the column; returns the condition."""
+        name, known = self.column, (*COLUMNS, *kept)
+        word = self.value if isinstance(self.value, str) else None
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ValueError(f"{name} is no column of untranslated pairs; {hint}")
+        if name in _LANGUAGES:
+            if word is None:
+                raise ValueError(f"'{self}': write `{name} = en` (or !=)")
+            check_language(word)
+        elif name in _FLAGS and (word not in ("yes", "no") or self.operator != "="):
+            raise ValueError(f"'{self}': write `{name} = yes` or `{name} = no`")
+        elif name in _NUMBERS and word is not None:
+            raise ValueError(f"'{self}': {name} is compared with a number {_BY}")
+        return self
+
+    def check_type(self, kind: pa.DataType) -> None:
+        """Check that a kept column of this type can be compared so."""
+        try:
+            number = kind in (pa.int64(), pa.float64())
+            fits = self._word(kind).is_valid if isinstance(self.value, str) else number
+        except pa.ArrowInvalid:
+            fits = False
+        if not fits:
+            raise UserError(f"'{self}': the values of {self.column} are of the type {kind}")
+
+    def _word(self, kind: pa.DataType) -> pa.Scalar:
+        words = {"yes": "true", "no": "false"} if kind == pa.bool_() else {}
+        return pa.scalar(words.get(str(self.value), self.value)).cast(kind)
+
+    def holds(self, values: np.ndarray) -> np.ndarray:
+        """Which values satisfy the condition: bool [n].
+
+        Values are compared in their own type: `<= 0.1` holds for a float32 0.1.
+        """
+        with np.errstate(over="ignore"):  # 1e99 is infinite as a float32, which compares correctly
+            if isinstance(self.value, tuple):
+                low, high = self.value
+                return np.asarray((values >= low) & (values <= high))
+            return np.asarray(_COMPARE[self.operator](values, self.value))
+
+    def holds_in(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+        """`holds` for a column of any type; no value equals nothing and is in no range."""
+        if not isinstance(self.value, str):
+            return self.holds(column.to_numpy(zero_copy_only=False))
+        equal = pc.equal(column, self._word(column.type)).fill_null(False)
+        return np.asarray(equal.to_numpy(zero_copy_only=False) == (self.operator == "="))
+
+    def __str__(self) -> str:
+        if isinstance(self.value, str):
+            bare = re.fullmatch(_BARE, self.value)
+            return f"{self.column} {self.operator} " + (self.value if bare else f'"{self.value}"')
+        numbers = (repr(number).removesuffix(".0") for number in self.numbers)
+        return f"{self.column} {self.operator} {'..'.join(numbers)}"
+
+
 # A full stop, question or exclamation mark of any script, then closing quotes and brackets.
 _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」』\s]*$"
 
 
-class Side:
-    """One side of n pairs."""
-
-    def __init__(self, text: pa.Array, language: str | None = None) -> None:
-        self.text, self.language = text, language or ENGLISH
-
-    @property
-    def tokens(self) -> np.ndarray:
-        """Moses tokens: int [n]."""
-        return np.diff(moses_tokens(self.text, self.language).offsets.to_numpy())
-
-    @property
-    def characters(self) -> np.ndarray:
-        """Characters: int [n]."""
-        return np.asarray(pc.utf8_length(self.text).to_numpy())
-
-    @property
-    def letters(self) -> np.ndarray:
-        """Letters (and their combining marks) among the characters that are no space: [0, 1]."""
-        letters = pc.utf8_length(pc.replace_substring_regex(self.text, r"[^\p{L}\p{M}]+", ""))
-        visible = pc.utf8_length(pc.replace_substring_regex(self.text, r"\s+", ""))
-        return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))
-
-    @property
-    def is_final(self) -> np.ndarray:
-        """Whether it ends in sentence-final punctuation: bool [n]."""
-        found = pc.match_substring_regex(self.text, _FINAL)
-        return np.asarray(found.to_numpy(zero_copy_only=False))
-
-    @property
-    def plain(self) -> pa.Array:
-        """The letters and digits, without case."""
-        return normalised(self.text)
+def _letters(text: pa.Array, language: str) -> np.ndarray:
+    """Letters (and their combining marks) among the characters that are no space: [0, 1]."""
+    letters = pc.utf8_length(pc.replace_substring_regex(text, r"[^\p{L}\p{M}]+", ""))
+    visible = pc.utf8_length(pc.replace_substring_regex(text, r"\s+", ""))
+    return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))
 
 
-Read = Callable[[Side, Side], np.ndarray]
-"""Reads a column of n pairs from their sources and references."""
-
-NUMBERS: dict[str, Read] = {
-    "source_tokens": lambda source, reference: source.tokens,
-    "reference_tokens": lambda source, reference: reference.tokens,
-    "source_characters": lambda source, reference: source.characters,
-    "reference_characters": lambda source, reference: reference.characters,
-    "token_ratio": lambda source, reference: source.tokens / np.maximum(reference.tokens, 1),
-    "character_ratio": lambda source, reference: (
-        source.characters / np.maximum(reference.characters, 1)
+_OF_A_SIDE: dict[str, Callable[[pa.Array, str], np.ndarray]] = {
+    "tokens": lambda text, language: np.diff(moses_tokens(text, language).offsets.to_numpy()),
+    "characters": lambda text, language: pc.utf8_length(text).to_numpy(),
+    "letters": _letters,
+    "final_punctuation": lambda text, language: pc.match_substring_regex(text, _FINAL).to_numpy(
+        zero_copy_only=False
     ),
-    "source_letters": lambda source, reference: source.letters,
-    "reference_letters": lambda source, reference: reference.letters,
 }
-"""Columns that are compared with numbers; a ratio divides the source by the reference."""
-
-FLAGS: dict[str, Read] = {
-    "source_final_punctuation": lambda source, reference: source.is_final,
-    "reference_final_punctuation": lambda source, reference: reference.is_final,
-    "same_final_punctuation": lambda source, reference: source.is_final == reference.is_final,
-    "identical": lambda source, reference: np.asarray(pc.equal(source.plain, reference.plain)),
-}
-"""Columns that are `= yes` or `= no`."""
-
-LANGUAGE_COLUMNS = ("source_language", "reference_language")
-"""The columns that are compared with language codes."""
-
-COLUMNS = (*NUMBERS, *FLAGS, *LANGUAGE_COLUMNS)
-"""All columns that are computed."""
+"""What a side of n pairs has, [n], by the end of the column's name."""
 
 TOKEN_COLUMNS = ("source_tokens", "reference_tokens", "token_ratio")
 """The columns that depend on how the languages of the two sides are tokenised."""
+_NUMBERS = (
+    *TOKEN_COLUMNS,
+    *("source_characters", "reference_characters", "character_ratio"),
+    *("source_letters", "reference_letters"),
+)
+_FLAGS = (
+    *("source_final_punctuation", "reference_final_punctuation", "same_final_punctuation"),
+    "identical",
+)
+_LANGUAGES = ("source_language", "reference_language")
+
+COLUMNS = (*_NUMBERS, *_FLAGS, *_LANGUAGES)
+"""All columns that are computed of pairs before their translation."""
 
 FAILED = "not"
 """Beginning of a reason of rejection that a condition follows."""
-
-
-def parse_condition(text: str, kept: Collection[str] = ()) -> Predicate:
-    """Parse and check a condition; `Predicate.check_type` checks one on a kept column.
-
-    >>> print(parse_condition("token_ratio in 0.5..1.25"))
-    token_ratio in 0.5..1.25
-    >>> print(parse_condition("source_language=cs"))
-    source_language = cs
-    """
-    condition = Predicate.parse(text, words=True)
-    name, known = condition.column, (*COLUMNS, *kept)
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        raise ValueError(f"{name} is no column of untranslated pairs; {hint}")
-    word = condition.value if isinstance(condition.value, str) else None
-    if name in LANGUAGE_COLUMNS:
-        if word is None:
-            raise ValueError(f"'{text}': write `{name} = en` (or !=)")
-        check_language(word)
-    elif name in FLAGS and (word not in ("yes", "no") or condition.operator != "="):
-        raise ValueError(f"'{text}': write `{name} = yes` or `{name} = no`")
-    elif name in NUMBERS and word is not None:
-        raise ValueError(f"'{text}': {name} is compared with a number by <=, >=, <, > or in")
-    return condition
 
 
 def reasons(
@@ -130,29 +208,38 @@ def reasons(
         languages: by which the two sides are tokenised; None: both as English.
         kept: the columns that conditions may be on besides.
     """
-    codes = (languages.source, languages.target) if languages else (None, None)
-    found = np.full(len(source), "", object)
-    rows = np.arange(len(source))
+    spoken = languages or Languages()
+    codes = {"source": spoken.source or ENGLISH, "reference": spoken.target or ENGLISH}
+    found, rows = np.full(len(source), "", object), np.arange(len(source))
     for condition in conditions:
-        sides = [
-            Side(texts.take(pa.array(rows)), code)
-            for texts, code in zip((source, reference), codes, strict=True)
-        ]
-        if condition.column in COLUMNS:
-            fails = ~_holds(condition, *sides)
+        here, name = pa.array(rows), condition.column
+        if name in COLUMNS:
+            texts = {"source": source.take(here), "reference": reference.take(here)}
+            fails = ~_holds(condition, texts, codes)
         else:
             assert kept is not None
-            fails = ~condition.holds_in(kept[condition.column].take(pa.array(rows)))
+            fails = ~condition.holds_in(kept[name].take(here))
         found[rows[fails]] = f"{FAILED} {condition}"
         rows = rows[~fails]
     return found
 
 
-def _holds(condition: Predicate, source: Side, reference: Side) -> np.ndarray:
+def _holds(condition: Predicate, texts: dict[str, pa.Array], codes: dict[str, str]) -> np.ndarray:
     name, value = condition.column, condition.value
-    if not isinstance(value, str):
-        return condition.holds(NUMBERS[name](source, reference))
-    if name in FLAGS:
-        return np.asarray(FLAGS[name](source, reference) == (value == "yes"))
-    side = source if name == "source_language" else reference
-    return np.asarray(may_be(side.text, value) == (condition.operator == "="))
+    side, _, what = name.partition("_")
+    if name in _LANGUAGES:
+        return np.asarray(may_be(texts[side], str(value)) == (condition.operator == "="))
+
+    def both(what: str) -> list[np.ndarray]:
+        return [_OF_A_SIDE[what](text, codes[side]) for side, text in texts.items()]
+
+    if name == "identical":
+        column = pc.equal(*map(normalised, texts.values())).to_numpy(zero_copy_only=False)
+    elif side == "same":
+        column = np.equal(*both(what))
+    elif what == "ratio":
+        dividend, divisor = both(f"{side}s")
+        column = dividend / np.maximum(divisor, 1)
+    else:
+        column = _OF_A_SIDE[what](texts[side], codes[side])
+    return condition.holds(column) if name in _NUMBERS else np.equal(column, value == "yes")

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from paraloom.beam_jobs.io.bitext import READERS, Format, Layout
-from paraloom.beam_jobs.transforms.conditions import parse_condition
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.languages import is_code, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.options import Count, InputPath, Options
@@ -62,7 +61,7 @@ class InputOptions(Options):
     @property
     def conditions(self) -> list[Predicate]:
         """The parsed conditions of `where`."""
-        return [parse_condition(text, self.keep) for text in self.where]
+        return [Predicate.parse(text).check_untranslated(self.keep) for text in self.where]
 
     @property
     def layout(self) -> Layout:

@@ -6,8 +6,7 @@ from pydantic import Field, PrivateAttr
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import READERS
-from paraloom.beam_jobs.transforms.conditions import COLUMNS, parse_condition
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import COLUMNS, Predicate
 from paraloom.models.chat.options import MOST, ChatGenerator, Generators
 from paraloom.models.embeddings.options import (
     AnyEmbeddingOptions,
@@ -226,7 +225,7 @@ class Config(Options):
             return
         for i, condition in enumerate(self.input.where):
             try:
-                parse_condition(condition, self.input.keep)
+                Predicate.parse(condition).check_untranslated(self.input.keep)
             except ValueError as error:
                 raise ValueError(f"input.where[{i}]: {error}") from error
         self._check_forward_model(self.input)
@@ -247,8 +246,6 @@ class Config(Options):
 
     def _check_generators(self) -> None:
         if self.generators is None:
-            if self.select.per_generator:
-                raise ValueError("select.per_generator: needs several generators")
             return
         names = [of.name for of in self.generators]
         if len({*names}) < len(names):
@@ -258,12 +255,6 @@ class Config(Options):
         total = sum(of.n for of in self.chats) + self.translates * self.nmt.candidates
         if total > MOST:
             raise ValueError(f"generators: {total} candidates of a pair are more than {MOST}")
-        share = self.select.per_generator
-        if share and share * len(names) < 1:
-            raise ValueError(
-                f"select.per_generator: {share:g} of {len(names)} generators is not the whole "
-                f"corpus; it needs at least {1 / len(names):.3g}"
-            )
         if not self.has_model and "translation_score" in self.score.scorers:
             raise ValueError(
                 "score.scorers: translation_score needs a translation model; take it out, name "
@@ -288,7 +279,7 @@ class Config(Options):
             try:
                 keep = [*self.input.keep] if self.input else []
                 keep += [schema.GENERATOR.name] if self.generators else []
-                Predicate.parse(predicate, words=bool(keep)).check(known, keep)
+                Predicate.parse(predicate).check(known, keep)
             except ValueError as error:
                 raise ValueError(f"{key}.where[{i}]: {error}") from error
 

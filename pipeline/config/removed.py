@@ -15,6 +15,5 @@ REMOVED: dict[str, str] = {
     "select.auto.best": "the best range of deciles is selected; leave the key out",
     "select.auto.like_embeddings": "encoders on trial train with small batches; leave the key out",
     "select.exclude_model": "the model is score.sentence_model",
-    "select.per_generator": "a condition of select.where may name the generator; leave the key out",
     "statistics": "leave the section out; `paraloom papers statistics RUN` prints the figures",
 }

@@ -19,25 +19,21 @@ CHOSEN = ("auto", "judged")
 class AutoOptions(Options):
     """Automatic selection (`select.by: auto`), by training small encoders on ranges of deciles."""
 
+    score: Annotated[str | None, Field(exclude_if=operator.not_)] = None
+    """Score whose deciles are tried; null: the first of `score.scorers`."""
     model: str = "word-avg"
     """Encoder to train, by name (lstm-avg as in ParaNMT)."""
     pairs: Annotated[int, Field(ge=2)] = 10_000
     """Largest number of pairs to train on; smaller ranges are used whole."""
     seeds: Annotated[int, Field(ge=1, le=100)] = 3
-    """Number of times that each range is sampled and trained on, with different seeds."""
-    best: Annotated[Count | None, Field(exclude_if=operator.not_)] = None
-    """Select so many deciles, neighbours or not: the best ones of the score that has the best one
-    (ParaNMT: 2); null: a range of neighbouring deciles."""
-    like_embeddings: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    """Train with the settings of `embeddings` (batch size, mega-batches, scrambling, …), for one
-    epoch; false: with small mini-batches, which suit small samples."""
+    """Number of times that each range is trained on, with different seeds."""
 
 
 class SelectOptions(Options):
     """Which pairs become the corpus."""
 
     by: str = "paragram_similarity"
-    """Score whose deciles decide; auto: score and deciles are selected with `labelled`; judged:
+    """Score whose deciles decide; auto: the deciles are selected with `labelled`; judged:
     with the judgments of the run's pairs (`paraloom judge`); see judging.md."""
     precision: Fraction = 0.9
     """Wanted share of good pairs for `by: judged`: of the cuts with a Wilson interval that begins
@@ -60,8 +56,6 @@ class SelectOptions(Options):
     per_source: PerSource = "diverse"
     """Which translations of a source to select if `nmt.candidates` is more than 1, among those that
     meet all other conditions: the best one, diverse ones, or all."""
-    per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
-    """Largest share of the corpus that one of `generators` may have made; null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Largest share of trigrams that two translations of a source share with `per_source:
     diverse`."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.agreement.correlation import spearman
 from paraloom.models.agreement.cuts import Judged, recommend
 from paraloom.models.agreement.precision import DECILES
@@ -164,7 +164,7 @@ def conditions(
 ) -> list[Predicate]:
     """The conditions of `--where` on pairs with these scores and `kept` columns."""
     try:
-        found = [Predicate.parse(text, words=bool(kept)) for text in texts]
+        found = [Predicate.parse(text) for text in texts]
         for predicate in found:
             predicate.check(scores, kept)
     except ValueError as error:

@@ -107,8 +107,6 @@ def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`
         parts.append(f"at most {select.max_tokens} tokens a side")
     if select.per_source != "all":
         parts.append(_PER_SOURCE[select.per_source])
-    if select.per_generator is not None:
-        parts.append(f"at most {select.per_generator:.0%} of one generator")
     if select.size is not None:
         parts.append(f"{select.size:,} of them drawn at random")
     return ", ".join(parts) or "every pair"
@@ -175,33 +173,20 @@ def chosen_epoch(record: RunRecord) -> str | None:
 
 
 def selection_lines(result: AutoSelectRecord) -> list[str]:
-    """What was chosen, and its lead over the second best and over random pairs."""
-    chosen = f"{trial_name(result.chosen)}: {mean_deviation(result.chosen.scores)}"
-    lines = [f"Chosen: {chosen} with {result.chosen.pairs:,} pairs"]
-    if result.second:
-        second = f"{trial_name(result.second)} ({mean_deviation(result.second.scores)})"
-        lines.append(f"{_lead(result, result.second)} against the second best, {second}")
-    same_size = f"as many pairs drawn at random ({mean_deviation(result.same_size.scores)})"
-    lines.append(f"{_lead(result, result.same_size)} against {same_size}")
-    return lines
+    """What was chosen, and how all deciles and the best other trials compare."""
+    lines = [f"Chosen: {_in_words(result.chosen)}"]
+    others = sorted(result.trials, key=lambda trial: -trial.mean)
+    lines += [f"Next: {_in_words(of)}" for of in others if of != result.chosen][:1]
+    return lines + [f"All pairs: {_in_words(of)}" for of in others if len(of.deciles) == 10]
+
+
+def _in_words(trial: DecileTrial) -> str:
+    return f"{trial_name(trial)}: {mean_deviation(trial.scores)} with {trial.pairs:,} pairs"
 
 
 def trial_name(trial: DecileTrial) -> str:
     """Score and deciles in words: `trigram overlap, deciles 0–4`."""
     return f"{readable(trial.scorer)}, {deciles_in_words(trial.deciles)}"
-
-
-def best_and_worst(by_decile: Mapping[int, Sequence[float]]) -> tuple[int, int]:
-    """The deciles with the highest and the lowest mean over the seeds."""
-    means = {decile: fmean(seeds) for decile, seeds in by_decile.items()}
-    return max(means, key=means.__getitem__), min(means, key=means.__getitem__)
-
-
-def mean_and_range(
-    by_decile: Mapping[int, Sequence[float]],
-) -> list[tuple[int, float, float, float]]:
-    """Each decile with the mean, the lowest and the highest of its seeds."""
-    return [(k, fmean(of), min(of), max(of)) for k, of in sorted(by_decile.items())]
 
 
 def mean_deviation(scores: Sequence[float] | None) -> str:
@@ -215,16 +200,6 @@ def mean_deviation(scores: Sequence[float] | None) -> str:
     if len(scores) == 1:
         return f"{scores[0]:.1f}"
     return f"{fmean(scores):.1f} ± {stdev(scores):.1f}"
-
-
-def _lead(result: AutoSelectRecord, other: DecileTrial) -> str:
-    difference = result.chosen.mean - other.mean
-    shown = f"{round(difference, 1) + 0.0:+.1f}"  # never -0.0
-    if len(result.chosen.scores) < 2:
-        return f"{shown} (one seed gives no standard error)"
-    error = result.over_random.error
-    note = "" if abs(difference) > error else ", within one standard error,"
-    return f"{shown} ± {error:.1f}{note}"
 
 
 class EvaluationTable(NamedTuple):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.agreement import join

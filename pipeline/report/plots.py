@@ -13,7 +13,7 @@ import numpy as np
 
 from paraloom.pipeline.judging.describe import cumulative_shares
 from paraloom.pipeline.judging.record import AgreementRecord
-from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
+from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.report.describe import percent
 from paraloom.pipeline.report.report_data import Array, Density
 
@@ -38,12 +38,6 @@ class Scale(NamedTuple):
     def clamped(self, value: float) -> float:
         """The position of a value, or of the nearer end if the value is beyond it."""
         return self.at(min(max(value, self.low), self.high))
-
-
-def agreement_scale(result: AutoSelectRecord) -> Scale:
-    """The y axis of the curves of an automatic selection: all scores, and some room."""
-    values = [v for by in result.scores.values() for seeds in by.values() for v in seeds]
-    return padded([*values, *result.random], 180, 12)
 
 
 def share_scale(found: AgreementRecord) -> Scale:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Deciles, read_shard
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.pipeline.judging.describe import neighbouring
 from paraloom.pipeline.records import SelectSection
 from paraloom.pipeline.stage import shards_of
@@ -138,7 +138,7 @@ def regions(select: SelectSection, deciles: Mapping[str, Deciles]) -> Region:
 
     Predicates on tokens limit no score and are left out.
     """
-    predicates = [Predicate.parse(text, words=True) for text in select.where]
+    predicates = [Predicate.parse(text) for text in select.where]
     selected: Region = {}
     for score, summary in deciles.items():
         inside = np.ones(10, bool)

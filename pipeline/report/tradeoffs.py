@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.beam_jobs.select import Criteria, conditions, decide
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.judging.describe import good_of, neighbouring
@@ -209,7 +209,7 @@ def criteria_of(select: SelectSection, record: RunRecord) -> Criteria:
     """The criteria that a pair meets or not whatever other pairs there are."""
     chosen = None if select.by in CHOSEN else select.deciles  # before a stage chose them
     deciles = None if chosen is None else tuple(chosen)
-    where = tuple(Predicate.parse(text, words=True) for text in select.where)
+    where = tuple(Predicate.parse(text) for text in select.where)
     language = record.language
     limits: Any = {"max_tokens": select.max_tokens, "size": None, "seed": 0}
     return Criteria(by=select.by, deciles=deciles, where=where, language=language, **limits)

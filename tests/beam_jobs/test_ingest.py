@@ -16,7 +16,7 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, read_bitext
 from paraloom.beam_jobs.io.shards import Saved, read_shard, receipts
 from paraloom.beam_jobs.runners.launch import Result
-from paraloom.beam_jobs.transforms.conditions import parse_condition
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
 from tests.shards import ONE, shards_of
@@ -69,7 +69,7 @@ def test_a_file_that_ends_too_early_is_not_taken_for_whole(
     text = "".join(f"{i}\tzdroj {i}\tsource {i}\n" for i in range(5000)).encode()
     path = tmp_path / "a.tsv.gz"
     path.write_bytes(gzip.compress(text)[:-2000])
-    with pytest.raises(UserError, match=r"a.tsv.gz: truncated gzip"):
+    with pytest.raises(UserError, match=r"a\.tsv\.gz: truncated or corrupt gzip"):
         run([str(path)], tmp_path / "ingest", shard_rows=1000)
     assert receipts(str(tmp_path / "ingest")) == []
 
@@ -100,7 +100,7 @@ def test_unique_pairs_and_conditions_against_a_plain_loop(tmp_path: Path) -> Non
             first.add(pair)
         ids.add(id)
 
-    where = (parse_condition("source_tokens <= 1"),)
+    where = (Predicate.parse("source_tokens <= 1"),)
     result = run(paths, tmp_path / "out", where=where, unique_pairs=True)
     pairs, found = tables(result)
     assert pairs["id"].to_pylist() == accepted
@@ -118,7 +118,7 @@ def test_a_row_is_rejected_and_counted_for_the_first_reason(
     tmp_path: Path, tsv: Callable[..., str]
 ) -> None:
     rows = ["1\tč. 5\tx", "2\tč. 5\tx", "3\tb c\ty z", "4\tb c\ty z"]
-    where = (parse_condition("reference_tokens >= 2"),)
+    where = (Predicate.parse("reference_tokens >= 2"),)
     sides = Languages("cs", "en")
     path = tsv("a.tsv", *rows)
     result = run(
@@ -136,7 +136,7 @@ def test_workers_reject_the_same_rows(tmp_path: Path, tsv: Callable[..., str]) -
     lines = [f"{n}\t{'ab'[n % 2]} {n % 5}\tx {n % 3}" for n in range(40)]
     paths = [tsv("a.tsv", *lines[:25]), tsv("b.tsv", *lines[25:])]
 
-    where = (parse_condition("source_letters >= 0.1"),)
+    where = (Predicate.parse("source_letters >= 0.1"),)
     one, two = (
         run(paths, tmp_path / n, beam=["--direct_num_workers", n], where=where, unique_pairs=True)
         for n in ("1", "2")
@@ -194,7 +194,7 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
     assert [receipt.name for receipt in whole.receipts] == ["part-00000", "part-00001"]
     names = [receipt.name for receipt in split.receipts]
     assert names[:7] == [f"part-00000-{number:05d}" for number in range(0, 13, 2)]
-    assert names[7:] == ["part-00001-00000", "part-00001-00008"]  # members
+    assert names[7:] == ["part-00001"]  # it is read from its beginning
     for folder in ("", "rejected"):
         files = ((tmp_path / name / folder).glob("*.parquet") for name in ("whole", "split"))
         assert sorted(p.name for p in next(files)) == sorted(p.name for p in next(files))

@@ -11,8 +11,8 @@ import pytest
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.io.shards import DamagedError, Shard, units
 from paraloom.beam_jobs.select import Criteria, decide, near_misses, tsv_path
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from paraloom.beam_jobs.transforms.predicates import Predicate
 from tests.shards import ONE, Write, rows_of
 
 ALL: dict[str, Any] = {

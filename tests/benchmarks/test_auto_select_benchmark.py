@@ -13,9 +13,7 @@ from paraloom.beam_jobs.io.shards import commit
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.pipeline.records import DecileTrial
 
-RUN = DecileTrial(
-    scorer="unigram_f1", deciles=(0, 1), rows=20, pairs=20, scores=(1.0,)
-).model_dump()
+RUN = DecileTrial(scorer="unigram_f1", deciles=(0, 1), pairs=20, scores=(1.0,)).model_dump()
 
 
 @pytest.fixture
@@ -35,15 +33,7 @@ def inputs(tmp_path: Path) -> Inputs:
     for stage, rows in (("bucket", 100), ("corpus", 20)):
         pieces = [("part-0", table.slice(0, rows), nothing)]
         commit(str(tmp_path / "run" / stage), "part-0", "key", rows, pieces, started=0.0)
-    choice = {
-        "scores": {},
-        "random": [1.0],
-        "sample": 9,
-        "runs": {},
-        **dict.fromkeys(("chosen", "same_size"), RUN),
-        "second": None,
-        "over_random": {"difference": 0.0, "error": 0.1},
-    }
+    choice = {"trials": [RUN], "chosen": RUN}
     select = {"max_tokens": 30, "where": []}
     config = {
         "seed": 1,

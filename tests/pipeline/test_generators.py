@@ -56,7 +56,7 @@ def finished(
             {**CHAT, "base_url": url, "concurrency": AT_ONCE, "name": "b", "model": "cuts off"},
         ]
         chats[0]["prices"] = {"input": 1.0, "output": 2.0}
-        select = {"by": "trigram_overlap", "deciles": None, "per_generator": 0.5}
+        select = {"by": "trigram_overlap", "deciles": None}
         path = write_config(
             folder, generators=[{"kind": "nmt"}, *chats], max_rejected=0.9, select=select
         )
@@ -111,11 +111,6 @@ def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Pat
     scorer = Translator(nmt_model, NmtOptions(beam=2), threads=1)
     scores = scorer.score([r["source"] for r in some], [r["translation"] for r in some])
     assert np.allclose([row["translation_score"] for row in some], scores, atol=1e-4)
-
-
-def test_no_generator_has_more_than_its_share(finished: Finished) -> None:
-    counts = Counter(table(finished, "corpus")["generator"].to_pylist())
-    assert counts["nmt"] == counts["a"] > 0
 
 
 def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> None:
@@ -269,15 +264,6 @@ def test_translation_score_needs_a_translation_model() -> None:
     assert config({"kind": "nmt"}, CHAT, score=score).variant["nmt"]
 
 
-def test_a_share_must_be_possible() -> None:
-    select = {"by": "trigram_overlap", "per_generator": 0.4}
-    with pytest.raises(ValueError, match=r"select.per_generator: 0.4 of 2 generators is not the"):
-        config({"kind": "nmt"}, CHAT, select=select)
-    with pytest.raises(ValueError, match="needs several generators"):
-        Config.of({**config(CHAT).model_dump(exclude={"generators"}), "select": select})
-
-
 def test_a_configuration_without_generators_is_as_before() -> None:
     plain = Config.of(config(CHAT).model_dump(exclude={"generators"}))
     assert "generators" not in plain.model_dump()
-    assert "per_generator" not in plain.model_dump()["select"]

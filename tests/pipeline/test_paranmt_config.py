@@ -15,7 +15,7 @@ def test_it_is_the_recipe_of_the_paper(monkeypatch: Patch, tmp_path: Path) -> No
     config = yaml.safe_load(CONFIG.read_text())
     sections = {name: config[name] for name in ("select", "embeddings")}
     assert sections["select"]["size"] == 5_000_000 and sections["select"]["max_tokens"] == 30
-    auto = {"model": "lstm-avg", "pairs": 1_000_000, "seeds": 1, "best": 2, "like_embeddings": True}
+    auto = {"model": "lstm-avg", "pairs": 1_000_000, "seeds": 1, "score": "paragram_similarity"}
     assert sections["select"]["auto"] == auto and config["nmt"]["beam"] == 12
     assert sections["select"]["labelled"].endswith("sts/2017")
     training = sections["embeddings"]

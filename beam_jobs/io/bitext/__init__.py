@@ -30,14 +30,8 @@ from paraloom.beam_jobs.io.bitext.formats import (
     find_ranges,
     read_bitext,
 )
-from paraloom.beam_jobs.io.bitext.reader import (
-    Bitext,
-    BitextReader,
-    Layout,
-    Paths,
-    Range,
-    RowBlock,
-)
+from paraloom.beam_jobs.io.bitext.reader import BitextReader
+from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RowBlock
 
 __all__ = [
     "READERS",

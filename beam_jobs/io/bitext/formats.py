@@ -4,25 +4,26 @@ To add a format, write a subclass of `BitextReader` here and add it to `_FORMATS
 the configuration, the search for files, the preview and `ingest` then know it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import orjson
 import pyarrow as pa
 
-from paraloom.beam_jobs.io.bitext import index
 from paraloom.beam_jobs.io.bitext.files import expand, unit_name
-from paraloom.beam_jobs.io.bitext.lines import open_text
+from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_text
 from paraloom.beam_jobs.io.bitext.parquet import Hub, Parquet
 from paraloom.beam_jobs.io.bitext.reader import (
-    Bitext,
+    HEAD,
     BitextReader,
-    Layout,
-    Paths,
-    Range,
-    RowBlock,
+    Record,
+    RecordReader,
+    from_records,
+    too_long,
 )
-from paraloom.beam_jobs.io.bitext.records import JsonLines
+from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RowBlock, Rows
 from paraloom.beam_jobs.io.bitext.tmx import Tmx
 from paraloom.models.errors import UserError, in_one_line
 
@@ -84,9 +85,48 @@ class PlainText(BitextReader):
     name = "text"
     columns = ("reference",)
 
-    def fault(self, line: bytes) -> str | None:
-        """A tab separates no columns here."""
-        return "control character U+0009 in reference" if b"\t" in line else None
+
+class JsonLines(RecordReader):
+    """JSON Lines: an object a line; a dot in the name of a column leads into an object."""
+
+    name = "jsonl"
+    skip_empty_lines = True
+
+    def line_limit(self, max_characters: int) -> int:
+        """Up to 12 bytes a character, and further columns."""
+        return 36 * max_characters + 30_000
+
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+        """The objects among the first lines."""
+        with open_text(path) as stream:
+            lines = stream.read(CHUNK).split(b"\n")[:HEAD]
+        records = [record for line in lines if (record := _parsed(line))]
+        if not records:
+            raise UserError(f"{path}: none of the first lines is a JSON object")
+        return records, _names(records[0])
+
+    def parse(
+        self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
+    ) -> Rows:
+        """The objects in some lines."""
+        (lines,), objects = group, [*map(_parsed, group[0])]
+        found = from_records(bitext, [record or {} for record in objects], numbers)
+        no = {row: "no JSON object" for row, record in enumerate(objects) if record is None}
+        return replace(found, texts=lines, faults=found.faults | no | too_long(lines, limit))
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _names(record: Record, prefix: str = "") -> Iterable[str]:
+    for name, value in record.items():
+        inner = isinstance(value, dict) and value
+        yield from _names(value, f"{prefix}{name}.") if inner else [f"{prefix}{name}"]
 
 
 _FORMATS: tuple[type[BitextReader], ...] = (
@@ -141,11 +181,12 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
 
 
 def find_ranges(bitext: Bitext, lines: int) -> list[Range]:
-    """Divide a bitext into ranges of at least `lines` rows, except the last.
+    """Divide a bitext, as far as its format can be divided, into ranges of at least `lines` rows,
+    except the last.
 
     `lines` is a multiple of the rows of a shard.
     """
-    return READERS[bitext.format].ranges(bitext, lines) or index.find_ranges(bitext, lines)
+    return READERS[bitext.format].ranges(bitext, lines)
 
 
 def read_bitext(

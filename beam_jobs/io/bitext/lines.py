@@ -1,4 +1,4 @@
-"""The lines of a plain or compressed file, read with bounded memory."""
+"""The lines of plain or compressed files, read with bounded memory, and parts of plain files."""
 
 import bz2
 import gzip
@@ -7,23 +7,25 @@ import io
 import lzma
 import sys
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from types import SimpleNamespace
 from typing import Any, BinaryIO, NamedTuple, cast
 
+import numpy as np
 import pyarrow as pa
 import xxhash
 
-from paraloom.beam_jobs.io.storage import MissingError, is_remote, open_file, why
+from paraloom.beam_jobs.io.storage import MissingError, is_remote, open_file, size, why
 from paraloom.models.errors import UserError
 from paraloom.models.files import GZIP, looked_up, packed
 
 CHUNK = 1 << 20
 """Bytes to read at once."""
+_HEAD = 1 << 22  # bytes at the beginning of a file
+_TEXT = 1 << 25  # bytes that they may become: gzip can make a thousand of one
 _SHOWN = 4_000  # bytes of a line that is too long
 _BOM = b"\xef\xbb\xbf"
 _UNREADABLE = {  # UTF-8 text cannot begin with any of these
@@ -33,21 +35,12 @@ _UNREADABLE = {  # UTF-8 text cannot begin with any of these
 }
 
 
-class Member(NamedTuple):
-    """Where a member of a gzip file begins; a file of another compression is one member."""
-
-    offset: int  # bytes of the file before it
-    start: int  # bytes of text before it
-    begins: bool  # a line
-
-
 class Span(NamedTuple):
-    """Consecutive lines of a file."""
+    """Consecutive lines of a plain file."""
 
-    start: int  # bytes of text before them
-    size: int  # their bytes of text
-    digest: str  # XXH3 of their text
-    member: Member | None  # of a gzip file: the one that they begin in
+    start: int  # bytes before them
+    size: int  # their bytes
+    digest: str  # XXH3 of them
 
 
 class _Digested(io.RawIOBase):
@@ -105,30 +98,66 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
 
 @contextmanager
 def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
-    """Open some lines of a file.
+    """Open some lines of a plain file.
 
     Raises:
         UserError: as `open_text`; or, after the block, they are not those that were indexed.
     """
     with file_errors(path), open_file(path) as raw:
-        raw.seek(span.member.offset if span.member else span.start)
-        stream = _buffered(raw)
-        if span.member:
-            stream = decompressed(stream, span.member)
-            _Digested(stream, xxhash.xxh3_128, span.start - span.member.start).digest()
-        text = _Digested(stream, xxhash.xxh3_128, span.size)
+        raw.seek(span.start)
+        text = _Digested(raw, xxhash.xxh3_128, span.size)
         yield _buffered(text)
         if text.digest() != span.digest:
             raise changed(path)
 
 
-def decompressed(stream: io.BufferedReader, first: Member | None = None) -> io.BufferedReader:
-    """The text of a compressed file, from the member at which `stream` is; of others the same."""
+def index(path: str, sha256: str | None, lines: int) -> tuple[int, list[Span]]:
+    """The number of lines of a file, and the spans of `lines` lines, the last with fewer; no span
+    of a compressed file, which can only be read from its beginning.
+    """
+    spans, total, here, last = list[Span](), 0, 0, b""
+    with open_text(path, sha256) as stream:
+        plain = not isinstance(stream.raw, _Decoded)
+        start = at = stream.tell() if plain else 0
+        digest = xxhash.xxh3_128()
+        while text := stream.read(CHUNK):
+            found, begin = text.count(b"\n"), 0
+            if here + found >= lines:
+                ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
+                for end in ends[lines - here - 1 :: lines].tolist():
+                    digest.update(text[begin:end])
+                    spans.append(Span(start, at + end - start, digest.hexdigest()))
+                    start, begin, digest = at + end, end, xxhash.xxh3_128()
+            digest.update(text[begin:])
+            total, here = total + found, (here + found) % lines
+            at, last = at + len(text), text[-1:]
+        if at > start:
+            spans.append(Span(start, at - start, digest.hexdigest()))
+    return total + (last != b"\n"), spans if plain else []
+
+
+def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
+    """The text of a compressed file; of others the same."""
     head = stream.peek(10)
-    if head.startswith(GZIP):
-        return _buffered(_Gzip(stream, first))
-    decoder = _DECODERS.get(kind := packed(head))
+    decoder = _DECODERS.get(kind := "gzip" if head.startswith(GZIP) else packed(head))
     return _buffered(_Decoded(kind, decoder(stream))) if decoder else stream
+
+
+def beginning(path: str) -> tuple[bytes, int]:
+    """The text of the first bytes of a file, as far as it is not too long, and how many these are.
+    The whole text of a file ends its last line.
+    """
+    with file_errors(path), open_file(path) as raw:
+        data = io.BytesIO(raw.read(_HEAD))
+    source, text = _buffered(data), bytearray()
+    stream = decompressed(source)
+    with suppress(CorruptError):  # it is cut
+        while more := stream.read1(_TEXT - len(text)):
+            text += more
+    seen = source.tell() - (len(text) == _TEXT)  # then there is more
+    if seen == size(path) and text and not text.endswith(b"\n"):
+        text += b"\n"
+    return bytes(text), seen
 
 
 def changed(path: str) -> UserError:
@@ -168,102 +197,28 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
     return lines
 
 
-class _Gzip(io.RawIOBase):
-    """The text of a gzip file, which may be several files one after another: each of them may begin
-    with a byte order mark, which is left out.
-
-    Args:
-        stream: at the first member to read.
-    """
-
-    def __init__(self, stream: io.BufferedReader, first: Member | None = None) -> None:
-        self._stream = stream
-        # Where it is in the file and in the text, and whether at a line.
-        self._offset, self._at, self._begins = first or Member(0, 0, begins=True)
-        self.members: deque[Member] = deque()
-        """Those that were begun; whoever reads it removes them."""
-        self._member: Any = None  # that is being decompressed
-        self._rest = b""  # compressed
-        self._ready = b""  # text: with what was held, it may be longer than the buffer
-        self._held: bytes | None = None  # the beginning of a member that begins a line
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready and (self._member or self._next_member()):
-            data = self._rest or self._more()
-            if not data:
-                raise EOFError("the file ends within a member")
-            text = self._without_mark(self._member.decompress(data, len(buffer)))
-            self._ready, self._begins = text, text.endswith(b"\n") if text else self._begins
-            self._rest = self._member.unconsumed_tail
-            if self._member.eof:
-                self._rest, self._member = self._member.unused_data, None
-        text, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
-        buffer[: len(text)] = text
-        self._at += len(text)
-        return len(text)
-
-    def tell(self) -> int:
-        return self._at
-
-    @property
-    def waiting(self) -> int:
-        """Bytes of the file that are read, but not decompressed yet."""
-        return len(self._rest)
-
-    def _more(self) -> bytes:
-        data = self._stream.read1(CHUNK)
-        self._offset += len(data)
-        return data
-
-    def _next_member(self) -> bool:
-        """Begin a member; False at the end of the file."""
-        while not (rest := self._rest.lstrip(b"\0")):  # padding
-            self._rest = self._more()
-            if not self._rest:
-                return False
-        self._rest = rest
-        if not GZIP.startswith(rest[:2]):
-            raise gzip.BadGzipFile("something else follows")
-        self.members.append(Member(self._offset - len(rest), self._at, self._begins))
-        self._member, self._held = zlib.decompressobj(31), b"" if self._begins else None
-        return True
-
-    def _without_mark(self, text: bytes) -> bytes:
-        if self._held is None:
-            return text
-        text = self._held + text
-        if len(text) < len(_BOM) and _BOM.startswith(text) and not self._member.eof:
-            self._held = text
-            return b""
-        self._held = None
-        return text.removeprefix(_BOM)
-
-
 class _Decoded(io.RawIOBase):
-    """The text of a file of another compression."""
+    """The text of a compressed file."""
 
     def __init__(self, kind: str, pieces: Iterator[bytes]) -> None:
-        self._kind, self._pieces, self._ready, self._at = kind, pieces, b"", 0
-        self.members = deque([Member(0, 0, begins=True)])
+        self._kind, self._pieces, self._ready = kind, pieces, b""
 
     def readable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._at
 
     def readinto(self, buffer: Any, /) -> int:
         try:
             self._ready = self._ready or next(self._pieces, b"")
-        except (EOFError, OSError, lzma.LZMAError) as error:
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
             raise CorruptError(f"truncated or corrupt {self._kind} ({error})") from error
         data, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
         buffer[: len(data)] = data
-        self._at += len(data)
         return len(data)
+
+
+def _gzip(stream: io.BufferedReader) -> Iterator[bytes]:
+    file = gzip.GzipFile(fileobj=stream)
+    return iter(lambda: file.read1(CHUNK), b"")
 
 
 def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
@@ -290,6 +245,7 @@ def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[byte
 
 
 _DECODERS: dict[str, Callable[[io.BufferedReader], Iterator[bytes]]] = {
+    "gzip": _gzip,
     "zstd": _zstd,
     "xz": partial(_streams, lzma.LZMADecompressor),
     "bzip2": partial(_streams, bz2.BZ2Decompressor),
@@ -309,10 +265,6 @@ def file_errors(path: str) -> Iterator[None]:
     """Turn errors of reading `path` in the block into a UserError that names it."""
     try:
         yield
-    except EOFError as error:
-        raise UserError(f"{path}: truncated gzip; fetch the file again") from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path}: corrupt gzip ({error}); fetch the file again") from error
     except CorruptError as error:
         raise UserError(f"{path}: {error}; fetch the file again") from error
     except pa.ArrowException as error:

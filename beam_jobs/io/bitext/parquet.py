@@ -1,7 +1,7 @@
 """Parquet files, and data sets of Hugging Face's Hub, which are folders of them."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.io.bitext.lines import CHUNK, changed, file_errors
-from paraloom.beam_jobs.io.bitext.reader import Bitext, Layout, Paths, Range, RowBlock
-from paraloom.beam_jobs.io.bitext.records import Record, RecordReader, columns_of
+from paraloom.beam_jobs.io.bitext.reader import Record, RecordReader, columns_of
+from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, Rows
 from paraloom.beam_jobs.io.digests import file_digest
-from paraloom.beam_jobs.io.storage import open_file
+from paraloom.beam_jobs.io.storage import open_file, size
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.hub import fetch_dataset, is_hub_name
 
@@ -29,7 +29,7 @@ class Parquet(RecordReader):
 
     name = "parquet"
 
-    def head(self, path: str, places: Collection[str]) -> tuple[Sequence[Record], Iterable[str]]:
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
         """A record with values of the columns' types; the names of all columns."""
         with _opened(path) as file:
             if not file.metadata.num_rows:
@@ -44,35 +44,28 @@ class Parquet(RecordReader):
         found, before = [], 0
         for row in range(rows, total, rows):
             if starts[_group(starts, row)] > before:
-                found.append(Range(before, row - before, ()))
+                found.append(Range(before, row - before))
                 before = row
-        return [*found, Range(before, total - before, ())]
+        return [*found, Range(before, total - before)]
 
-    def count(self, bitext: Bitext) -> int:
-        """The rows of a file."""
+    def estimate(self, bitext: Bitext) -> tuple[int, int]:
+        """The rows of a file, and its size."""
         with _opened(bitext.paths[0]) as file:
-            return int(file.metadata.num_rows)
+            return int(file.metadata.num_rows), size(bitext.paths[0])
 
-    def read(
-        self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
-    ) -> Iterator[RowBlock]:
-        """Read a file, or a part of it, in blocks of `rows` rows; the last may be shorter.
-
-        A file that was changed is only detected at its end.
-        """
-        (path,), rules = bitext.paths, self._rules(bitext, max_characters)
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[Rows]:
+        """The rows of a part, `rows` at a time; a file that was changed is detected at its end."""
+        (path,), at = bitext.paths, part.before
         with _opened(path) as file:
-            at = part.before if part else 0
-            end = at + part.lines if part else file.metadata.num_rows
+            end = min(at + part.lines, file.metadata.num_rows)
             for table in _tables(file, path, bitext.places, (at, end), rows):
                 columns = {}
                 for name, place, kind in columns_of(bitext):
                     there = place in table.column_names  # a kept column may be in other files only
                     leaf = table[place].combine_chunks() if there else pa.nulls(len(table))
                     columns[name] = leaf.cast(kind)
-                numbers = np.arange(at + 1, at + 1 + len(table))
+                yield Rows(columns=columns, numbers=np.arange(at + 1, at + 1 + len(table)))
                 at += len(table)
-                yield self.checked(bitext, columns, rules, numbers)
         if bitext.sha256 and file_digest(path) != bitext.sha256[0]:
             raise changed(path)
 

@@ -1,79 +1,43 @@
-"""The base class of bitext readers: from lines of files to blocks of pairs and rejected rows."""
+"""The base classes of bitext readers: rows that are lines, and rows that are records with names."""
 
-import io
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io.bitext.files import expand
-from paraloom.beam_jobs.io.bitext.lines import CHUNK, Span, blocks, open_span, open_text
-from paraloom.beam_jobs.io.bitext.rules import Rules, own_id, reason, valid_rows
-from paraloom.beam_jobs.io.schema import INGEST, INGEST_REJECTED
+from paraloom.beam_jobs.io.bitext.lines import (
+    CHUNK,
+    beginning,
+    blocks,
+    index,
+    open_span,
+    open_text,
+)
+from paraloom.beam_jobs.io.bitext.rows import (
+    Bitext,
+    Layout,
+    Paths,
+    Range,
+    RowBlock,
+    Rows,
+    checked,
+)
+from paraloom.beam_jobs.io.schema import INGEST
 from paraloom.models.errors import UserError
 
-Paths = list[str] | dict[str, str | list[str]]
-"""`input.paths`: paths and globs, for each side if the format has two files."""
-
-_TEXT = 1_000  # characters of a rejected line that are recorded
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
-    """What `input` says of the columns of its files, and of the files of a data set."""
-
-    columns: Mapping[str, str] = field(default_factory=dict)  # theirs, by ours
-    keep: tuple[str, ...] = ()
-    languages: tuple[str, str] = ("cs", "en")  # of source and reference, as short codes
-    subset: str | None = None
-    split: str = "train"
-
+HEAD = 1_000
+"""Rows that tell the types of columns, where a file does not."""
 
 Columns = tuple[tuple[str, ...], tuple[str, ...], pa.Schema]
 """`columns`, `places` and `kept` of a `Bitext`."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bitext:
-    """What can be read independently: one file, or the two files of a Moses pair."""
-
-    format: str
-    paths: tuple[str, ...]
-    name: str  # unique in the input, and independent of the folder of the files
-    columns: tuple[str, ...] = ()
-    """Of its rows, where they are not the same in all files of the format."""
-    places: tuple[str, ...] = ()
-    """What its file calls `columns`, in a format with names."""
-    kept: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    """The columns that travel with the pairs."""
-    sha256: tuple[str, ...] = ()
-    """Of the files; if it is given, reading other files ends in an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Consecutive lines of a bitext."""
-
-    before: int  # number of the lines before them
-    lines: int
-    spans: tuple[Span, ...]  # of each file
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RowBlock:
-    """Consecutive lines of a bitext; every row among them is in `pairs` or in `rejected`."""
-
-    pairs: pa.RecordBatch  # valid rows (`schema.INGEST`, and kept columns)
-    rejected: pa.RecordBatch
-    """The other rows (`schema.INGEST_REJECTED`): id (their own or a generated one), 1-based line
-    number, beginning of the line (Moses: of both, joined by a tab), reason."""
-    lines: np.ndarray  # the 1-based line number of each pair, int64
-    rows: int  # lines, without those that only separate documents
+Record = Mapping[str, Any]
 
 
 class BitextReader:
@@ -81,16 +45,16 @@ class BitextReader:
 
     name: ClassVar[str]  # the value of `input.format`
     columns: ClassVar[tuple[str, ...]]
-    """The tab-separated columns of a line. `reference` is required, and `source` except in plain
-    text, where it is empty; without `id`, rows get a generated one. The fields of other columns
-    are only validated."""
+    """The columns of a row, separated by tabs in a line, unless each has a file of its own.
+    `reference` is required, and `source` except in plain text, where it is empty; without `id`,
+    rows get a generated one. Other columns are only checked, or kept."""
     skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
     named: ClassVar[tuple[str, ...]] = ()  # the columns that `input.columns` may name
     by_language: ClassVar[bool] = False  # the languages tell the sides
 
     @property
     def has_source(self) -> bool:
-        """Whether its lines are pairs, and not sentences of one language."""
+        """Whether its rows are pairs, and not sentences of one language."""
         return "source" in self.columns
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
@@ -110,20 +74,37 @@ class BitextReader:
                 raise UserError(f"{path}: no column {name} to keep; there are {known}")
         return columns, (), pa.schema([(name, pa.string()) for name in layout.keep])
 
-    def ranges(self, bitext: Bitext, rows: int) -> list[Range] | None:
-        """Ranges of at least `rows` rows, except the last; None: it is divided by lines."""
-        return None
+    def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
+        """The columns of one file, where they are not the same in all files of the format."""
+        return self.columns
 
-    def count(self, bitext: Bitext) -> int | None:
-        """The rows of a file, if it says so."""
-        return None
+    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+        """Ranges of `rows` rows, as far as the format can be divided; here of lines."""
+        files = zip_longest(bitext.paths, bitext.sha256)
+        counts, spans = zip(*(index(*file, rows) for file in files), strict=True)
+        if len(set(counts)) > 1:
+            found = (
+                f"{path} has {n:,} lines" for path, n in zip(bitext.paths, counts, strict=True)
+            )
+            raise UserError(f"{' but '.join(found)}; {_LINE_BY_LINE}")
+        total = counts[0]
+        if not all(spans):
+            return [Range(0, total)]
+        return [
+            Range(before, min(rows, total - before), of)
+            for before, of in zip(range(0, total, rows), zip(*spans, strict=True), strict=True)
+        ]
+
+    def estimate(self, bitext: Bitext) -> tuple[int, int]:
+        """Rows at the beginning of a file (of a Moses pair, the source file), and its bytes."""
+        text, size = beginning(bitext.paths[0])
+        return self.count_in(text), size
 
     def count_in(self, text: bytes) -> int:
         """The rows in the beginning of a file."""
         if not self.skip_empty_lines:
             return text.count(b"\n")
-        lines = io.BytesIO(text)  # one at a time: as a list, short lines take 40 times their bytes
-        return sum(line.endswith(b"\n") and not line.isspace() for line in lines)
+        return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
 
     def line_limit(self, max_characters: int) -> int:
         """Bytes of the longest line that is read: three columns of up to 4 bytes a character, and
@@ -131,114 +112,160 @@ class BitextReader:
         """
         return 12 * max_characters + 1_000
 
-    def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """The columns of one file, where they are not the same in all files of the format."""
-        return self.columns
-
-    def fault(self, line: bytes) -> str | None:
-        """Why an invalid line is none of the format's, where its columns would not say it."""
-        return None
-
     def read(
         self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
     ) -> Iterator[RowBlock]:
-        """Read a bitext, or a part of it, in blocks of `rows` lines; the last may be shorter.
-
-        The content of a block depends on the files alone. At most `rows` lines of
-        `12 * max_characters` bytes (for each file of a Moses pair) are in memory.
+        """Read a bitext, or a part of it, in blocks of `rows` rows or lines; the last may be
+        shorter. The content of a block depends on the files alone.
 
         A truncated, shorter or changed file is only detected at its end: do not publish any block
         before the last one has been read.
         """
-        limit = self.line_limit(max_characters)
-        before, total = part.before if part else 0, 0
-        rules = self._rules(bitext, max_characters)
+        part = part or Range(0, sys.maxsize)
+        for block in self.rows(bitext, rows, part, self.line_limit(max_characters)):
+            yield checked(bitext, block, max_characters)
+
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[Rows]:
+        """The rows of a part; at most `rows` lines of `limit` bytes of each file are in memory."""
+        before = part.before
         with ExitStack() as stack:
-            if part:
+            if part.spans:
                 files = [open_span(*file) for file in zip(bitext.paths, part.spans, strict=True)]
             else:
                 files = [open_text(*file) for file in zip_longest(bitext.paths, bitext.sha256)]
-            streams = [stack.enter_context(file) for file in files]
-            sides = [blocks(stream, rows, limit) for stream in streams]
+            sides = [blocks(stack.enter_context(file), rows, limit) for file in files]
             for group in zip_longest(*sides, fillvalue=[]):
-                if len({len(lines) for lines in group}) > 1:
-                    left = [
-                        len(lines) + sum(map(len, rest))
-                        for lines, rest in zip(group, sides, strict=True)
-                    ]
-                    raise different_lengths(bitext, (before + count for count in left))
-                block = self._block(bitext, rules, limit, group, before)
-                before += len(group[0])
-                total += block.rows
-                yield block
-        if not total and part is None:
-            raise UserError(f"{bitext.paths[0]}: no rows")
+                lines, *others = group
+                if any(len(side) != len(lines) for side in others):
+                    raise UserError(
+                        f"{' and '.join(bitext.paths)} differ in length; {_LINE_BY_LINE}"
+                    )
+                numbers = np.arange(before + 1, before + 1 + len(lines))
+                before += len(lines)
+                if self.skip_empty_lines and not all(lines):
+                    numbers = numbers[np.fromiter(map(bool, lines), bool, len(lines))]
+                    group = ([line for line in lines if line],)
+                yield self.parse(bitext, group, numbers, limit)
 
-    def _rules(self, bitext: Bitext, max_characters: int) -> Rules:
-        names, keep = bitext.columns or self.columns, tuple(bitext.kept.names)
-        return Rules(names=names, max_characters=max_characters, keep=keep)
-
-    def _block(
-        self, bitext: Bitext, rules: Rules, limit: int, group: tuple[list[bytes], ...], before: int
-    ) -> RowBlock:
-        lines = group[0] if len(group) == 1 else list(map(b"\t".join, zip(*group, strict=True)))
-        lines, numbers = self._rows(lines, before)
-        columns, valid = valid_rows(lines, rules)
-        if not self.has_source:
-            columns["source"] = pa.repeat("", len(columns["reference"]))
-        rejected: list[Rejected] = []
-        for row in np.setdiff1d(np.arange(len(lines)), valid, assume_unique=True).tolist():
-            number = int(numbers[row])
-            if len(group) > 1:  # a tab within a line of one side does not separate columns
-                fields = [side[row] for side in group]
-                why = reason(fields, rules)
-            else:
-                fields = lines[row].split(b"\t")
-                if lines[row].endswith(b"\n"):  # cut, and columns may be missing
-                    why = f"line longer than {limit:,} bytes"
-                else:
-                    why = self.fault(lines[row]) or reason(fields, rules)
-            rejected.append((own_id(fields, rules), number, lines[row], why))
-        return row_block(bitext, columns, numbers[valid], rejected)
-
-    def _rows(self, lines: list[bytes], before: int) -> tuple[list[bytes], np.ndarray]:
-        """The lines that are rows, and their numbers."""
-        numbers = np.arange(before + 1, before + 1 + len(lines))
-        if self.skip_empty_lines and not all(lines):
-            numbers = numbers[np.fromiter(map(bool, lines), bool, len(lines))]
-            lines = [line for line in lines if line]
-        return lines, numbers
+    def parse(
+        self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
+    ) -> Rows:
+        """The rows in some lines of each file."""
+        names, (lines, *others) = bitext.columns or self.columns, group
+        texts = list(map(b"\t".join, zip(*group, strict=True))) if others else lines
+        faults = {row: why for side in group for row, why in too_long(side, limit).items()}
+        if not others:
+            faults |= {row: "empty line" for row, line in enumerate(lines) if not line}
+        if len(names) == len(group):
+            columns = [pa.array(side, pa.binary()) for side in group]
+            return Rows(
+                columns=dict(zip(names, columns, strict=True)),
+                numbers=numbers,
+                texts=texts,
+                faults=faults,
+            )
+        fields = pc.split_pattern(pa.array(lines, pa.binary()), "\t")
+        counts = pc.list_value_length(fields).to_numpy()
+        wrong = counts != len(names)
+        for row in np.flatnonzero(wrong).tolist():
+            n = int(counts[row])
+            faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
+        starts = fields.offsets.to_numpy()[:-1]
+        at = [pa.array(starts + i, mask=wrong) for i in range(len(names))]
+        columns = {name: fields.values.take(of) for name, of in zip(names, at, strict=True)}
+        return Rows(columns=columns, numbers=numbers, texts=texts, faults=faults)
 
 
-Rejected = tuple[str | None, int, bytes, str]
-"""A rejected row: its own id, if that is valid; number, text, reason."""
+_LINE_BY_LINE = "line n of one must translate line n of the other"
 
 
-def row_block(
-    bitext: Bitext, columns: dict[str, pa.Array], numbers: np.ndarray, rejected: Sequence[Rejected]
-) -> RowBlock:
-    """The block of the valid rows, which get ids if they have none, and the rejected ones."""
-    if "id" not in columns:
-        digits = pa.array(numbers).cast(pa.string())
-        columns["id"] = pc.binary_join_element_wise(bitext.name, digits, ":")
-    target = pa.schema([*INGEST, *bitext.kept])
-    texts = (text[: 4 * _TEXT].replace(b"\n", b"") for _, _, text, _ in rejected)
-    refused = [
-        [own or f"{bitext.name}:{number}" for own, number, _, _ in rejected],
-        [number for _, number, _, _ in rejected],
-        [text.decode(errors="replace")[:_TEXT] for text in texts],
-        [why for *_, why in rejected],
-    ]
-    arrays = map(pa.array, refused, INGEST_REJECTED.types)
-    return RowBlock(
-        pairs=pa.record_batch([columns[name] for name in target.names], schema=target),
-        rejected=pa.record_batch([*arrays], schema=INGEST_REJECTED),
-        lines=numbers,
-        rows=len(numbers) + len(rejected),
-    )
+def too_long(lines: Sequence[bytes], limit: int) -> dict[int, str]:
+    """The lines that `blocks` cut, as rows that are invalid."""
+    cut = (row for row, line in enumerate(lines) if line.endswith(b"\n"))
+    return dict.fromkeys(cut, f"line longer than {limit:,} bytes")
 
 
-def different_lengths(bitext: Bitext, counts: Iterable[int]) -> UserError:
-    """The error for two files of a Moses pair with so many lines."""
-    described = (f"{path} has {n:,} lines" for path, n in zip(bitext.paths, counts, strict=True))
-    return UserError(" but ".join(described) + "; line n of one must translate line n of the other")
+_TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+
+
+class RecordReader(BitextReader):
+    """Reads records; `input.columns` says what they call id, source and reference."""
+
+    columns = ("id", "source", "reference")
+    named: ClassVar[tuple[str, ...]] = ("source", "reference", "id")
+    remedy: ClassVar[str] = "input.columns names them"
+
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+        """The first records of a file, and the names of all columns."""
+        raise NotImplementedError
+
+    def places(self, layout: Layout) -> dict[str, str]:
+        """What a file calls the columns of the pair, then the kept ones."""
+        own = [name for name in self.columns if name != "id" or name in layout.columns]
+        return {name: layout.columns.get(name, name) for name in (*own, *layout.keep)}
+
+    def describe(self, path: str, layout: Layout) -> Columns:
+        """Check that the first records have the columns; their values tell the types."""
+        places, kept = self.places(layout), []
+        records, known = self.head(path)
+        for name, place in places.items():
+            values = (_find(record, place) for record in records)
+            kinds = list(dict.fromkeys(_kind(value) for value in values if value is not None))
+            kind = _TYPES.get(kinds[0]) if kinds else pa.null()
+            if kind == pa.int64() and float in kinds:
+                kind = pa.float64()
+            if not kinds and name in self.columns:
+                names = ", ".join(known) or "nothing"
+                lack = f"{path}: the first rows have no {place}, but {names}"
+                raise UserError(f"{lack}; {self.remedy}")
+            if name in self.columns and not ({str, int} if name == "id" else {str}) & {*kinds}:
+                kind = None
+            if kind is None:
+                found = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+                wanted = "" if name in self.columns else "; keep text, numbers, true or false"
+                raise UserError(f"{path}: the values of {place} are of the type {found}{wanted}")
+            if name in layout.keep:
+                kept.append((name, kind))
+        return (*places,), (*places.values(),), pa.schema(kept)
+
+
+def from_records(bitext: Bitext, records: Sequence[Record], numbers: np.ndarray) -> Rows:
+    """The rows of some records; a value of another type than its column's is a fault."""
+    faults, columns = dict[int, str](), {}
+    for name, place, kind in columns_of(bitext):
+        values = []
+        for row, record in enumerate(records):
+            value = _find(record, place)
+            if name == "id" and type(value) is int:
+                value = str(value)
+            if kind == pa.float64() and type(value) is int:
+                value = float(value)
+            large = type(value) is int and value.bit_length() > 63
+            if value is not None and (large or _TYPES.get(type(value)) != kind):
+                faults.setdefault(row, f"{name} is no {kind}")
+                value = None
+            values.append(value)
+        columns[name] = pa.array(values, kind)
+    return Rows(columns=columns, numbers=numbers, faults=faults)
+
+
+def columns_of(bitext: Bitext) -> Iterable[tuple[str, str, pa.DataType]]:
+    """The columns of a bitext: their names, what its file calls them, and their types."""
+    kept = {field.name: field.type for field in bitext.kept}
+    for name, place in zip(bitext.columns, bitext.places, strict=True):
+        yield name, place, kept.get(name, pa.string())
+
+
+def _kind(value: Any) -> type | pa.DataType:
+    """The type of a value; of Parquet's types that no column may have, the type itself."""
+    return value if isinstance(value, pa.DataType) else type(value)
+
+
+def _find(record: Record, place: str) -> Any:
+    """A value of a record, or of an object within it; None if it has none."""
+    if place in record or "." not in place:
+        return record.get(place)
+    found: Any = record
+    for part in place.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found

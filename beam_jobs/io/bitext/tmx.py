@@ -1,6 +1,6 @@
 """TMX: translation memories, read as a stream of XML."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader
 from itertools import islice
 from typing import Any
@@ -10,8 +10,8 @@ import numpy as np
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_text
-from paraloom.beam_jobs.io.bitext.reader import Bitext, Layout, Range, RowBlock
-from paraloom.beam_jobs.io.bitext.records import HEAD, Record, RecordReader
+from paraloom.beam_jobs.io.bitext.reader import HEAD, Record, RecordReader, from_records
+from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Range, Rows
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 
@@ -37,7 +37,7 @@ class Tmx(RecordReader):
         sides = zip(self.columns[1:], map(_LANGUAGE.format, layout.languages), strict=True)
         return {**super().places(layout), **dict(sides)}
 
-    def head(self, path: str, places: Collection[str]) -> tuple[Sequence[Record], Iterable[str]]:
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
         """The first units."""
         with open_text(path) as stream:
             units = list(islice(_units(stream, path), HEAD))
@@ -45,23 +45,20 @@ class Tmx(RecordReader):
 
     def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
         """XML is not divided; the rows are estimated, rather too many."""
-        return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT, ())]
+        return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT)]
 
     def count_in(self, text: bytes) -> int:
         """The units that begin in a text."""
         return text.count(b"<tu ") + text.count(b"<tu>")
 
-    def read(
-        self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
-    ) -> Iterator[RowBlock]:
-        """Read a file in blocks of `rows` units; the last may be shorter."""
-        (path,), rules, at = bitext.paths, self._rules(bitext, max_characters), 0
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[Rows]:
+        """The units of a file, `rows` at a time."""
+        (path,), at = bitext.paths, 1
         with open_text(path, *bitext.sha256) as stream:
             units = _units(stream, path)
             while records := list(islice(units, rows)):
-                numbers = np.arange(at + 1, at + 1 + len(records))
+                yield from_records(bitext, records, np.arange(at, at + len(records)))
                 at += len(records)
-                yield self.from_records(bitext, records, rules, numbers)
 
 
 def _units(stream: BufferedReader, path: str) -> Iterator[dict[str, str]]:

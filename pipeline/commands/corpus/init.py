@@ -1,6 +1,5 @@
 """`paraloom init`: a configuration for the files that a user has."""
 
-import re
 import shlex
 from contextlib import suppress
 from itertools import islice
@@ -16,17 +15,14 @@ from paraloom.beam_jobs.io.bitext.lines import file_errors, open_text
 from paraloom.beam_jobs.io.bitext.preview import BitextPreview, preview
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
-from paraloom.models.languages import short_code
 from paraloom.models.printing import show
 from paraloom.models.structured import parse_yaml
 from paraloom.models.text.language_identifier import most_frequent
-from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
-from paraloom.pipeline.config.read import SAMPLE, parse_config
-from paraloom.pipeline.console import console
+from paraloom.pipeline.config.read import parse_config
 
 _READ = 500  # rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
-_LANGUAGE = re.compile(rb"""<tuv[^>]*lang\s*=\s*["']([\w-]+)""")
+_SEGMENT = "xml:lang="  # how the names of TMX's segments begin
 
 _TEMPLATE = """\
 nmt:
@@ -49,22 +45,15 @@ def command(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The configuration to write.")] = Path(
         "paraloom.yaml"
     ),
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="FILE", help="Take all but run and input from it; `sample` is ours."
-        ),
-    ] = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The translation model: a folder, or a name on the Hub."),
     ] = None,
 ) -> None:
-    """Look at the files, and write a short configuration that runs: format, columns, languages;
-    with a translation model, estimate what the run takes. Nothing that is there is replaced.
+    """Look at the files, and write a short configuration that runs: format, columns, languages.
+
+    Nothing that is there is replaced.
     """
-    if start and model:
-        raise UserError("init: --model goes without --from, whose file names the model")
     if out.exists():
         raise UserError(f"{out}: it is there already; name another file with --out")
     options, seen = find_input(files)
@@ -72,18 +61,13 @@ def command(
     text += f"run: runs/{Path(files[0]).name.split('.')[0] or 'mine'}\ninput:\n"
     for key, value in options.items():  # JSON within a line is YAML
         text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
-    languages = {side: options[f"{side}_language"] for side in ("source", "target")}
-    text += _sections(start) if start else _TEMPLATE.format(**languages, model=dumps(model))
-    config = parse_config(
-        parse_yaml(text, str(out)), where=str(out)
-    )  # an error before it is written
+    source, target = options["source_language"], options["target_language"]
+    text += _TEMPLATE.format(source=source, target=target, model=dumps(model))
+    parse_config(parse_yaml(text, str(out)), where=str(out))  # an error before it is written
     with atomic_file(out) as path:
         path.write_text(text, "utf-8")
-    if config.nmt.model and config.translates:
-        console().print(job_table(estimate(config).jobs))
     about = "" if seen.counted else "about "
-    sides = " to ".join(languages.values())
-    show(f"{out}: {options['format']}, {sides}, {about}{seen.rows:,} rows")
+    show(f"{out}: {options['format']}, {source} to {target}, {about}{seen.rows:,} rows")
     for name in ("estimate", "preview", "corpus"):
         show(f"  paraloom {name} --config {shlex.quote(str(out))}")
 
@@ -95,24 +79,32 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     if len(kinds) > 1:
         found = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
         raise UserError(f"the files have several formats: {found}; give files of one")
-    (form,) = kinds
+    (form,), given = kinds, dict[str, Any](paths=paths)
     if form == "moses":
-        return _moses(paths)
-    options: dict[str, Any] = {"format": form, "paths": paths}
-    if form == "tmx":
-        with open_text(paths[0]) as stream:
-            units = _LANGUAGE.findall(stream.read(1 << 20))
-        codes = dict.fromkeys(short_code(code.decode()) for code in units)
-        if len(codes) < 2:
-            raise UserError(f"{paths[0]}: its first units are not in two languages")
-        source, target = _english_last(list(islice(codes, 2)))
-        options |= {"source_language": source, "target_language": target}
-        return options, _preview(form, paths, Layout(languages=(source, target)))
+        if len(paths) != 2:
+            raise UserError(
+                f"{paths[0]}: no tabs, no Parquet, no JSON Lines, no TMX: if it has a sentence a "
+                "line, give the file of the other language, too"
+            )
+        given = {"paths": {"source": paths[0], "reference": paths[1]}}
     if form in ("parquet", "jsonl"):
-        options["columns"] = _columns(form, paths)
-    seen = _preview(form, paths, Layout(columns=options.get("columns", {})))
-    sides = zip(("source", "target"), ("source", "reference"), strict=True)
-    return options | {f"{key}_language": _language(seen, side) for key, side in sides}, seen
+        given["columns"] = _columns(form, paths)
+    layout = Layout(columns=given.get("columns", {}))
+    if form == "tmx":
+        names = [name for name in _names(form, paths[0]) if name.startswith(_SEGMENT)]
+        if len(names) < 2:
+            raise UserError(f"{paths[0]}: its first units are not in two languages")
+        codes = [name.removeprefix(_SEGMENT) for name in names]
+        first, second = _english_last(codes)[-2:]
+        layout = Layout(languages=(first, second))
+    seen = _preview(form, given["paths"], layout)
+    source, target = (_language(seen, side) for side in ("source", "reference"))
+    if form == "moses" and source == "en" != target:
+        given = {"paths": {"source": paths[1], "reference": paths[0]}}
+        source, target = target, source
+    if form == "tmx":
+        source, target = layout.languages
+    return {"format": form, **given, "source_language": source, "target_language": target}, seen
 
 
 def _format(path: str) -> str:
@@ -133,25 +125,9 @@ def _format(path: str) -> str:
     return _BY_COLUMNS[columns]
 
 
-def _moses(paths: list[str]) -> tuple[dict[str, Any], BitextPreview]:
-    """Two files of lines; the English one, or else the second, has the references."""
-    if len(paths) != 2:
-        raise UserError(
-            f"{paths[0]}: no tabs, no Parquet, no JSON Lines, no TMX: if it has a sentence a line, "
-            "give the file of the other language, too"
-        )
-    both: Paths = {"source": paths[0], "reference": paths[1]}
-    seen = _preview("moses", both, Layout())
-    source, target = (_language(seen, side) for side in ("source", "reference"))
-    if source == "en" != target:
-        return _moses(paths[::-1])
-    options = {"format": "moses", "paths": both, "source_language": source}
-    return {**options, "target_language": target}, seen
-
-
 def _columns(form: str, paths: list[str]) -> dict[str, str]:
     """The columns with most text in two languages; the English one has the references."""
-    names = list(READERS[form].head(paths[0], ())[1])  # type: ignore[attr-defined]
+    names = _names(form, paths[0])
     found: dict[str, tuple[float, str]] = {}  # by language: mean length, and the column
     for name in names:
         with suppress(UserError):  # no text
@@ -180,9 +156,6 @@ def _language(seen: BitextPreview, side: str) -> str:
     return most_frequent(seen.pairs[side])
 
 
-def _sections(start: str) -> str:
-    """The sections of a configuration but run and input, as they are written there."""
-    path = SAMPLE / "sample.yaml" if start == "sample" and not Path(start).exists() else Path(start)
-    text = path.read_text("utf-8").replace("${PARALOOM_SAMPLE}", str(SAMPLE))
-    sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
-    return "".join(of for of in sections if not re.match("(run|input):", of))
+def _names(form: str, path: str) -> list[str]:
+    """The names of the columns of a file of records."""
+    return list(READERS[form].head(path)[1])  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from paraloom.beam_jobs.io.bitext import find_bitext
 from paraloom.beam_jobs.io.bitext.preview import preview
 from paraloom.beam_jobs.io.shards import write_shard
 from paraloom.beam_jobs.runners.launch import connect
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.printing import say
 from paraloom.models.scorers import SCORERS
@@ -107,7 +107,7 @@ def _with_what_is_there(config: Config) -> tuple[dict[str, dict[str, Any]], str]
     if out:
         say(f"preview: without {', '.join(out)}: a run makes what they need")
     select: dict[str, Any] = {"size": None}
-    where = (Predicate.parse(text, words=True).column for text in config.select.where)
+    where = (Predicate.parse(text).column for text in config.select.where)
     gone = {*CHOSEN, *out, *map(schema.decile, out)}
     lost = [name for name in (config.select.by, *where) if name in gone]
     if lost and nmt["model"] is not None:

@@ -185,7 +185,7 @@ def time_jobs(
     by, columns = run.config.select.by, schema.bucketed(tuple(scorers)).names
     criteria = run.criteria(by if by in scorers else scorers[0], run.config.select.deciles)
     where = tuple(predicate for predicate in criteria.where if predicate.column in columns)
-    every = replace(criteria, where=where, size=None, per_generator=None)
+    every = replace(criteria, where=where, size=None)
     timed("select", select.run, bucketed, criteria=every)
     return found
 

@@ -1,12 +1,12 @@
 """Reading bitext: nothing is lost, what is sound comes back as it was."""
 
 import gzip
-import io
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -18,10 +18,10 @@ from paraloom.beam_jobs.io.bitext import (
     Paths,
     RowBlock,
     find_bitext,
-    lines,
+    find_ranges,
     read_bitext,
 )
-from paraloom.beam_jobs.io.bitext.rules import Rules, reason, valid_rows
+from paraloom.beam_jobs.io.bitext.rows import Rows, checked
 from paraloom.beam_jobs.io.schema import INGEST, INGEST_REJECTED
 from paraloom.models.errors import UserError
 
@@ -88,23 +88,25 @@ def test_czeng20_knows_documents_by_their_empty_lines(one: One) -> None:
     assert [block.rows for block in read_bitext(bitext, rows=2)] == [1, 1, 1, 0]
 
 
-def test_an_empty_line_is_a_row_elsewhere(one: One) -> None:
-    assert read(one("czeng16", b"\n1\t1\ta\tb\n\n"))[1] == [
-        ("1-corpus:1", 1, "", "empty line"),
+def test_tsv_of_two_and_of_three_columns(one: One) -> None:
+    pairs, rejected = read(one("tsv", b"a\tb\nc\td\te\n\ng\th"))
+    assert pairs == [("1-corpus:1", "a", "b"), ("1-corpus:4", "g", "h")]
+    assert rejected == [
+        ("1-corpus:2", 2, "c\td\te", "3 columns instead of 2"),
         ("1-corpus:3", 3, "", "empty line"),
     ]
-
-
-def test_tsv_of_two_columns_gets_ids(one: One) -> None:
-    pairs, rejected = read(one("tsv", b"a\tb\nc\td\te\ng\th"))
-    assert pairs == [("1-corpus:1", "a", "b"), ("1-corpus:3", "g", "h")]
-    assert rejected == [("1-corpus:2", 2, "c\td\te", "3 columns instead of 2")]
-
-
-def test_tsv_of_three_columns_has_ids(one: One) -> None:
     pairs, rejected = read(one("tsv", b"x\ta\tb\ny\tc\n"))
     assert pairs == [("x", "a", "b")]
-    assert rejected == [("y", 2, "y\tc", "2 columns instead of 3")]
+    assert rejected == [("1-corpus:2", 2, "y\tc", "2 columns instead of 3")]
+
+
+def test_plain_text(one: One) -> None:
+    pairs, rejected = read(one("text", b"a b\n\nc\td\n"))
+    assert pairs == [("1-corpus:1", "", "a b")]
+    assert [row[1:] for row in rejected] == [
+        (2, "", "empty line"),
+        (3, "c\td", "control character U+0009 in reference"),
+    ]
 
 
 @pytest.mark.parametrize(("line", "count"), [(b"a", "1 column;"), (b"1\t2\t3\t4", "4 columns;")])
@@ -127,7 +129,7 @@ def test_moses(tmp_path: Path) -> None:
         (b"x", b"\xe2\x80", "invalid UTF-8 in reference"),
         (b"x\ty", b"x", "control character U+0009 in source"),
         (b"x" * 101, b"x", "source longer than 100 characters"),
-        (b"x", b"x" * 9_999, "reference longer than 100 characters"),
+        (b"x", b"x" * 9_999, "line longer than 2,200 bytes"),
     ],
 )
 def test_a_rejected_moses_row_names_its_side(
@@ -143,6 +145,8 @@ def test_moses_files_of_different_length_end_the_run(tmp_path: Path) -> None:
     bitext = moses(tmp_path, b"a\n" * 25, b"A\n" * 31)
     for rows in (5, 10, 100):
         with pytest.raises(UserError, match=r"a\.cs has 25 lines but \S*a\.en has 31 lines"):
+            find_ranges(bitext, rows)
+        with pytest.raises(UserError, match=r"a\.cs and \S*a\.en differ in length"):
             read(bitext, rows=rows)
 
 
@@ -177,20 +181,18 @@ def test_a_broken_row_is_rejected_with_the_reason(one: One, line: bytes, reason:
     ]
     ((id_, number, text, why),) = rejected
     assert (number, why) == (2, reason)
-    assert id_ == ("i" if line.startswith(b"i\t") else "1-corpus:2")
+    split = line.startswith(b"i\t") and "columns" not in reason and "line l" not in reason
+    assert id_ == ("i" if split else "1-corpus:2")
     assert text == line.decode(errors="replace")[:1_000]
 
 
-def test_a_rejected_text_is_cut(one: One) -> None:
+def test_a_rejected_text_is_cut(one: One, tmp_path: Path) -> None:
     line = b"i\t1\t" + "🐎".encode() * 2_001 + b"\tb\n"
     ((_, _, text, why),) = read(one("czeng16", line))[1]
     assert (text, why) == ("i\t1\t" + "🐎" * 996, "source longer than 2,000 characters")
-
-
-def test_the_text_of_a_line_too_long_is_its_beginning(tmp_path: Path) -> None:
     bitext = moses(tmp_path, "č".encode() * 1_000, b"x")
     ((_, _, text, why),) = read(bitext, max_characters=10)[1]
-    assert (text, why) == ("č" * 560 + "\tx", "source longer than 10 characters")
+    assert (text, why) == ("č" * 560 + "\tx", "line longer than 1,120 bytes")
 
 
 def test_the_limit_counts_characters_and_is_allowed_itself(one: One) -> None:
@@ -200,18 +202,19 @@ def test_the_limit_counts_characters_and_is_allowed_itself(one: One) -> None:
 
 
 def test_every_character_of_unicode() -> None:
-    rules = Rules(names=("id", "source", "reference"), max_characters=3)
     surrogates = range(0xD800, 0xE000)
-    characters = [chr(c) for c in range(0x110000) if c not in surrogates and chr(c) != "\n"]
-    lines = [f"i\t{c}\ta{c}b".encode() for c in characters]
-    columns, rows = valid_rows(lines, rules)
+    characters = [chr(c) for c in range(0x110000) if c not in surrogates]
+    texts = pa.array([f"a{c}b".encode() for c in characters])
+    columns = {"id": texts, "source": pa.array([c.encode() for c in characters])}
+    numbers = np.arange(len(texts))
+    rows = Rows(columns={**columns, "reference": texts}, numbers=numbers)
+    block = checked(Bitext(format="tsv", paths=(), name="x"), rows, 3)
     control = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
     sound = [n for n, c in enumerate(characters) if c.strip() and not control.match(c)]
-    assert rows.tolist() == sound
-    assert columns["source"].to_pylist() == [characters[n] for n in sound]
-    for n in {*range(len(lines))}.difference(sound):
-        why = reason(lines[n].split(b"\t"), rules)
-        assert re.match("control|line separator|empty source|4 columns|5 columns", why)
+    assert block.lines.tolist() == sound
+    assert block.pairs["source"].to_pylist() == [characters[n] for n in sound]
+    for why in block.rejected["reason"].to_pylist():
+        assert re.match("control|line separator|empty source", why)
 
 
 def test_ids_made_up_do_not_depend_on_the_folder(tmp_path: Path) -> None:
@@ -233,29 +236,6 @@ def test_blocks_depend_on_the_lines_alone(one: One) -> None:
     for same in (b"".join(parts), content.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + content[:-1]):
         blocks: Sequence[RowBlock] = list(read_bitext(one("czeng16", same), rows=10))
         assert [block.pairs for block in blocks] == expected
-
-
-def test_every_member_of_a_gzip_file_may_have_a_byte_order_mark(one: One) -> None:
-    mark = "\ufeff".encode()
-    first, second, third = (mark + b"%d\t1\ta\tb\n" % n for n in range(3))
-    parts = [first, b"", second, mark, third[:4], mark + third[4:], mark[:2]]
-    content = b"".join(gzip.compress(part) for part in parts) + b"\0" * 600
-    pairs, rejected = read(one("czeng16", content))
-    # Within a line it is a character of the text.
-    assert [pair[0] for pair in pairs] == ["0", "1", "2\ufeff"]
-    assert [row[1:] for row in rejected] == [(4, "\ufffd", "1 column instead of 4")]
-
-
-def test_a_first_line_that_is_too_long_says_how_many_columns(one: One) -> None:
-    long = b"id\t" + b"x" * 100_000 + b"\ty\n"
-    pairs, rejected = read(one("tsv", 12 * long + b"a\tb\tc\n"), rows=10)
-    assert pairs == [("a", "b", "c")]
-    assert [row[0] for row in rejected] == ["id"] * 12
-
-
-def test_a_file_without_rows_ends_the_run(one: One) -> None:
-    with pytest.raises(UserError, match="corpus: no rows"):
-        read(one("czeng20", b"\n\n"))
 
 
 FIELD = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30)
@@ -333,12 +313,3 @@ def test_every_pair_of_random_lines_is_accounted_for(
     for id_, *sides in pairs:
         raw = rows[int(id_.split(":")[1]) - 1]
         assert sides == [side.decode().strip() for side in raw]
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_members_of_gzip_that_nearly_begin_with_a_mark(size: int) -> None:
-    parts = ["a\n", "\ufec0b\n", "\uff01\n", "\ufeffc\n", "d", "\ufeffe"]
-    data = b"".join(gzip.compress(part.encode()) for part in parts)
-    text, buffer = lines._Gzip(io.BufferedReader(io.BytesIO(data))), memoryview(bytearray(size))
-    found = b"".join(bytes(buffer[:n]) for n in iter(lambda: text.readinto(buffer), 0))
-    assert found.decode() == "a\n\ufec0b\n\uff01\nc\nd\ufeffe"

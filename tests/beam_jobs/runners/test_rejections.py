@@ -18,7 +18,7 @@ from paraloom.beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, un
 from paraloom.beam_jobs.runners import rejections
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch, check_not_stopped
-from paraloom.beam_jobs.transforms.conditions import parse_condition
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
@@ -155,7 +155,7 @@ def test_what_the_user_rejects_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "in.tsv").write_text("".join(lines))
 
     def run(max_rejected: float) -> Result:
-        where = (parse_condition("source_tokens >= 3"),)
+        where = (Predicate.parse("source_tokens >= 3"),)
         reading = ingest.Reading(shard_rows=100, max_characters=100, where=where, unique_pairs=True)
         found = find_bitext("tsv", [str(tmp_path / "in.tsv")])
         return ingest.run(found, str(tmp_path / "out"), "key", reading, ONE, max_rejected)

@@ -1,5 +1,7 @@
-"""Conditions of `input.where` against plain definitions, and what they find among broken lines."""
+"""Conditions: what can be written, what they hold for against plain definitions, and what they find
+among broken lines."""
 
+import operator
 import re
 import unicodedata
 from pathlib import Path
@@ -9,10 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from benchmarks.noisy_bitext import KINDS, add_noise, read_sides
 from benchmarks.untranslated import CONDITIONS
-from paraloom.beam_jobs.transforms.conditions import parse_condition, reasons
+from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
+from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.text.language_identifier import LANGUAGES, _model, may_be
 
@@ -22,7 +26,7 @@ TEXT = st.text(
 
 
 def holds(condition: str, source: str, reference: str) -> bool:
-    found = reasons(pa.array([source]), pa.array([reference]), [parse_condition(condition)])
+    found = reasons(pa.array([source]), pa.array([reference]), [Predicate.parse(condition)])
     return str(found[0]) == ""
 
 
@@ -84,13 +88,13 @@ def test_each_side_has_the_tokens_of_its_language() -> None:
     assert counts["source"] != counts["reference"]  # Mr. is an English abbreviation
     both = pa.array([text])
     for name, count in counts.items():
-        condition = parse_condition(f"{name}_tokens in {count}..{count}")
+        condition = Predicate.parse(f"{name}_tokens in {count}..{count}")
         assert reasons(both, both, [condition], Languages("cs", "en")).tolist() == [""]
 
 
 def test_the_reason_is_the_first_condition_that_fails() -> None:
     sides = pa.array(["a b c", "a b c", "a"]), pa.array(["a b c", "x", "y"])
-    conditions = [parse_condition(text) for text in ("source_tokens <=2", "identical= no")]
+    conditions = [Predicate.parse(text) for text in ("source_tokens <=2", "identical= no")]
     assert reasons(*sides, conditions).tolist() == [
         "not source_tokens <= 2",
         "not source_tokens <= 2",
@@ -125,18 +129,141 @@ def test_broken_lines_among_multi30k(data: Path) -> None:
     kinds = np.array([line.kind for line in lines])
     assert set(kinds) == {"", *KINDS}
     source, reference = (pa.array([line[side] for line in lines]) for side in (0, 1))
-    rejected = reasons(source, reference, [parse_condition(text) for text in CONDITIONS]) != ""
+    rejected = reasons(source, reference, [Predicate.parse(text) for text in CONDITIONS]) != ""
     assert rejected[kinds != ""].mean() >= 0.9
     assert rejected[kinds == ""].mean() <= 0.02
 
 
-@pytest.mark.parametrize("text", ["source_language = xx", "reference_language != czech"])
-def test_an_unknown_language_names_similar_ones(text: str) -> None:
-    with pytest.raises(ValueError, match="no language code that the identifier knows; similar are"):
-        parse_condition(text)
+SCORERS = ["trigram_overlap", "unigram_f1"]
+FLOATS = st.floats(-1e3, 1e3, width=32)
 
 
-@pytest.mark.parametrize("code", ["ces", "cz", "CS"])
-def test_another_code_of_a_known_language_names_the_known_one(code: str) -> None:
-    with pytest.raises(ValueError, match="knows; write cs"):
-        parse_condition(f"source_language = {code}")
+@pytest.mark.parametrize(
+    ("text", "column", "compare", "value"),
+    [
+        ("trigram_overlap <= 0.5", "trigram_overlap", "<=", 0.5),
+        ("trigram_overlap>-0.25", "trigram_overlap", ">", -0.25),
+        ("  unigram_f1 < 1e-3 ", "unigram_f1", "<", 0.001),
+        ("unigram_f1_decile in 2..7", "unigram_f1_decile", "in", (2, 7)),
+        ("translation_tokens <= +1E+02", "translation_tokens", "<=", 100),
+        ("trigram_overlap == 1", "trigram_overlap", "==", 1),
+        ("unigram_f1 in 0.25 .. 0.75", "unigram_f1", "in", (0.25, 0.75)),
+    ],
+)
+def test_what_can_be_written(
+    text: str, column: str, compare: str, value: float | tuple[float, float]
+) -> None:
+    condition = Predicate.parse(text)
+    assert condition == Predicate(column, compare, value)
+    condition.check(SCORERS)
+    assert Predicate.parse(str(condition)) == condition
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "a <=", "<= 0.5", "a === 0.5", "0.2 < a < 0.5", "a <= nan", "a <= 1_0",
+        "a <= unigram_f1", "a in 2", "a in 2...7", "a <= .5", "a <= 0.5 and b > 0", "a <= 1e9999",
+    ],
+)  # fmt: skip
+def test_what_cannot_is_said(text: str) -> None:
+    with pytest.raises(ValueError, match="is no condition; write it as") as caught:
+        Predicate.parse(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "holds"),
+    [
+        ("domain = news", pa.array(["news", "web", None, "News"]), [1, 0, 0, 0]),
+        ("domain != news", pa.array(["news", "web", None, "News"]), [0, 1, 1, 1]),
+        ('meta.domain = "web text"', pa.array(["web", "web text"]), [0, 1]),
+        ("year = 2020", pa.array([2019, 2020, None]), [0, 1, 0]),
+        ("id = 9007199254740993", pa.array([9007199254740992, 9007199254740993]), [0, 1]),
+        ("share = 0.5", pa.array([0.5, None, 1.5]), [1, 0, 0]),
+        ("year >= 2020", pa.array([2019, 2020, None]), [0, 1, 0]),
+        ("share in 0..1", pa.array([0.5, None, 1.5]), [1, 0, 0]),
+        ("checked = yes", pa.array([True, False, None]), [1, 0, 0]),
+        ("checked != no", pa.array([True, False, None]), [1, 0, 1]),
+    ],
+)
+def test_kept_columns_of_any_type(text: str, column: pa.Array, holds: list[int]) -> None:
+    condition = Predicate.parse(text)
+    condition.check(SCORERS, [condition.column])
+    condition.check_type(column.type)
+    assert condition.holds_in(column).tolist() == [bool(value) for value in holds]
+    assert condition.holds_in(pa.chunked_array([column])).tolist() == [bool(v) for v in holds]
+    assert Predicate.parse(str(condition)) == condition
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("a <= 3", pa.string()),
+        ("a in 1..2", pa.bool_()),
+        ("a = maybe", pa.bool_()),
+        ("a = news", pa.int64()),
+        ("a != news", pa.float64()),
+    ],
+)
+def test_a_kept_column_of_another_type(text: str, kind: pa.DataType) -> None:
+    with pytest.raises(UserError, match=rf"'{text}': the values of a are of the type {kind}"):
+        Predicate.parse(text).check_type(kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("unigram_f1 = high", "unigram_f1 is compared by <="),
+        *((f"unigram_f1_decile {n}", "deciles are whole numbers from 0 to 9")
+          for n in ("in -1..3", "in 4..10", "<= 3.5", "> 10", ">= 1e2")),
+        *((text, "is no column of the pairs; there are trigram_overlap, unigram_f1, "
+           r"reference_tokens, translation_tokens, and the deciles of the scores \(trigram_overlap")
+          for text in ("bleu <= 0.5", "bleu_decile >= 3", "source <= 1")),
+    ],
+)  # fmt: skip
+def test_what_scored_pairs_do_not_have(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Predicate.parse(text).check(SCORERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("source_tokens = few", "source_tokens is compared with a number by <="),
+        ("identical != yes", "write `identical = yes` or `identical = no`"),
+        ("source_language <= 3", "write `source_language = en`"),
+        ("source_token <= 3", "did you mean source_tokens"),
+        ("source_language = xx", "no language code that the identifier knows; similar are"),
+        *((f"source_language = {code}", "knows; write cs") for code in ("ces", "cz", "CS")),
+    ],
+)
+def test_what_untranslated_pairs_do_not_have(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Predicate.parse(text).check_untranslated()
+
+
+@given(
+    st.sampled_from(["<=", ">=", "<", ">", "=="]),
+    FLOATS,
+    st.lists(FLOATS, min_size=1).map(lambda v: np.array(v, np.float32)),
+)
+def test_holds_as_python_compares(compare: str, value: float, values: NDArray[np.float32]) -> None:
+    holds = Predicate("x", compare, value).holds(np.append(values, np.float32(value)))
+    names = {"<=": "le", ">=": "ge", "<": "lt", ">": "gt", "==": "eq"}
+    expected = [getattr(operator, names[compare])(v, value) for v in [*values.tolist(), value]]
+    assert holds.dtype == bool
+    assert holds.tolist() == expected
+
+
+@pytest.mark.filterwarnings("error")
+def test_bounds_at_and_beyond_the_values() -> None:
+    with pytest.raises(ValueError, match=r"holds for nothing: 7 is more than 2"):
+        Predicate.parse("d in 7..2")
+    deciles = np.arange(10, dtype=np.int8)
+    assert np.flatnonzero(Predicate.parse("d in 2..7").holds(deciles)).tolist() == [*range(2, 8)]
+    scores = np.array([-0.5, 0.1], np.float32)  # as float64 0.1 is less
+    assert Predicate.parse("x <= 1e99").holds(scores).all()
+    assert not Predicate.parse("x in 1e98 .. 1e99").holds(scores).any()
+    assert Predicate.parse("x <= 0.1").holds(scores).all()
+    assert not Predicate.parse("x > 0.1").holds(scores).any()

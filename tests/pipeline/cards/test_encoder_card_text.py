@@ -144,9 +144,8 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "nmt": {"training": {"bleu": 28.26}},
         "pivot": {"model": {**model, "path": "me/en-de"}},
     }
-    chosen = {"scorer": "order", "deciles": [5], "rows": 9, "pairs": 9, "scores": [50.0]}
-    choice = {"scores": {}, "random": [], "sample": 30, "runs": {}, "chosen": chosen}
-    choice |= {"same_size": chosen, "over_random": {"difference": 1.0, "error": 0.5}}
+    chosen = {"scorer": "order", "deciles": [5], "pairs": 9, "scores": [50.0]}
+    choice = {"chosen": chosen}
     record["stages"]["auto_select"], config["select"]["by"] = choice, "auto"
     del embeddings["versions"], training["initial_vectors"]
     text = words_of()

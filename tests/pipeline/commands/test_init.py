@@ -6,10 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.corpus import timings
 from paraloom.pipeline.config import read_config
 from tests.run_helpers import ONE, Capsys, Patch, manifest
 
@@ -83,30 +81,15 @@ def test_what_it_writes_runs(
     assert {*found} == {*BOTH}
 
 
-def test_with_a_model_it_estimates(
-    nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(timings, "COPIES", 2)
-    assert main(["init", *tsv(tmp_path), "--model", str(nmt_model)]) == 0
-    assert read_config("paraloom.yaml").nmt.model == str(nmt_model)
-    said = capsys.readouterr().out
-    assert "Estimates for the whole input" in said and "back_translate" in said
-    assert main(["init", "some.txt", "--out", "b", "--model", "m", "--from", "sample"]) == 2
-    assert "--model goes without --from" in capsys.readouterr().err
-
-
-def test_sections_of_another_configuration(
+def test_a_model_is_named_and_nothing_is_replaced(
     tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["init", *tsv(tmp_path), "--out", "mine.yaml", "--from", "sample"]) == 0
+    command = ["init", *tsv(tmp_path), "--out", "mine.yaml", "--model", "owner/cs-en"]
+    assert main(command) == 0
+    assert read_config("mine.yaml").nmt.model == "owner/cs-en"
     text = Path("mine.yaml").read_text()
-    assert "# The lowest tenths have the wrong translations" in text, "comments stay"
-    values, ours = yaml.safe_load(text), read_config("sample")
-    assert (values["run"], values["input"]["format"]) == ("runs/some", "tsv")
-    assert read_config("mine.yaml").select.where == ours.select.where
-    assert main(["init", "some.txt", "--out", "mine.yaml"]) == 2
+    assert main(command) == 2
     assert "mine.yaml: it is there already" in capsys.readouterr().err
     assert Path("mine.yaml").read_text() == text
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from paraloom.beam_jobs.io.shards import commit, read_shard
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.agreement.correlation import spearman
 from paraloom.models.agreement.cuts import Judged, recommend
 from paraloom.models.agreement.precision import exact_deciles

@@ -11,7 +11,7 @@ import pytest
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.select import Criteria
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.pipeline.judging import sampling
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_corpus, sample_pairs

@@ -13,7 +13,7 @@ from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Measurements, Receipt, commit
 from paraloom.beam_jobs.select import Criteria, decide
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import versions

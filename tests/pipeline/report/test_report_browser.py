@@ -126,7 +126,7 @@ def test_it_reads_well(text: str, tmp_path: Path, width: int, dark: bool) -> Non
     assert console == []
     assert found["width"] == width
     assert found["scroll"] <= width
-    assert found["svgs"] == 1 + 2 + 3 + 4 + 2
+    assert found["svgs"] == 1 + 2 + 3 + 4
     assert found["texts"] > 100
     assert found["overlaps"] == []
     assert found["outside"] == []

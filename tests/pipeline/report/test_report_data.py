@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Deciles
-from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.pipeline.records import SelectSection
 from paraloom.pipeline.report import report_data
 from paraloom.pipeline.report.differences import mark_differences

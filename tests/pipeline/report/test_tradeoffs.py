@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pytest
 
 from paraloom.beam_jobs.io.shards import Shard
+from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.records import RunRecord, SelectSection
 from paraloom.pipeline.report import tradeoffs
