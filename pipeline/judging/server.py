@@ -23,7 +23,6 @@ from paraloom.pipeline.judging.judgments import (
     Fluency,
     JudgeFile,
     JudgeName,
-    JudgeNameError,
     PairName,
     Score,
 )
@@ -57,10 +56,10 @@ class Target(PairName):
 
 
 class SentJudgment(Target):
-    """A judgment as the page sends it."""
+    """A judgment as the page sends it; None skips the pair."""
 
-    score: Score
-    fluency: Fluency
+    score: Score | None
+    fluency: Fluency | None
 
 
 class Session:
@@ -81,14 +80,15 @@ class Session:
             return self._state(self._file(judge))
 
     def judge(self, sent: SentJudgment) -> dict[str, Any]:
-        """Save a judgment; returns the new state."""
-        if self.scale == "yes-no" and sent.score not in (0, 100):
+        """Save a judgment, or that a pair is skipped; returns the new state."""
+        if self.scale == "yes-no" and sent.score not in (0, 100, None):
             raise Conflict("on this scale a score is 0 or 100")
-        return self._act(sent, score=sent.score, fluency=sent.fluency)
-
-    def skip(self, target: Target) -> dict[str, Any]:
-        """Leave a pair out; returns the new state."""
-        return self._act(target)
+        with self._lock:
+            if (pair := self._pairs.get(sent.key)) is None:
+                raise Conflict("there is no such pair to judge")
+            file = self._file(sent.judge)
+            file.append([pair.action(score=sent.score, fluency=sent.fluency)])
+            return self._state(file)
 
     def undo(self, target: Target) -> dict[str, Any]:
         """Undo the judge's last action, which must be on this pair; `undone` is what it said."""
@@ -100,14 +100,6 @@ class Session:
             file.append([Action(id=target.id, candidate=target.candidate, undone=True)])
             undone = done[-1].model_dump(include={"score", "fluency"})
             return {**self._state(file), "undone": undone}
-
-    def _act(self, target: Target, **values: Any) -> dict[str, Any]:
-        with self._lock:
-            if (pair := self._pairs.get(target.key)) is None:
-                raise Conflict("there is no such pair to judge")
-            file = self._file(target.judge)
-            file.append([pair.action(**values)])
-            return self._state(file)
 
     def _file(self, judge: str) -> JudgeFile:
         if judge not in self._files:
@@ -127,13 +119,12 @@ class Session:
         done = self._done(file)
         keys = {action.key for action in done}
         pair = next((pair for key, pair in self._pairs.items() if key not in keys), None)
-        last = done[-1] if done else None
         return {
             "pair": pair.model_dump() if pair else None,
             "judged": sum(action.score is not None for action in done),
             "skipped": sum(action.score is None for action in done),
             "total": len(self._pairs),
-            "last": {"id": last.id, "candidate": last.candidate} if last else None,
+            "last": done[-1].model_dump(include={"id", "candidate"}) if done else None,
         }
 
 
@@ -177,9 +168,6 @@ class _Handler(WSGIRequestHandler):
     def log(self, type: str, message: str, *args: Any) -> None:
         pass
 
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        pass
-
     def version_string(self) -> str:
         return "paraloom"
 
@@ -220,7 +208,7 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     @app.errorhandler(UserError)
     @app.errorhandler(OSError)
     def fail(error: Exception) -> tuple[Response, int]:
-        return jsonify(error=str(error)), 400 if isinstance(error, JudgeNameError) else 500
+        return jsonify(error=str(error)), 400 if isinstance(error, UserError) else 500
 
     @app.get("/<token>/")
     def page() -> str:
@@ -247,6 +235,5 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
             return jsonify(act(body))
 
     post("judge", SentJudgment, session.judge)
-    post("skip", Target, session.skip)
     post("undo", Target, session.undo)
     return app
