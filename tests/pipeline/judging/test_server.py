@@ -115,7 +115,7 @@ def test_wrong_requests(client: Client) -> None:
         # Pairs.
         (409, client.ask(body={**right, "id": "forged"})),
         (409, client.ask(body={**right, "candidate": 1})),
-        (409, client.ask("skip", {"judge": "a", "id": "../../x"})),
+        (409, client.ask(body={**right, "id": "../../x", "score": None, "fluency": None})),
         (409, client.ask("undo", undo)),
         (409, client.ask("undo", {"judge": "a", "id": third.id})),
         (409, client.ask("undo", {"judge": "nobody", "id": first.id})),
@@ -174,7 +174,8 @@ def test_the_answer_is_the_next_pair_and_no_score(client: Client) -> None:
     undone = client.ask("undo", {"judge": "a", **state["last"]}).body
     assert undone["undone"] == {"score": 29, "fluency": 1}
     assert undone["pair"]["id"] == client.pairs[29].id
-    skipped = client.ask("skip", {"judge": "a", "id": client.pairs[29].id}).body
+    skip = client.answer(client.pairs[29], score=None, fluency=None)
+    skipped = client.ask(body=skip).body
     assert (skipped["judged"], skipped["skipped"], skipped["pair"]) == (29, 1, None)
     assert len(read_judgments(str(client.run))) == 29
 
