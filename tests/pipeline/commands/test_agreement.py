@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.judging.labels import default_names
+from paraloom.pipeline.judging.agreement import default_names
 from tests.run_helpers import Capsys, one_line
 
 HEADER = "reference\tparaphrase\tscore\n"
@@ -35,7 +35,7 @@ def test_it_prints_the_scores_and_the_cut(labels: Path, tmp_path: Path, capsys: 
     assert main(["agreement", *arguments, "--json", str(results)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "220 judged pairs of 55 references; 120 are good (label at least 45 of 100)" in out
-    assert "1 pair of equal sides" in out
+    assert "pairs not counted: 1 of equal sides" in out
     assert "select: # precision 0.8 by: " in out
     found = json.loads(results.read_text())
     assert {*found["scores"]} == {*default_names(), "mean_idf"}
@@ -45,7 +45,7 @@ def test_it_prints_the_scores_and_the_cut(labels: Path, tmp_path: Path, capsys: 
 
 
 def test_only_some_scores(labels: Path, capsys: Capsys) -> None:
-    given = ["--scorers", "edit_distance,reference_score"]
+    given = ["--scorers", "edit_distance"]
     assert main(["agreement", "--labels", str(labels), *given]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "unigram_f1" not in out
@@ -54,15 +54,14 @@ def test_only_some_scores(labels: Path, capsys: Capsys) -> None:
     assert "│ edit_distance │ −1.00 │ −1.00 to −1.00 │ less │" in out
     assert "│ 2 │ 16 of 22 (0.52–0.87) │ │ 3 │ 0 of 22 (0.00–0.15) │" in out
     assert "│ 9 │ 0 of 22 (0.00–0.15) │ └" in out
-    assert "Left out: reference_score, which needs the source of each pair." in out
     given = ["--scorers", "edit_distance", "--where", "edit_distance >= 0.5"]
     assert (
         main(["agreement", "--labels", str(labels), *given, "--good", "30", "--precision", "0.8"])
         == 0
     )
     out = " ".join(capsys.readouterr().out.split())
-    assert "with edit_distance >= 0.5; " in out and "pairs that do not meet the condition" in out
-    assert "Of the 32 judged pairs in it, 32 are good (95%" in out
+    assert "with edit_distance >= 0.5; " in out and "that do not meet the condition" in out
+    assert "Of the 32 judged pairs in it, 32 are good; weighted, a share of 1.00 (95%" in out
     assert "deciles: [0, 1, 2, 3, 4, 5] where: [edit_distance >= 0.5]" in out
     given[-1] = "edit_distance <= 0.2"
     assert main(["agreement", "--labels", str(labels), *given]) == 0

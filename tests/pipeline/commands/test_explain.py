@@ -59,7 +59,7 @@ def test_a_run_on_its_way(a_run: Path, capsys: Capsys) -> None:
     path.write_text(json.dumps(content))
     text = told(a_run, name, capsys)
     assert "got as far as back_translate; the stages after it have not run" in text
-    assert "decile" not in text
+    assert "trigram_overlap" not in text
 
 
 def test_an_unknown_id_that_looks_like_an_option(finished_run: Path, capsys: Capsys) -> None:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs.io.shards import receipts
 from paraloom.papers.documentation import RESULTS, ROOT
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import estimate, timings
@@ -44,18 +43,12 @@ def told(capsys: Capsys) -> Told:
 
 def test_status(finished_run: Path, told: Told) -> None:
     run = str(finished_run / "run")
-    found = told("status", run, "--gpu-hour", "2")
+    found = told("status", run)
     assert (found["run"], found["state"]) == (run, "finished")
     assert [stage["name"] for stage in found["stages"]] == list(STAGES)
     ingest, translated, *_ = found["stages"]
     assert (ingest["rows"], ingest["rejected"]) == ([120, 120], {"empty source": 1})
-    assert translated["shards"] == [6, 6]
     assert translated["rate"] == pytest.approx(119 / translated["seconds"])
-    spent = sum(receipt.seconds for receipt in receipts(f"{run}/back_translate")) / 3600
-    hours = found["translations"]
-    assert 0 < hours["hours"] <= 1.01 * spent  # the clock is rounded
-    assert (hours["workers"], hours["remaining"], hours["price"]) == (1, 0, 2)
-    assert told("status", run)["translations"] is None
 
 
 def test_compare_with_its_exit_codes(finished_run: Path, a_run: Path, told: Told) -> None:
@@ -135,7 +128,7 @@ def test_doctor_with_its_exit_codes(told: Told, monkeypatch: Patch) -> None:
     assert told("doctor")["sound"]
     monkeypatch.setattr(doctor, "_ctranslate2", lambda: (False, "broken"))
     found = told("doctor", code=2)
-    broken = {"name": "engine ctranslate2, CPU", "state": "fails", "found": "broken"}
+    broken = {"name": "engine ctranslate2", "state": "fails", "found": "broken"}
     assert not found["sound"] and broken in found["checks"]
 
 
