@@ -64,14 +64,6 @@ class ScoredRun:
             raise UserError(f"{folder}: its pairs have no deciles yet; run `paraloom bucket` first")
         self.scores = list(bucket.deciles)
 
-    def check(self, scores: Sequence[str], option: str) -> None:
-        """Check that scores which a user named have deciles."""
-        if unknown := [score for score in scores if score not in self.scores]:
-            raise UserError(
-                f"{option}: {unknown[0]!r} has no deciles in this run; choose from "
-                f"{', '.join(self.scores)}"
-            )
-
     def shards(self, stage: str = "") -> list[Shard]:
         """The part files that selection reads, or another stage's, in order."""
         return shards_of(self.folder, stage or self._stage)
@@ -82,18 +74,14 @@ class ScoredRun:
             yield read_shard(shard, list(dict.fromkeys([*schema.ROW, *columns])))
 
 
-def sample_pairs(
-    run: ScoredRun, pairs: int, scores: Sequence[str] = (), *, generators: bool = False
-) -> list[Pair]:
+def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> list[Pair]:
     """The pairs to judge, in order: the same for everybody, given the run's seed.
 
     Any first part of the order is spread evenly over the deciles, too, and more `pairs` continue
-    the order of fewer. Memory holds `pairs` rows per decile, however large the corpus.
-    Without `scores`, the deciles of all are sampled. With `generators`, the pairs are spread evenly
-    over these, too.
+    the order of fewer. Memory holds `pairs` rows per decile, however large the corpus. With
+    `generators`, the pairs are spread evenly over these, too.
     """
-    run.check(scores, "--scores")
-    spread = [schema.decile(score) for score in scores or run.scores]
+    spread = [schema.decile(score) for score in run.scores]
     if generators:
         if run.record.config.generators is None:
             raise UserError(f"--generators: {run.folder} has one generator only")

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from flask import Flask, Response, abort, jsonify, render_template, request, send_from_directory
 from pydantic import BaseModel, ValidationError
 from werkzeug.exceptions import Conflict, HTTPException
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.judging.judgments import (
@@ -138,9 +138,17 @@ class JudgingServer:
         """
         token = secrets.token_urlsafe(24)
         app = _application(session, token, values)
-        self._server = _listen(app, port)
-        app.config["PORT"] = self._server.port
-        self.url = f"http://{_HOST}:{self._server.port}/{token}/"
+        for number in (PORT, 0) if port is None else (port,):
+            # The server has a copy of the socket; by itself it would end the process without one.
+            with suppress(OSError), socket.create_server((_HOST, number)) as listening:
+                own, fd = listening.getsockname()[1], listening.fileno()
+                self._server = make_server(
+                    _HOST, own, app, threaded=True, request_handler=_Handler, fd=fd
+                )
+                app.config["PORT"] = own
+                self.url = f"http://{_HOST}:{own}/{token}/"
+                return
+        raise UserError(f"--port {port}: cannot be used; choose another one, or leave it out")
 
     def serve(self) -> None:
         """Answer requests until the process is interrupted (Ctrl-C)."""
@@ -149,15 +157,6 @@ class JudgingServer:
     def close(self) -> None:
         """Stop `serve`, from another thread."""
         self._server.shutdown()
-
-
-def _listen(app: Flask, port: int | None) -> BaseWSGIServer:
-    for candidate in (PORT, 0) if port is None else (port,):
-        # The server has a copy of the socket; by itself it would end the process if it gets none.
-        with suppress(OSError), socket.create_server((_HOST, candidate)) as listening:
-            own, fd = listening.getsockname()[1], listening.fileno()
-            return make_server(_HOST, own, app, threaded=True, request_handler=_Handler, fd=fd)
-    raise UserError(f"--port {port}: cannot be used; choose another one, or leave it out")
 
 
 class _Handler(WSGIRequestHandler):
@@ -187,9 +186,9 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
         if not secrets.compare_digest(given.encode(), token.encode()):
             abort(403, "wrong address; open the one that paraloom judge prints")
         if request.method not in ("GET", "HEAD"):
-            if request.headers.get("Origin") not in [f"http://{host}" for host in hosts]:
-                abort(403, "wrong origin")
-            if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            site = request.headers.get("Sec-Fetch-Site", "same-origin")
+            own = request.headers.get("Origin") in [f"http://{host}" for host in hosts]
+            if not own or site != "same-origin":
                 abort(403, "wrong origin")
             if request.content_length is None:
                 abort(411)
@@ -202,12 +201,11 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
         return response
 
     @app.errorhandler(HTTPException)
-    def refuse(error: HTTPException) -> tuple[Response, int]:
-        return jsonify(error=error.description), error.code or 500
-
     @app.errorhandler(UserError)
     @app.errorhandler(OSError)
-    def fail(error: Exception) -> tuple[Response, int]:
+    def refuse(error: Exception) -> tuple[Response, int]:
+        if isinstance(error, HTTPException):
+            return jsonify(error=error.description), error.code or 500
         return jsonify(error=str(error)), 400 if isinstance(error, UserError) else 500
 
     @app.get("/<token>/")
@@ -224,16 +222,17 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     def state() -> Response:
         return jsonify(session.state(request.args.get("judge", "")))
 
-    def post(name: str, kind: type[Body], act: Callable[[Body], dict[str, Any]]) -> None:
-        @app.post(f"/<token>/{name}", endpoint=name)
+    def act(kind: type[Body], action: Callable[[Body], dict[str, Any]]) -> Callable[[], Response]:
         def answer() -> Response:
             try:
                 body = kind.model_validate_json(request.get_data())
             except ValidationError as error:
                 first = error.errors()[0]
                 abort(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-            return jsonify(act(body))
+            return jsonify(action(body))
 
-    post("judge", SentJudgment, session.judge)
-    post("undo", Target, session.undo)
+        return answer
+
+    app.post("/<token>/judge", endpoint="judge")(act(SentJudgment, session.judge))
+    app.post("/<token>/undo", endpoint="undo")(act(Target, session.undo))
     return app

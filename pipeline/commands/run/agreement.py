@@ -96,7 +96,9 @@ def command(
 
 
 def _of_run(run: ScoredRun, names: list[str], where: list[str]) -> JudgedPairs:
-    run.check(names, "--scorers")
+    if unknown := [name for name in names if name not in run.scores]:
+        has = ", ".join(run.scores)
+        raise UserError(f"--scorers: {unknown[0]!r} has no deciles in this run; it has {has}")
     judgments = read_judgments(run.folder)
     if not judgments:
         raise UserError(f"{run.folder}: has no judgments yet; run `paraloom judge {run.folder}`")

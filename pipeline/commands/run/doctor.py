@@ -2,62 +2,38 @@
 
 import ctypes.util
 from importlib import metadata
-from typing import Literal
 
 import typer
-from pydantic import BaseModel
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import missing_extra
-from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import versions
 
 Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 
 
-class Check(BaseModel):
-    """One check; `no` is what this machine or installation does without."""
-
-    name: str
-    state: Literal["ok", "fails", "no"]
-    found: str  # or what to do
-
-
-class Doctor(BaseModel):
-    """The JSON form of `paraloom doctor`."""
-
-    sound: bool  # nothing fails that is installed
-    checks: list[Check]
-
-
-def command(json: JsonFile = None) -> None:
-    """Prints a table of checks; the exit code is 2 if something fails that is installed."""
-    checks = {
+def command() -> None:
+    """Prints a table of checks; the exit code is 2 if an engine fails that is installed."""
+    table, sound = number_table("paraloom doctor", "check", "", "found"), True
+    for name, check in {
         "libraries": _libraries,
         "engine ctranslate2": _ctranslate2,
         "engine fairseq": _fairseq,
         "GPU, torch": _torch_gpu,
         "GPU, ctranslate2": _ctranslate2_gpu,
-    }
-    made = []
-    for name, check in checks.items():
-        engine = name.startswith("engine")
+    }.items():
+        extra = None
         try:
             works, text = check()
         except Exception as error:  # whatever an import or a driver raises is the finding
-            first, *_ = str(error).splitlines() or [""]
-            works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
-            if extra := missing_extra(text):
-                text, engine = extra, False
-        made.append(
-            Check(name=name, state="ok" if works else "fails" if engine else "no", found=text)
-        )
-    rows = ((of.name, of.state, of.found) for of in made)
-    console().print(number_table("paraloom doctor", "check", "", "found", rows=rows))
-    result = Doctor(sound=all(of.state != "fails" for of in made), checks=made)
-    write_json(json, result)
-    if not result.sound:
+            works, text = False, f"{type(error).__name__}: {error}".splitlines()[0]
+            extra = missing_extra(text)
+        fails = not works and name.startswith("engine") and not extra
+        table.add_row(name, "ok" if works else "fails" if fails else "no", extra or text)
+        sound = sound and not fails
+    console().print(table)
+    if not sound:
         raise typer.Exit(2)
 
 
@@ -95,10 +71,7 @@ def _ctranslate2_gpu() -> Finding:
 
     devices = ctranslate2.get_cuda_device_count()
     wheels = {distribution.name for distribution in metadata.distributions()}
-    if (
-        devices
-        and ctypes.util.find_library("cublas") is None
-        and "nvidia-cublas-cu12" not in wheels
-    ):
+    cublas = ctypes.util.find_library("cublas") or "nvidia-cublas-cu12" in wheels
+    if devices and not cublas:
         return False, "a GPU, but no CUDA 12 cuBLAS: pip install nvidia-cublas-cu12"
     return devices > 0, f"{devices} devices"

@@ -39,12 +39,6 @@ def command(
         ),
     ] = None,
     selection: Named = "",
-    scores: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B", help="Scores over whose deciles the pairs are spread; by default all."
-        ),
-    ] = "",
     generators: Annotated[
         bool, typer.Option("--generators", help="Spread the pairs over the generators, too.")
     ] = False,
@@ -71,13 +65,10 @@ def command(
         checked_name(judge)
     if selected is None and selection:
         raise UserError("judge: --selection is for --selected or --rejected")
-    if selected is not None and scores:
-        raise UserError("judge: --scores is for pairs of all deciles, not of a corpus")
     with judging(run):
         found = ScoredRun(run)
         if selected is None:
-            names = [name.strip() for name in scores.split(",") if name.strip()]
-            sample = sample_pairs(found, pairs, names, generators=generators)
+            sample = sample_pairs(found, pairs, generators=generators)
         else:
             sample = _of_corpus(found, pairs, selection, selected)
         server = judging_server(found, sample, scale, judge, port)

@@ -40,8 +40,6 @@ def test_any_first_part_is_even(write_run: WriteConfig) -> None:
         found = counts(run, pairs[:first])
         assert found.sum() == first * len(SCORES)
         assert np.abs(found - first / 10).max() <= 1
-    one = sample_pairs(run, 200, ["length_ratio"])
-    assert counts(run, one)[1].tolist() == [20] * 10
 
 
 def test_few_pairs_begin_the_order_of_many(write_run: WriteConfig) -> None:
@@ -135,8 +133,6 @@ def test_what_cannot_be_sampled(write_run: WriteConfig, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run here"):
         ScoredRun(str(tmp_path))
     run = write_run()
-    with pytest.raises(UserError, match="'bleu' has no deciles in this run; choose from unigram"):
-        sample_pairs(ScoredRun(str(run)), 10, ["length_ratio", "bleu"])
     manifest = Manifest(str(run))
     manifest.record.stages["bucket"].config = ConfigRecord(seed=2)
     manifest.save()
