@@ -1,6 +1,4 @@
 import itertools
-import random
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -104,13 +102,6 @@ def test_a_row_too_much_and_one_too_few(tmp_path: Path) -> None:
     ]
 
 
-def test_a_row_that_stands_twice_is_not_the_same_as_once(tmp_path: Path) -> None:
-    row = ("a", "x", 0.5)
-    first = write(tmp_path / "a", [table([row, row])])
-    second = write(tmp_path / "b", [table([row])])
-    assert diff_shards(first, second)[ROW].examples == [("a", "there", "missing")]
-
-
 def test_another_type_or_column_is_a_difference(tmp_path: Path) -> None:
     wide = table(rows_of(4)).set_column(2, "score", pa.array([0.5] * 4, pa.float64()))
     more = wide.append_column("tokens", pa.array([1] * 4, pa.int16()))
@@ -138,12 +129,3 @@ def test_a_damaged_part_is_an_error_even_where_receipts_agree(tmp_path: Path, si
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UserError, match=rf"{path}: damaged"):
         diff_shards(*sides)
-
-
-def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
-    (tmp_path / "spill").mkdir()
-    first = write(tmp_path / "a", [table(rows_of(30))])
-    shuffled = random.Random(1).sample(rows_of(30), 30)
-    assert diff_shards(first, write(tmp_path / "b", cut(shuffled, [11]))) == {}
-    assert list((tmp_path / "spill").iterdir()) == []

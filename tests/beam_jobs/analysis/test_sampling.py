@@ -10,7 +10,6 @@ import pytest
 from paraloom.beam_jobs.analysis.sampling import DecileSample, run
 from paraloom.beam_jobs.io.shards import Shard, units
 from paraloom.beam_jobs.select import Criteria
-from paraloom.models.hashing import splitmix64
 from tests.shards import Write
 
 ALL = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
@@ -150,11 +149,3 @@ def test_the_digest_is_that_of_the_texts(
     after = draw(bucketed(rows, 100, "other"), tmp_path, most=ROWS)
     assert before.table["hash"].equals(after.table["hash"])
     assert before.digest(before.rows(1)) != after.digest(after.rows(1))
-
-
-def test_seeds_mix_evenly() -> None:
-    hashes = np.arange(100_000, dtype=np.uint64)  # not random at all
-    shares = [(splitmix64(hashes, seed) < np.uint64(2**62)).mean() for seed in range(8)]
-    assert shares == pytest.approx([0.25] * 8, abs=0.01)
-    low, other = (splitmix64(hashes, seed) < np.uint64(2**63) for seed in (1, 2))
-    assert np.corrcoef(low, other)[0, 1] == pytest.approx(0, abs=0.02)

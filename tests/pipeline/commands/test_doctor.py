@@ -41,28 +41,23 @@ def test_what_this_machine_has(told: Told) -> None:
         assert rows[name][1]
 
 
-def test_what_is_missing_is_named_with_what_to_do(told: Told, monkeypatch: Patch) -> None:
-    found = {"python": "3.11.9", "paraloom": "1", "fairseq-fixed": "not installed"}
-    monkeypatch.setattr(doctor, "versions", lambda: found)
-
+def test_what_is_missing_or_breaks_is_named_with_what_to_do(told: Told, monkeypatch: Patch) -> None:
     def no_fairseq() -> NoReturn:
         raise ModuleNotFoundError("No module named 'fairseq'")
 
-    monkeypatch.setattr(doctor, "_fairseq", no_fairseq)
-    _, rows = told()
-    assert rows["libraries"] == ("no", "fairseq-fixed missing: pip install 'paraloom[all]'")
-    needed = "fairseq is not installed: pip install 'paraloom[fairseq]'"
-    assert rows["engine fairseq"] == ("no", needed)
-
-
-def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: Patch) -> None:
     def broken() -> NoReturn:
         raise ImportError("libcudart.so: [Errno 2] cannot [open]\nmore")
 
+    found = {"python": "3.11.9", "paraloom": "1", "fairseq-fixed": "not installed"}
+    monkeypatch.setattr(doctor, "versions", lambda: found)
+    monkeypatch.setattr(doctor, "_fairseq", no_fairseq)
     monkeypatch.setattr(doctor, "_ctranslate2", broken)
+    monkeypatch.setattr(doctor, "_torch_gpu", lambda: (False, "none"))
     code, rows = told()
     assert code == 2
-    assert rows["engine ctranslate2"] == (
-        "fails",
-        "ImportError: libcudart.so: [Errno 2] cannot [open]",
-    )
+    assert rows["libraries"] == ("no", "fairseq-fixed missing: pip install 'paraloom[all]'")
+    needed = "fairseq is not installed: pip install 'paraloom[fairseq]'"
+    assert rows["engine fairseq"] == ("no", needed)
+    error = "ImportError: libcudart.so: [Errno 2] cannot [open]"
+    assert rows["engine ctranslate2"] == ("fails", error)
+    assert rows["GPU, torch"] == ("no", "none")

@@ -20,7 +20,7 @@ from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import InputSection
-from tests.run_helpers import Capsys, Patch, WriteConfig
+from tests.run_helpers import Capsys, WriteConfig
 
 
 class Reply(NamedTuple):
@@ -237,18 +237,6 @@ def test_a_pair_with_another_text_is_judged_again(client: Client) -> None:
         found = Session(str(client.run), [changed, *others], "0-100").state("a")
         now = found["pair"][side], found["judged"], found["last"]
         assert now == ("another one", 0, None)
-
-
-def test_a_full_disk(client: Client, monkeypatch: Patch) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", full)
-        reply = client.ask(body=client.answer(client.pairs[0]))
-    assert (reply.status, "No space left" in reply.body["error"]) == (500, True)
-    assert client.ask("state?judge=a", method="GET").body["judged"] == 0
-    assert client.ask(body=client.answer(client.pairs[0])).body["judged"] == 1
 
 
 def test_ports(write_run: WriteConfig, tmp_path: Path) -> None:
