@@ -22,13 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.report import Measured
-from paraloom.models.agreement.cuts import Judged, measure, recommend
-from paraloom.models.agreement.resampling import numbered
+from paraloom.models.agreement import Judged, recommend
 from paraloom.models.errors import UserError
-from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import SCORERS
-from paraloom.pipeline.judging.agreement import JudgedPairs
-from paraloom.pipeline.judging.labels import default_names, read_labels, score_labels
+from paraloom.pipeline.judging.agreement import JudgedPairs, score_labels
 
 ROOT = Path(__file__).resolve().parents[1]
 PRECISIONS = (0.8, 0.9)
@@ -47,13 +44,15 @@ class Split(NamedTuple):
 
 def split(pairs: JudgedPairs, wanted: float, seed: int) -> Split:
     """Choose a cut on half of the references, and measure it on the others."""
-    group = numbered(pairs.references)
+    group = np.unique(pairs.references, return_inverse=True)[1]
     order = np.random.default_rng(seed).permutation(int(group.max()) + 1)
     first = np.isin(group, order[: len(order) // 2])
     cut = recommend(_half(pairs, first), wanted, seed=seed)
     if cut is None or cut.expected is None:
         raise UserError("too few judged references to split them")
-    measured = measure(_half(pairs, ~first), cut)
+    others = _half(pairs, ~first)
+    shares = others.shares().share[0, others.names.index(cut.score)]
+    measured = float(shares[len(cut.deciles) - 1])
     return Split(measured, cut.expected, cut.wilson, cut.reached, len(cut.deciles))
 
 
@@ -77,14 +76,9 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     parser.add_argument("--model", help="of sentence-transformers, for sentence_similarity")
     parser.add_argument("--splits", type=int, default=400)
     options = parser.parse_args(arguments)
-    names = [*default_names(), *(["sentence_similarity"] if options.model else [])]
     resource = SCORERS["sentence_similarity"].resource_name or ""
-    pairs = score_labels(
-        read_labels(options.labels),
-        names,
-        language=ENGLISH,
-        resources={resource: options.model} if options.model else {},
-    )
+    resources = {resource: options.model} if options.model else {}
+    pairs = score_labels(options.labels, resources=resources)
     shown = Measured(f"{options.splits} splits of {len(pairs.labels):,} judged pairs by reference")
     for wanted in PRECISIONS:
         found = [split(pairs, wanted, seed) for seed in range(options.splits)]

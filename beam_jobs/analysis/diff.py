@@ -51,99 +51,32 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
     """
     found: dict[str, ColumnDiff] = {}
     common = Counter(s.digest for s in first) & Counter(s.digest for s in second)
-    divided = [_divided(side, Counter(common)) for side in (first, second)]
-    others = [other for _, other in divided]
-    storage.several(_verify, [shard for equal, _ in divided for shard in equal])
-    partitions = 1 + max(sum(shard.rows for shard in side) for side in others) // _ROWS_AT_ONCE
+    sides = [_others(side, Counter(common)) for side in (first, second)]
+    partitions = 1 + max(sum(shard.rows for shard in side) for side in sides) // _ROWS_AT_ONCE
     with tempfile.TemporaryDirectory() as folder:
         folders = [Path(folder, name) for name in ("first", "second")]
-        for place, side in zip(folders, others, strict=True):
+        for place, side in zip(folders, sides, strict=True):
             _spread(side, place, partitions)
         for number in range(partitions):
-            one, other = (_gather(place / str(number)) for place in folders)
-            _compare(one, other, found)
+            places = [place / str(number) for place in folders]
+            tables = [ds.dataset(p, format="arrow").to_table() for p in places if p.exists()]
+            if len(tables) == 2:
+                _compare(*tables, found)
+            for table in tables if len(tables) == 1 else ():
+                _alone(_sorted(table), places[0].exists(), found)
     return found
 
 
-def _divided(shards: Sequence[Shard], common: Counter[str]) -> tuple[list[Shard], list[Shard]]:
-    """The part files whose content the other side has too (`common` counts them); the others."""
+def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
+    """The part files whose content the other side lacks; the equal ones, which `common` counts,
+    are verified."""
     equal: list[Shard] = []
     others: list[Shard] = []
     for shard in shards:
         (equal if common[shard.digest] > 0 else others).append(shard)
         common[shard.digest] -= 1
-    return equal, others
-
-
-def _verify(shard: Shard) -> None:
-    read_whole(shard)
-
-
-def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, ColumnDiff]) -> None:
-    """Compare the rows of one partition."""
-    if first is None or second is None:
-        only = first if second is None else second
-        if only is not None:
-            _alone(_sorted(only), second is None, found)
-        return
-    first, second = _sorted(first), _sorted(second)
-    ids = pa.concat_arrays([schema.row_ids(first), schema.row_ids(second)])
-    codes = ids.dictionary_encode().indices.to_numpy().astype(np.int64)
-    keys = [_numbered(codes[: len(first)]), _numbered(codes[len(first) :])]
-    _, here, there = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
-    _alone(first.take(np.setdiff1d(np.arange(len(first)), here)), True, found)
-    _alone(second.take(np.setdiff1d(np.arange(len(second)), there)), False, found)
-    order = np.argsort(here)  # the order of ids again
-    _compare_values(first.take(here[order]), second.take(there[order]), found)
-
-
-def _numbered(codes: np.ndarray) -> np.ndarray:
-    """Codes of ids, with equal neighbours made unique by their position among those."""
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    offset = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
-    return (codes << 32) | offset
-
-
-def _alone(rows: pa.Table, first: bool, found: dict[str, ColumnDiff]) -> None:
-    if len(rows):
-        there, missing = ["there"] * _EXAMPLES, ["missing"] * _EXAMPLES
-        sides = (there, missing) if first else (missing, there)
-        found.setdefault(ROW, ColumnDiff()).add(rows["id"], *sides)
-
-
-def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:
-    """Compare tables with matching rows."""
-    if not len(first):
-        return
-    for name in dict.fromkeys([*first.column_names, *second.column_names]):
-        kinds = [
-            str(t.schema.field(name).type) if name in t.column_names else "missing"
-            for t in (first, second)
-        ]
-        if kinds[0] != kinds[1]:
-            found.setdefault(name, ColumnDiff()).add(first["id"], kinds[:1], kinds[1:])
-            continue
-        if first[name].equals(second[name]):
-            continue
-        differ = _differ(first[name], second[name])
-        if pc.any(differ).as_py():
-            values = (t[name].filter(differ)[:_EXAMPLES].to_pylist() for t in (first, second))
-            found.setdefault(name, ColumnDiff()).add(first["id"].filter(differ), *values)
-
-
-def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Which values differ [n] (bool); two NaN or two null values do not."""
-    differ = pc.fill_null(pc.not_equal(first, second), False)
-    if pa.types.is_floating(first.type):
-        differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(first), pc.is_nan(second))))
-    return pc.or_(pc.fill_null(differ, False), pc.not_equal(first.is_null(), second.is_null()))
-
-
-def _sorted(table: pa.Table) -> pa.Table:
-    """Sorted by id and candidate, then by the other columns."""
-    rest = sorted(set(table.column_names).difference(schema.ROW))
-    names = [*(name for name in schema.ROW if name in table.column_names), *rest]
-    return table.sort_by([(name, "ascending") for name in names])
+    storage.several(lambda shard: read_whole(shard) and None, equal)
+    return others
 
 
 def _spread(shards: Sequence[Shard], folder: Path, partitions: int) -> None:
@@ -167,6 +100,54 @@ def _spread(shards: Sequence[Shard], folder: Path, partitions: int) -> None:
         )
 
 
-def _gather(folder: Path) -> pa.Table | None:
-    """The rows of a partition; None if there is none."""
-    return ds.dataset(folder, format="arrow").to_table() if folder.exists() else None
+def _compare(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:
+    """Compare the rows of one partition."""
+    first, second = _sorted(first), _sorted(second)
+    ids = pa.concat_arrays([schema.row_ids(first), schema.row_ids(second)])
+    codes = ids.dictionary_encode().indices.to_numpy().astype(np.int64)
+    one, other = _numbered(codes[: len(first)]), _numbered(codes[len(first) :])
+    both = pa.array(np.isin(one, other)), pa.array(np.isin(other, one))
+    _alone(first.filter(pc.invert(both[0])), True, found)
+    _alone(second.filter(pc.invert(both[1])), False, found)
+    _compare_values(first.filter(both[0]), second.filter(both[1]), found)
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    """Sorted by id and candidate, then by the other columns."""
+    rest = sorted(set(table.column_names).difference(schema.ROW))
+    names = [*(name for name in schema.ROW if name in table.column_names), *rest]
+    return table.sort_by([(name, "ascending") for name in names])
+
+
+def _numbered(codes: np.ndarray) -> np.ndarray:
+    """Codes of ids, with equal neighbours made unique by their position among those."""
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    offset = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
+    return (codes << 32) | offset
+
+
+def _alone(rows: pa.Table, first: bool, found: dict[str, ColumnDiff]) -> None:
+    if len(rows):
+        there, missing = ["there"] * _EXAMPLES, ["missing"] * _EXAMPLES
+        sides = (there, missing) if first else (missing, there)
+        found.setdefault(ROW, ColumnDiff()).add(rows["id"], *sides)
+
+
+def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:
+    """Compare tables with matching rows."""
+    for name in dict.fromkeys([*first.column_names, *second.column_names]) if len(first) else ():
+        sides = [table[name] if name in table.column_names else None for table in (first, second)]
+        kinds = ["missing" if side is None else str(side.type) for side in sides]
+        if kinds[0] != kinds[1]:
+            found.setdefault(name, ColumnDiff()).add(first["id"], kinds[:1], kinds[1:])
+        elif pc.any(differ := _differ(*sides)).as_py():
+            values = [side.filter(differ)[:_EXAMPLES].to_pylist() for side in sides]
+            found.setdefault(name, ColumnDiff()).add(first["id"].filter(differ), *values)
+
+
+def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Which values differ [n] (bool); two NaN or two null values do not."""
+    differ = pc.not_equal(first, second)
+    if pa.types.is_floating(first.type):
+        differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(first), pc.is_nan(second))))
+    return pc.or_(pc.fill_null(differ, False), pc.not_equal(first.is_null(), second.is_null()))

@@ -1,7 +1,8 @@
-"""Judgments joined with the scores of a run's pairs, and what they say of the scores."""
+"""Judged pairs with their scores, and what judgments say of scores and corpora."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,23 +10,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraloom.beam_jobs.bucket import decile_ranks
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.models.agreement.correlation import spearman
-from paraloom.models.agreement.cuts import Judged, recommend
-from paraloom.models.agreement.precision import DECILES
+from paraloom.models.agreement import DECILES, Judged, recommend, spearman
+from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError
-from paraloom.models.scorers import SCORERS
+from paraloom.models.scorers import ENCODER, SCORERS, PairScorer
 from paraloom.pipeline.judging.describe import alpha, precision_line
-from paraloom.pipeline.judging.judgments import Judgment, Key, in_order, read_judgments
-from paraloom.pipeline.judging.record import AgreementRecord, CutResult, ScoreAgreement
+from paraloom.pipeline.judging.judgments import Judgment, PairTexts, in_order, read_judgments
+from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement
 from paraloom.pipeline.manifest import selection_view
 from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import RunRecord, ScorerRecord
 from paraloom.pipeline.stage import shards_of
 
-_TEXTS = ("reference", "translation")
 _MEETS = "meets"
 
 
@@ -42,7 +42,6 @@ class JudgedPairs:
     out: a decile may consist of copies."""
     higher_is_better: dict[str, bool]
     counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
-    left_out: dict[str, str] = field(default_factory=dict)  # as in `AgreementRecord`
 
 
 def directions(names: Iterable[str], own: Mapping[str, ScorerRecord]) -> dict[str, bool]:
@@ -65,42 +64,129 @@ def join(
     the conditions. `shards` come from the stage `bucket`; `own` has the run's scorers that are
     not Paraloom's.
     """
-    of_pair: dict[Key, list[Judgment]] = {}
+    labels: dict[PairTexts, list[float]] = {}
     for judgment in judgments:
-        of_pair.setdefault((judgment.id, judgment.candidate), []).append(judgment)
-    found, rows = _read(of_pair, shards, scores, where)
-    present = copies = changed = outside = 0
-    labels: list[float] = []
-    counted: list[dict[str, Any]] = []
-    for key, row in sorted(found.items(), key=in_order):
-        texts = tuple(row[name] for name in _TEXTS)
-        same = [j.score for j in of_pair[key] if (j.reference, j.translation) == texts]
-        present += len(of_pair[key])
-        changed += len(of_pair[key]) - len(same)
-        if same and texts[0] == texts[1]:
-            copies += 1
-        elif same and not row[_MEETS]:
-            outside += 1
-        elif same:
-            labels.append(float(np.mean(same)))
-            counted.append(row)
+        labels.setdefault(judgment.pair, []).append(judgment.score)
+    found, rows = _read(labels, shards, scores, where)
+    different = {pair: row for pair, row in found.items() if pair[2] != pair[3]}
+    counted = [(p, r) for p, r in sorted(different.items(), key=in_order) if r[_MEETS]]
     return JudgedPairs(
-        labels=np.array(labels, float),
-        references=np.array([row["reference"] for row in counted], object),
-        scores={s: np.array([row[s] for row in counted], float) for s in scores},
-        deciles={s: np.array([row[schema.decile(s)] for row in counted], np.int64) for s in scores},
+        labels=np.array([np.mean(labels[pair]) for pair, _ in counted], float),
+        references=np.array([row["reference"] for _, row in counted], object),
+        scores={s: np.array([row[s] for _, row in counted], float) for s in scores},
+        deciles={
+            s: np.array([row[schema.decile(s)] for _, row in counted], np.int64) for s in scores
+        },
         rows=rows,
         higher_is_better=directions(scores, own),
         counts={
-            "copies": copies,
+            "copies": len(found) - len(different),
             "judges": len({judgment.judge for judgment in judgments}),
             "alpha": alpha(judgments),
             "judgments": len(judgments),
-            "changed": changed,
-            "gone": len(judgments) - present,
-            **({"where": list(map(str, where)), "outside": outside} if where else {}),
+            "gone": sum(len(of) for pair, of in labels.items() if pair not in found),
+            "where": list(map(str, where)),
+            "outside": len(different) - len(counted),
         },
     )
+
+
+def _read(
+    wanted: Mapping[PairTexts, object],
+    shards: Iterable[Shard],
+    scores: Sequence[str],
+    where: Sequence[Predicate],
+) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
+    """The rows of the run that are judged, and whether they meet the conditions; and the number of
+    its rows that do, by score and decile."""
+    ids = pa.array(sorted({id for id, *_ in wanted}), pa.string())
+    columns = [*schema.ROW, "reference", "translation", *scores, *map(schema.decile, scores)]
+    columns = list(dict.fromkeys([*columns, *(predicate.column for predicate in where)]))
+    found: dict[PairTexts, dict[str, Any]] = {}
+    counts = {score: np.zeros(DECILES, np.int64) for score in scores}
+    for shard in shards:
+        table = read_shard(shard, columns)
+        meets = np.ones(len(table), bool)
+        for predicate in where:
+            meets &= predicate.holds_in(table[predicate.column])
+        counted = meets & pc.not_equal(table["reference"], table["translation"]).to_numpy()
+        for score in scores:
+            deciles = table[schema.decile(score)].to_numpy()[counted]
+            counts[score] += np.bincount(deciles, minlength=DECILES)
+        table = table.append_column(_MEETS, pa.array(meets))
+        for row in table.filter(pc.is_in(table["id"], value_set=ids)).to_pylist():
+            pair = row["id"], row.get("candidate"), row["reference"], row["translation"]
+            if pair in wanted:
+                found[pair] = row
+    return found, {score: of.tolist() for score, of in counts.items()}
+
+
+def score_labels(
+    path: str,
+    names: Sequence[str] = (),
+    *,
+    resources: Mapping[str, str] | None = None,
+    where: Sequence[str] = (),
+) -> JudgedPairs:
+    """Score the pairs of a labelled file or folder, as `read_labelled` reads them.
+
+    By default all scorers are compared that need only the two texts, or one of the `resources`.
+    Deciles are cut over the pairs that are no copies. Labels become 0 to 100.
+    """
+    if not Path(path).exists():
+        raise UserError(f"--labels {path}: is not there")
+    resources, sets = resources or {}, read_labelled(path)
+    labels = [100 * (of.scores - of.scale[0]) / (of.scale[1] - of.scale[0]) for of in sets]
+    first, second = pa.concat_arrays([of.first for of in sets]), [of.second for of in sets]
+    texts = pa.table({"reference": first, "translation": pa.concat_arrays(second)})
+    differ = pc.not_equal(texts["reference"], texts["translation"]).combine_chunks()
+    texts = texts.filter(differ).combine_chunks()
+    names = names or default_names(resources)
+    sides = (texts[side].combine_chunks() for side in ("reference", "translation"))
+    values = PairScorer(names, **resources).score(*sides)
+    columns = {name: np.asarray(of, float) for name, of in values.items()}
+    for name in names:
+        ranks = columns[name].argsort(kind="stable").argsort()
+        columns[schema.decile(name)] = np.searchsorted(decile_ranks(len(ranks)), ranks, "right")
+    meets, predicates = np.ones(len(texts), bool), conditions(where, names)
+    for predicate in predicates:
+        meets &= predicate.holds(columns[predicate.column])
+    deciles = {name: columns[schema.decile(name)][meets].astype(np.int64) for name in names}
+    return JudgedPairs(
+        labels=np.concatenate(labels)[differ.to_numpy(zero_copy_only=False)][meets],
+        references=np.array(texts["reference"].to_pylist(), object)[meets],
+        scores={name: columns[name][meets] for name in names},
+        deciles=deciles,
+        rows={name: np.bincount(of, minlength=DECILES).tolist() for name, of in deciles.items()},
+        higher_is_better=directions(names, {}),
+        counts={
+            "copies": len(differ) - len(texts),
+            "where": list(map(str, predicates)),
+            "outside": int(np.count_nonzero(~meets)),
+        },
+    )
+
+
+def default_names(resources: Iterable[str] = ()) -> list[str]:
+    """Paraloom's scorers that need nothing but the two texts, or one of some resources."""
+    return [
+        name
+        for name, scorer in SCORERS.items()
+        if name != ENCODER and (not scorer.resource or scorer.resource.name in resources)
+    ]
+
+
+def conditions(
+    texts: Sequence[str], scores: Sequence[str], kept: Sequence[str] = ()
+) -> list[Predicate]:
+    """The conditions of `--where` on pairs with these scores and `kept` columns."""
+    try:
+        found = [Predicate.parse(text) for text in texts]
+        for predicate in found:
+            predicate.check(scores, kept)
+    except ValueError as error:
+        raise UserError(f"--where: {error}") from error
+    return found
 
 
 def measure(
@@ -109,37 +195,30 @@ def measure(
     """Correlations, shares of good pairs (with labels of at least `good`), and a cut for each
     wanted precision."""
     is_good = pairs.labels >= good
-    directions, rows = pairs.higher_is_better, pairs.rows
-    judged = Judged(pairs.deciles, directions, is_good, pairs.references, rows)
+    judged = Judged(pairs.deciles, pairs.higher_is_better, is_good, pairs.references, pairs.rows)
     correlations = spearman(pairs.scores, pairs.labels, pairs.references, seed=seed)
-    scores = {}
     curves = judged.curves()
-    for name, correlation in correlations.items():
-        deciles = pairs.deciles[name]
-        scores[name] = ScoreAgreement(
-            spearman=correlation.value,
-            interval=correlation.interval,
-            good=np.bincount(deciles[is_good], minlength=DECILES).tolist(),
-            judged=np.bincount(deciles, minlength=DECILES).tolist(),
-            rows=rows[name],
-            precision=[float(p) if np.isfinite(p) else None for p in curves[name]],
-            higher_is_better=directions[name],
-        )
-    cuts = []
-    for wanted in precisions:
-        if cut := recommend(judged, wanted, seed=seed):
-            labels = is_good[np.isin(pairs.deciles[cut.score], cut.deciles)]
-            cuts.append(CutResult(**asdict(cut), judged=len(labels), good=int(labels.sum())))
+    cuts = (recommend(judged, wanted, seed=seed) for wanted in precisions)
     return AgreementRecord(
         pairs=len(pairs.labels),
         references=judged.references,
-        rows=sum(next(iter(rows.values()), [])),
+        rows=sum(next(iter(pairs.rows.values()), [])),
         good=good,
         good_pairs=int(is_good.sum()),
         **pairs.counts,
-        scores=scores,
-        left_out=pairs.left_out,
-        cuts=cuts,
+        scores={
+            name: ScoreAgreement(
+                spearman=correlations[name].value,
+                interval=correlations[name].interval,
+                good=np.bincount(deciles[is_good], minlength=DECILES).tolist(),
+                judged=np.bincount(deciles, minlength=DECILES).tolist(),
+                rows=pairs.rows[name],
+                precision=curves[name],
+                higher_is_better=pairs.higher_is_better[name],
+            )
+            for name, deciles in pairs.deciles.items()
+        },
+        cuts=[cut for cut in cuts if cut],
     )
 
 
@@ -157,46 +236,3 @@ def corpus_precisions(folder: str, record: RunRecord, good: float | None = None)
             if len(labels):
                 found[name] = precision_line(name, int(np.sum(labels >= least)), len(labels))
     return found
-
-
-def conditions(
-    texts: Sequence[str], scores: Sequence[str], kept: Sequence[str] = ()
-) -> list[Predicate]:
-    """The conditions of `--where` on pairs with these scores and `kept` columns."""
-    try:
-        found = [Predicate.parse(text) for text in texts]
-        for predicate in found:
-            predicate.check(scores, kept)
-    except ValueError as error:
-        raise UserError(f"--where: {error}") from error
-    return found
-
-
-def _read(
-    wanted: Mapping[Key, object],
-    shards: Iterable[Shard],
-    scores: Sequence[str],
-    where: Sequence[Predicate],
-) -> tuple[dict[Key, dict[str, Any]], dict[str, list[int]]]:
-    """The rows of the run that are judged, and whether they meet the conditions; and the number of
-    its rows that do, by score and decile."""
-    ids = pa.array(sorted({id for id, _ in wanted}), pa.string())
-    columns = [*schema.ROW, *_TEXTS, *scores, *map(schema.decile, scores)]
-    columns = list(dict.fromkeys([*columns, *(predicate.column for predicate in where)]))
-    found: dict[Key, dict[str, Any]] = {}
-    counts = {score: np.zeros(DECILES, np.int64) for score in scores}
-    for shard in shards:
-        table = read_shard(shard, columns)
-        differ = pc.not_equal(table["reference"], table["translation"]).to_numpy()
-        meets = np.ones(len(differ), bool)
-        for predicate in where:
-            meets &= predicate.holds_in(table[predicate.column])
-        table = table.append_column(_MEETS, pa.array(meets))
-        for score in scores:
-            deciles = table[schema.decile(score)].to_numpy()[differ & meets]
-            counts[score] += np.bincount(deciles, minlength=DECILES)
-        for row in table.filter(pc.is_in(table["id"], value_set=ids)).to_pylist():
-            key = row["id"], row.get(schema.CANDIDATE.name)
-            if key in wanted:
-                found[key] = row
-    return found, {score: of.tolist() for score, of in counts.items()}

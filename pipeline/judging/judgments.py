@@ -8,7 +8,7 @@ returns; a last line without its end was being written when the process died, an
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
-from paraloom.models.errors import UserError, reading
+from paraloom.models.errors import UserError
 from paraloom.models.files import locked
 
 FOLDER = "judgments"
@@ -25,12 +25,10 @@ _NAME = re.compile(r"\w[\w .@+-]{0,59}(?<! )")
 
 Key = tuple[str, int | None]
 """The id and the candidate number of a pair."""
+PairTexts = tuple[str, int | None, str, str]
+"""The key of a pair and its texts, the reference first."""
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Fluency = Annotated[int, Field(ge=0, le=2)]
-
-
-class JudgeNameError(UserError, ValueError):
-    """A judge's name cannot be the name of a file."""
 
 
 def checked_name(judge: str) -> str:
@@ -40,7 +38,7 @@ def checked_name(judge: str) -> str:
     'Anna B.'
     """
     if not _NAME.fullmatch(judge) or len(judge.encode()) > 200:
-        raise JudgeNameError(
+        raise UserError(
             f"{judge[:80]!r} cannot be a judge's name: it must have 1 to 60 letters, digits, "
             "spaces or . - _ + @, and begin with a letter or digit"
         )
@@ -80,11 +78,16 @@ class Judgment(Action):
     judge: str
     score: Score
 
+    @property
+    def pair(self) -> PairTexts:
+        """The pair, with its texts."""
+        return self.id, self.candidate, self.reference, self.translation
+
 
 def read_judgments(run: str) -> list[Judgment]:
     """The judgments of all judges, sorted; the last action of a judge on a pair counts."""
-    folder = storage.join(run, FOLDER)
-    judges = [n.removesuffix(_SUFFIX) for n in storage.names(folder) if n.endswith(_SUFFIX)]
+    names = sorted(storage.names(storage.join(run, FOLDER)))
+    judges = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
     return [
         Judgment(judge=judge, **action.model_dump())
         for judge in sorted(judges)
@@ -115,22 +118,18 @@ class JudgeFile:
     def append(self, actions: Iterable[Action]) -> None:
         """Write actions and flush them to the disk; if this fails, the file is as it was."""
         new = list(actions)
-        lines = [action.model_dump_json(exclude_defaults=True) + "\n" for action in new]
-        if not lines:
-            return
+        lines = [f"{action.model_dump_json(exclude_defaults=True)}\n" for action in new]
         self._path.parent.mkdir(exist_ok=True)
-        with reading(self._path), self._path.open("ab", buffering=0) as stream:
-            before = stream.tell()
-            try:
-                data = memoryview("".join(lines).encode())
-                while data:
-                    data = data[stream.write(data) or 0 :]
+        before = self._path.stat().st_size if self._path.exists() else 0
+        try:
+            with self._path.open("a", encoding="utf-8") as stream:
+                stream.writelines(lines)
+                stream.flush()
                 os.fsync(stream.fileno())
-            except OSError:
-                stream.truncate(before)
-                raise
-        if not before:
-            _flush_folder(self._path.parent)
+        except OSError:
+            with suppress(OSError):
+                os.truncate(self._path, before)
+            raise
         _apply(self.actions, new)
 
 
@@ -146,14 +145,14 @@ def judging(run: str) -> Iterator[None]:
         yield
 
 
+def in_order(item: tuple[Key | PairTexts, object]) -> tuple[str, int]:
+    """The key that sorts pairs by their names."""
+    id, candidate, *_ = item[0]
+    return id, candidate or 0
+
+
 def _path(run: str, judge: str) -> str:
     return storage.join(run, FOLDER, f"{judge}{_SUFFIX}")
-
-
-def in_order(item: tuple[Key, object]) -> tuple[str, int]:
-    """The key that sorts pairs by their names."""
-    id, candidate = item[0]
-    return id, candidate or 0
 
 
 def _last_actions(run: str, judge: str) -> dict[Key, Action]:
@@ -164,12 +163,11 @@ def _last_actions(run: str, judge: str) -> dict[Key, Action]:
     *lines, _ = storage.read_bytes(path).split(b"\n")
     for number, line in enumerate(lines, 1):
         try:
-            action = Action.model_validate_json(line)
+            _apply(found, [Action.model_validate_json(line)])
         except ValidationError as error:
             raise UserError(
                 f"{path}: line {number} is not a judgment; mend or remove the line"
             ) from error
-        _apply(found, [action])
     return found
 
 
@@ -178,11 +176,3 @@ def _apply(found: dict[Key, Action], actions: Iterable[Action]) -> None:
         found.pop(action.key, None)  # so that it becomes the last
         if not action.undone:
             found[action.key] = action
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,9 +2,8 @@
 
 from pydantic import Field
 
+from paraloom.models.agreement import Cut, Interval
 from paraloom.pipeline.records import Lenient, StageRecord
-
-Interval = tuple[float, float]
 
 
 class ScoreAgreement(Lenient):
@@ -16,30 +15,14 @@ class ScoreAgreement(Lenient):
     judged: list[int]
     rows: list[int]  # pairs of the run or of the file in each decile, without copies
     precision: list[float | None]
-    """Share of good pairs in the best 1, 2, … deciles, with weights
-    (`paraloom.models.agreement.precision`); None where a decile has no judged pairs."""
+    """Share of good pairs in the best 1, 2, … deciles, with weights (`paraloom.models.agreement`);
+    None where a decile has no judged pairs."""
     higher_is_better: bool = True
 
     @property
     def better(self) -> str:
         """Which values are better, in a word."""
         return "more" if self.higher_is_better else "less"
-
-
-class CutResult(Lenient):
-    """A set of deciles of a score, as `paraloom.models.agreement.cuts.Cut`."""
-
-    score: str
-    deciles: list[int]
-    wanted: float
-    reached: bool
-    rows: int
-    judged: int
-    good: int | None = None  # of the judged ones; earlier versions did not record it
-    precision: float  # with weights
-    wilson: Interval
-    expected: Interval | None
-    chance: float | None
 
 
 class AgreementRecord(Lenient):
@@ -54,15 +37,13 @@ class AgreementRecord(Lenient):
     judges: int = 0
     alpha: float | None = None  # Krippendorff's, of the judges' scores
     judgments: int = 0
-    changed: int = 0  # judgments of pairs whose texts are others now
-    gone: int = 0  # judgments of pairs that the run does not have
+    gone: int = 0  # judgments of pairs that the run does not have, or with other texts now
     where: list[str] = Field(default=[])  # conditions on the pairs that are counted
     outside: int = 0  # judged pairs that do not meet them
     scores: dict[str, ScoreAgreement]
-    left_out: dict[str, str] = Field(default={})  # scores that cannot be computed here, and why
-    cuts: list[CutResult]  # one for each wanted precision; none if no cut can be measured
+    cuts: list[Cut]  # one for each wanted precision; none if no cut can be measured
 
-    def cut(self, wanted: float) -> CutResult | None:
+    def cut(self, wanted: float) -> Cut | None:
         """The cut for a wanted precision."""
         return next((cut for cut in self.cuts if cut.wanted == wanted), None)
 
@@ -73,6 +54,6 @@ class JudgedRecord(StageRecord, stage="judged"):
     agreement: AgreementRecord
 
     @property
-    def chosen(self) -> CutResult:
+    def chosen(self) -> Cut:
         """The cut whose deciles are selected."""
         return self.agreement.cuts[0]

@@ -8,7 +8,7 @@ of the other pairs.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,14 +64,6 @@ class ScoredRun:
             raise UserError(f"{folder}: its pairs have no deciles yet; run `paraloom bucket` first")
         self.scores = list(bucket.deciles)
 
-    def check(self, scores: Sequence[str], option: str) -> None:
-        """Check that scores which a user named have deciles."""
-        if unknown := [score for score in scores if score not in self.scores]:
-            raise UserError(
-                f"{option}: {unknown[0]!r} has no deciles in this run; choose from "
-                f"{', '.join(self.scores)}"
-            )
-
     def shards(self, stage: str = "") -> list[Shard]:
         """The part files that selection reads, or another stage's, in order."""
         return shards_of(self.folder, stage or self._stage)
@@ -82,24 +74,19 @@ class ScoredRun:
             yield read_shard(shard, list(dict.fromkeys([*schema.ROW, *columns])))
 
 
-def sample_pairs(
-    run: ScoredRun, pairs: int, scores: Sequence[str] = (), *, generators: bool = False
-) -> list[Pair]:
+def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> list[Pair]:
     """The pairs to judge, in order: the same for everybody, given the run's seed.
 
     Any first part of the order is spread evenly over the deciles, too, and more `pairs` continue
-    the order of fewer. Memory holds `pairs` rows per decile, however large the corpus.
-    Without `scores`, the deciles of all are sampled. With `generators`, the pairs are spread evenly
-    over these, too.
+    the order of fewer. Memory holds `pairs` rows per decile, however large the corpus. With
+    `generators`, the pairs are spread evenly over these, too.
     """
-    run.check(scores, "--scores")
-    deciles = [schema.decile(score) for score in scores or run.scores]
+    spread = [schema.decile(score) for score in run.scores]
     if generators:
         if run.record.config.generators is None:
             raise UserError(f"--generators: {run.folder} has one generator only")
-        deciles.append(schema.GENERATOR.name)
-    tables, seed = run.tables([*_TEXTS, *deciles]), run.record.config.seed
-    return as_pairs(_sample(tables, deciles, pairs, seed))
+        spread.append(schema.GENERATOR.name)
+    return _pairs(_sample(run.tables([*_TEXTS, *spread]), spread, pairs, run.record.config.seed))
 
 
 def sample_corpus(
@@ -108,7 +95,7 @@ def sample_corpus(
     """Random pairs of the corpus of a stage; with criteria, the pairs that just `missed` them."""
     columns = [*_TEXTS, *(missed.columns if missed else ())]
     tables = run.tables(columns, "" if missed else stage)
-    return as_pairs(sample_rows(tables, missed, pairs, run.record.config.seed))
+    return _pairs(sample_rows(tables, missed, pairs, run.record.config.seed))
 
 
 def sample_rows(
@@ -120,79 +107,74 @@ def sample_rows(
     def turns() -> Iterator[pa.Table]:
         for table in tables:
             which, away = near_misses(table, missed) if missed else np.zeros((2, len(table)))
-            table = table.append_column(_TURN, pa.array(which))
-            yield table.append_column(_DISTANCE, pa.array(away))
+            table = table.append_column(_TURN, pa.array(which)).filter(pa.array(which >= 0))
+            yield table.append_column(_DISTANCE, pa.array(away[which >= 0]))
 
     return _sample(turns(), [_TURN], count, seed)
 
 
-def _sample(tables: Iterable[pa.Table], cells: Sequence[str], count: int, seed: int) -> pa.Table:
-    """The rows with different sides in cells 0 to 9, evenly, each cell's by distance and hash; a
-    table without columns if there is none."""
+def _sample(tables: Iterable[pa.Table], spread: Sequence[str], count: int, seed: int) -> pa.Table:
+    """Rows with different sides, even over the values of each column of `spread`, each value's by
+    distance and hash; a table without columns if there is none."""
     kept: pa.Table | None = None
     for table in tables:
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
-        hashes = text_hashes(schema.row_ids(table), seed)
-        table = table.append_column(_HASH, pa.array(hashes))
-        kept = _lowest(table if kept is None else pa.concat_tables([kept, table]), cells, count)
+        table = table.append_column(_HASH, pa.array(text_hashes(schema.row_ids(table), seed)))
+        kept = _lowest(table if kept is None else pa.concat_tables([kept, table]), spread, count)
     if kept is None:
         return pa.table({})
     texts = list(zip(*(kept[side].to_pylist() for side in _SIDES), strict=True))
-    return kept.take(pa.array(_in_order(texts, _by_decile(kept, cells), count), pa.int64()))
+    return kept.take(pa.array(_in_order(texts, _cells(kept, spread), count), pa.int64()))
 
 
-def as_pairs(table: pa.Table) -> list[Pair]:
-    """The rows of a table with texts."""
+def _pairs(table: pa.Table) -> list[Pair]:
     columns = [name for name in (*schema.ROW, *_TEXTS) if name in table.column_names]
     return [Pair(**row) for row in table.select(columns).to_pylist()]
 
 
-def _lowest(table: pa.Table, deciles: Sequence[str], pairs: int) -> pa.Table:
-    """The nearest rows, or those with the lowest hashes, of every decile of every score, sorted."""
+def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
+    """The first rows of every cell by distance and hash, sorted."""
     keys = [name for name in (_HASH, _DISTANCE) if name in table.column_names]
-    order = np.lexsort([table[name].to_numpy() for name in keys])
-    chosen = np.zeros(len(order), bool)
-    for _, _, rows in _by_decile(table.select(deciles).take(order), deciles):
+    table = table.take(np.lexsort([table[name].to_numpy() for name in keys]))
+    chosen = np.zeros(len(table), bool)
+    for rows in _cells(table, spread).values():
         chosen[rows[: pairs + _NEXT]] = True
-    return table.take(order[chosen])
+    return table.filter(pa.array(chosen))
 
 
-def _by_decile(table: pa.Table, deciles: Sequence[str]) -> Iterator[tuple[str, int, Rows]]:
-    """The numbers of the rows in each decile of each score, and of each generator."""
-    for name in deciles:
-        values = table[name].to_numpy()
-        cells = sorted({*values}) if name == schema.GENERATOR.name else range(10)
-        for cell, value in enumerate(cells):
-            yield name, cell, np.flatnonzero(values == value)
+def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows]:
+    """The numbers of the rows with each value of each column."""
+    columns = {name: table[name].to_numpy() for name in spread}
+    return {
+        (name, value): np.flatnonzero(values == value)
+        for name, values in columns.items()
+        for value in sorted({*values.tolist()})
+    }
 
 
 def _in_order(
-    texts: Sequence[tuple[str, str]], by_decile: Iterable[tuple[str, int, Rows]], count: int
+    texts: Sequence[tuple[str, str]], cells: Mapping[tuple[str, Any], Rows], count: int
 ) -> list[int]:
-    """Always a pair of the decile with fewest pairs so far; no two with the same texts.
+    """Always a row of the cell with fewest rows so far; no two with the same texts.
 
-    Of the next pairs of that decile, the one is taken that keeps the other scores' deciles even.
+    Of the next rows of that cell, the one is taken that keeps the other columns' cells even.
     """
-    cells = list(by_decile)
-    waiting = [rows.tolist() for _, _, rows in cells]
-    parts = Counter(name for name, _, _ in cells)  # a column of few cells has more pairs in each
-    cells_of: dict[int, list[int]] = {}
-    for cell, rows in enumerate(waiting):
+    waiting = {cell: rows.tolist() for cell, rows in cells.items()}
+    parts = Counter(name for name, _ in cells)  # a column of few values has more rows of each
+    cells_of: dict[int, list[tuple[str, Any]]] = {}
+    for cell, rows in waiting.items():
         for row in rows:
             cells_of.setdefault(row, []).append(cell)
-    shown = [0] * len(waiting)  # pairs of each cell, times the cells of its column
+    shown = Counter[tuple[str, Any]]()  # rows of each cell, times the cells of its column
     chosen: list[int] = []
     taken: set[tuple[str, str]] = set()
-    while len(chosen) < count and any(waiting):
-        _, _, fewest = min(
-            (shown[cell], rows[0], rows) for cell, rows in enumerate(waiting) if rows
-        )
+    while len(chosen) < count and any(waiting.values()):
+        _, _, fewest = min((shown[cell], rows[0], rows) for cell, rows in waiting.items() if rows)
         row = min(fewest[:_NEXT], key=lambda row: (sum(shown[cell] for cell in cells_of[row]), row))
         for cell in cells_of[row]:
             waiting[cell].remove(row)
         if texts[row] not in taken:
             taken.add(texts[row])
             chosen.append(row)
-            for cell in cells_of[row]:
-                shown[cell] += parts[cells[cell][0]]
+            shown.update({cell: parts[cell[0]] for cell in cells_of[row]})
     return chosen

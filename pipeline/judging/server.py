@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from flask import Flask, Response, abort, jsonify, render_template, request, send_from_directory
 from pydantic import BaseModel, ValidationError
 from werkzeug.exceptions import Conflict, HTTPException
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.judging.judgments import (
@@ -23,7 +23,6 @@ from paraloom.pipeline.judging.judgments import (
     Fluency,
     JudgeFile,
     JudgeName,
-    JudgeNameError,
     PairName,
     Score,
 )
@@ -57,10 +56,10 @@ class Target(PairName):
 
 
 class SentJudgment(Target):
-    """A judgment as the page sends it."""
+    """A judgment as the page sends it; None skips the pair."""
 
-    score: Score
-    fluency: Fluency
+    score: Score | None
+    fluency: Fluency | None
 
 
 class Session:
@@ -81,14 +80,15 @@ class Session:
             return self._state(self._file(judge))
 
     def judge(self, sent: SentJudgment) -> dict[str, Any]:
-        """Save a judgment; returns the new state."""
-        if self.scale == "yes-no" and sent.score not in (0, 100):
+        """Save a judgment, or that a pair is skipped; returns the new state."""
+        if self.scale == "yes-no" and sent.score not in (0, 100, None):
             raise Conflict("on this scale a score is 0 or 100")
-        return self._act(sent, score=sent.score, fluency=sent.fluency)
-
-    def skip(self, target: Target) -> dict[str, Any]:
-        """Leave a pair out; returns the new state."""
-        return self._act(target)
+        with self._lock:
+            if (pair := self._pairs.get(sent.key)) is None:
+                raise Conflict("there is no such pair to judge")
+            file = self._file(sent.judge)
+            file.append([pair.action(score=sent.score, fluency=sent.fluency)])
+            return self._state(file)
 
     def undo(self, target: Target) -> dict[str, Any]:
         """Undo the judge's last action, which must be on this pair; `undone` is what it said."""
@@ -100,14 +100,6 @@ class Session:
             file.append([Action(id=target.id, candidate=target.candidate, undone=True)])
             undone = done[-1].model_dump(include={"score", "fluency"})
             return {**self._state(file), "undone": undone}
-
-    def _act(self, target: Target, **values: Any) -> dict[str, Any]:
-        with self._lock:
-            if (pair := self._pairs.get(target.key)) is None:
-                raise Conflict("there is no such pair to judge")
-            file = self._file(target.judge)
-            file.append([pair.action(**values)])
-            return self._state(file)
 
     def _file(self, judge: str) -> JudgeFile:
         if judge not in self._files:
@@ -127,13 +119,12 @@ class Session:
         done = self._done(file)
         keys = {action.key for action in done}
         pair = next((pair for key, pair in self._pairs.items() if key not in keys), None)
-        last = done[-1] if done else None
         return {
             "pair": pair.model_dump() if pair else None,
             "judged": sum(action.score is not None for action in done),
             "skipped": sum(action.score is None for action in done),
             "total": len(self._pairs),
-            "last": {"id": last.id, "candidate": last.candidate} if last else None,
+            "last": done[-1].model_dump(include={"id", "candidate"}) if done else None,
         }
 
 
@@ -147,9 +138,17 @@ class JudgingServer:
         """
         token = secrets.token_urlsafe(24)
         app = _application(session, token, values)
-        self._server = _listen(app, port)
-        app.config["PORT"] = self._server.port
-        self.url = f"http://{_HOST}:{self._server.port}/{token}/"
+        for number in (PORT, 0) if port is None else (port,):
+            # The server has a copy of the socket; by itself it would end the process without one.
+            with suppress(OSError), socket.create_server((_HOST, number)) as listening:
+                own, fd = listening.getsockname()[1], listening.fileno()
+                self._server = make_server(
+                    _HOST, own, app, threaded=True, request_handler=_Handler, fd=fd
+                )
+                app.config["PORT"] = own
+                self.url = f"http://{_HOST}:{own}/{token}/"
+                return
+        raise UserError(f"--port {port}: cannot be used; choose another one, or leave it out")
 
     def serve(self) -> None:
         """Answer requests until the process is interrupted (Ctrl-C)."""
@@ -160,24 +159,12 @@ class JudgingServer:
         self._server.shutdown()
 
 
-def _listen(app: Flask, port: int | None) -> BaseWSGIServer:
-    for candidate in (PORT, 0) if port is None else (port,):
-        # The server has a copy of the socket; by itself it would end the process if it gets none.
-        with suppress(OSError), socket.create_server((_HOST, candidate)) as listening:
-            own, fd = listening.getsockname()[1], listening.fileno()
-            return make_server(_HOST, own, app, threaded=True, request_handler=_Handler, fd=fd)
-    raise UserError(f"--port {port}: cannot be used; choose another one, or leave it out")
-
-
 class _Handler(WSGIRequestHandler):
     """Prints nothing: addresses have the secret."""
 
     timeout = 30  # seconds that a connection may be silent
 
     def log(self, type: str, message: str, *args: Any) -> None:
-        pass
-
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         pass
 
     def version_string(self) -> str:
@@ -199,9 +186,9 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
         if not secrets.compare_digest(given.encode(), token.encode()):
             abort(403, "wrong address; open the one that paraloom judge prints")
         if request.method not in ("GET", "HEAD"):
-            if request.headers.get("Origin") not in [f"http://{host}" for host in hosts]:
-                abort(403, "wrong origin")
-            if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            site = request.headers.get("Sec-Fetch-Site", "same-origin")
+            own = request.headers.get("Origin") in [f"http://{host}" for host in hosts]
+            if not own or site != "same-origin":
                 abort(403, "wrong origin")
             if request.content_length is None:
                 abort(411)
@@ -214,13 +201,12 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
         return response
 
     @app.errorhandler(HTTPException)
-    def refuse(error: HTTPException) -> tuple[Response, int]:
-        return jsonify(error=error.description), error.code or 500
-
     @app.errorhandler(UserError)
     @app.errorhandler(OSError)
-    def fail(error: Exception) -> tuple[Response, int]:
-        return jsonify(error=str(error)), 400 if isinstance(error, JudgeNameError) else 500
+    def refuse(error: Exception) -> tuple[Response, int]:
+        if isinstance(error, HTTPException):
+            return jsonify(error=error.description), error.code or 500
+        return jsonify(error=str(error)), 400 if isinstance(error, UserError) else 500
 
     @app.get("/<token>/")
     def page() -> str:
@@ -236,17 +222,17 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     def state() -> Response:
         return jsonify(session.state(request.args.get("judge", "")))
 
-    def post(name: str, kind: type[Body], act: Callable[[Body], dict[str, Any]]) -> None:
-        @app.post(f"/<token>/{name}", endpoint=name)
+    def act(kind: type[Body], action: Callable[[Body], dict[str, Any]]) -> Callable[[], Response]:
         def answer() -> Response:
             try:
                 body = kind.model_validate_json(request.get_data())
             except ValidationError as error:
                 first = error.errors()[0]
                 abort(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-            return jsonify(act(body))
+            return jsonify(action(body))
 
-    post("judge", SentJudgment, session.judge)
-    post("skip", Target, session.skip)
-    post("undo", Target, session.undo)
+        return answer
+
+    app.post("/<token>/judge", endpoint="judge")(act(SentJudgment, session.judge))
+    app.post("/<token>/undo", endpoint="undo")(act(Target, session.undo))
     return app

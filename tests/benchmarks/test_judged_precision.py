@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.judged_precision import main, split, within
-from paraloom.models.languages import ENGLISH
-from paraloom.pipeline.judging.labels import read_labels, score_labels
+from paraloom.pipeline.judging.agreement import score_labels
 from tests.sample import real_data
 
 
@@ -18,7 +17,7 @@ def labels(data: Path) -> str:
 @pytest.mark.parametrize("wanted", [0.8, 0.9])
 def test_half_of_the_references_choose_and_the_others_measure(labels: str, wanted: float) -> None:
     names = ["trigram_overlap", "unigram_f1", "edit_distance"]
-    pairs = score_labels(read_labels(labels), names, language=ENGLISH, resources={})
+    pairs = score_labels(labels, names)
     found = [split(pairs, wanted, seed) for seed in range(50)]
     assert sum(within(s.measured, s.expected) for s in found) >= 45
     assert sum(within(s.measured, s.wilson) for s in found) < 40

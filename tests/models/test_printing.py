@@ -68,15 +68,6 @@ def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert r"\x1b[2J" in out
 
 
-def test_a_terminal_gets_styles_but_no_sequences_of_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    terminal = console()
-    with terminal.capture() as captured:
-        terminal.print(HOSTILE, style="bold", highlight=False)
-    shown = HARMLESS.replace(r"\x07\x0d", "")  # rich leaves these out
-    assert captured.get() == f"\x1b[1m{shown}\x1b[0m\n"
-
-
 def test_all_printing_goes_through_here() -> None:
     elsewhere = {
         "models/printing.py",

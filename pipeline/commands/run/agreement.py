@@ -3,13 +3,9 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
-from paraloom.models.languages import ENGLISH
-from paraloom.models.scorers import SCORERS
-from paraloom.models.scorers.plugins import column_of, installed, source_of
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.judging.agreement import (
@@ -18,6 +14,7 @@ from paraloom.pipeline.judging.agreement import (
     corpus_precisions,
     join,
     measure,
+    score_labels,
 )
 from paraloom.pipeline.judging.describe import (
     by_agreement,
@@ -29,7 +26,6 @@ from paraloom.pipeline.judging.describe import (
     select_lines,
 )
 from paraloom.pipeline.judging.judgments import read_judgments
-from paraloom.pipeline.judging.labels import default_names, read_labels, score_labels
 from paraloom.pipeline.judging.record import AgreementRecord
 from paraloom.pipeline.judging.sampling import ScoredRun
 
@@ -43,11 +39,11 @@ def command(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Labelled pairs instead of a run's judgments: STS, SICK, MRPC or judgments (TSV "
-            "with the columns reference, paraphrase, score).",
+            help="Labelled pairs instead of a run's judgments: STS, SICK, or judgments (TSV with "
+            "the columns reference, paraphrase, score).",
         ),
     ] = None,
-    scorers: Annotated[str | None, typer.Option(metavar="A,B", help="Only these scores.")] = None,
+    scorers: Annotated[str, typer.Option(metavar="A,B", help="Only these scores.")] = "",
     resource: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,54 +74,37 @@ def command(
     """Print each score's correlation with the labels, its shares of good pairs by decile, and the
     cut that keeps most pairs at a wanted precision.
     """
-    wanted = precision or [0.9]
+    wanted = list(dict.fromkeys(precision or [0.9]))
     if not all(0 < p < 1 for p in wanted):
         raise UserError("--precision: must be between 0 and 1, such as 0.9")
-    if (run is None) == (labels is None):
-        raise UserError("agreement: give either a run folder with judgments or --labels FILE")
-    names = scorers.split(",") if scorers else []
-    if run is not None:
+    names, corpora, seed = [name for name in scorers.split(",") if name], {}, 1
+    if run is not None and labels is None:
         connect(beam_options(context), [run])
-        pairs, seed = _of_run(run, names, where or [])
+        scored = ScoredRun(run)
+        pairs, seed = _of_run(scored, names, where or []), scored.record.config.seed
+        corpora = corpus_precisions(run, scored.record, good)
+    elif labels is not None and run is None:
+        paths = dict(map(_named, resource or []))
+        pairs = score_labels(labels, names, resources=paths, where=where or [])
     else:
-        named = dict(map(_named, resource or []))
-        pairs, seed = _of_file(str(labels), names, named, where or []), 1
-    found = measure(pairs, good=good, precisions=list(dict.fromkeys(wanted)), seed=seed)
+        raise UserError("agreement: give either a run folder with judgments or --labels FILE")
+    found = measure(pairs, good=good, precisions=wanted, seed=seed)
     _show(found)
-    if run is not None:
-        for line in corpus_precisions(run, ScoredRun(run).record, good).values():
-            console().print(f"{line}.")
+    for line in corpora.values():
+        console().print(f"{line}.")
     write_json(json, found.model_dump())
 
 
-def _of_run(folder: str, names: list[str], where: list[str]) -> tuple[JudgedPairs, int]:
-    run = ScoredRun(folder)
-    run.check(names, "--scorers")
-    judgments = read_judgments(folder)
+def _of_run(run: ScoredRun, names: list[str], where: list[str]) -> JudgedPairs:
+    if unknown := [name for name in names if name not in run.scores]:
+        has = ", ".join(run.scores)
+        raise UserError(f"--scorers: {unknown[0]!r} has no deciles in this run; it has {has}")
+    judgments = read_judgments(run.folder)
     if not judgments:
-        raise UserError(f"{folder}: has no judgments yet; run `paraloom judge {folder}`")
-    own, under = run.record.own_scorers, conditions(where, run.scores, run.record.config.kept)
-    pairs = join(judgments, run.shards(), names or run.scores, own=own, where=under)
-    return pairs, run.record.config.seed
-
-
-def _of_file(
-    path: str, names: list[str], resources: dict[str, str], where: list[str]
-) -> JudgedPairs:
-    entries = names or [
-        *default_names(),
-        *(n for n, s in SCORERS.items() if s.resource and s.resource.name in resources),
-    ]
-    own = ("translation_score", *SCORERS)
-    foreign = [e for e in entries if e not in own and (column_of(e) != e or e in installed())]
-    return score_labels(
-        read_labels(path),
-        [column_of(entry) for entry in entries],
-        sources=[source_of(entry) for entry in foreign],
-        language=ENGLISH,
-        resources=resources,
-        where=where,
-    )
+        raise UserError(f"{run.folder}: has no judgments yet; run `paraloom judge {run.folder}`")
+    under = conditions(where, run.scores, run.record.config.kept)
+    own = run.record.own_scorers
+    return join(judgments, run.shards(), names or run.scores, own=own, where=under)
 
 
 def _named(entry: str) -> tuple[str, str]:
@@ -139,33 +118,24 @@ def _show(found: AgreementRecord) -> None:
     scores = by_agreement(found.scores)
     out = console(max(100, 12 + sum(3 + max(len(name), 16) for name in scores)))
     out.print(f"{counts_line(found)}.")
-    title, numbers = "Agreement with the labels", ["Spearman", "95%"]
-    rows = (
-        (name, number_in_words(of.spearman), interval_in_words(of.interval), of.better)
-        for name, of in scores.items()
+    agreement = number_table(
+        "Agreement with the labels", "score", numbers=["Spearman", "95%"], after=["better is"]
     )
-    out.print(number_table(title, "score", numbers=numbers, after=["better is"], rows=rows))
-    few = "Too few judged pairs for the shares of good ones by decile: fewer than 10 in a decile."
-    out.print(few if found.pairs < 100 else _deciles(found))
+    for name, of in scores.items():
+        interval = interval_in_words(of.interval)
+        agreement.add_row(name, number_in_words(of.spearman), interval, of.better)
+    out.print(agreement)
+    if found.pairs < 100:
+        out.print("Too few judged pairs for the shares of good ones by decile.")
+    else:
+        shares = number_table("Good of judged pairs by decile", numbers=["decile", *scores])
+        for decile in range(10):
+            cells = (good_of(of.good[decile], of.judged[decile]) for of in scores.values())
+            shares.add_row(f"{decile}", *cells)
+        out.print(shares)
     for cut in found.cuts:
-        out.print()
-        for line in cut_lines(cut, found.rows):
-            out.print(line)
+        out.print("", *cut_lines(cut, found.rows), sep="\n")
         if cut.reached:
             out.print(select_lines(cut, found.where))
     if not found.cuts:
         out.print("No cut can be measured: no score has a judged pair in its best decile.")
-    for name, reason in found.left_out.items():
-        out.print(f"Left out: {name}, which {reason}.")
-
-
-def _deciles(found: AgreementRecord) -> Table:
-    scores = by_agreement(found.scores)
-    rows = (
-        [str(decile), *(good_of(of.good[decile], of.judged[decile]) for of in scores.values())]
-        for decile in range(10)
-    )
-    title, numbers = "Share of good pairs by decile", ["decile", *scores]
-    table = number_table(title, numbers=numbers, rows=rows)
-    table.caption = "95% intervals by Wilson"
-    return table

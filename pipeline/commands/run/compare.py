@@ -5,8 +5,6 @@ from collections.abc import Mapping
 import typer
 from pydantic import BaseModel, computed_field
 from pydantic.dataclasses import dataclass
-from rich.table import Table
-from rich.text import Text
 
 from paraloom.beam_jobs.analysis.diff import ColumnDiff, diff_shards
 from paraloom.beam_jobs.io import storage
@@ -59,18 +57,29 @@ def command(
     TMPDIR. Without --selection, all stages are compared, of named selections, too.
     """
     connect(beam_options(context), [first, second])
-    found = compare(first, second, selection)
-    out = console(160)
-    out.print(_row_table(found))
-    if any(stage.differences for stage in found):
-        out.print(_difference_table(found))
+    found, out = compare(first, second, selection), console(160)
+    rows = number_table("Rows", "stage", numbers=("first run", "second run"), after=[""])
+    after = ("id", "first run", "second run")
+    values = number_table("Differences", "stage", "column", numbers=["rows"], after=after)
+    for stage in found:
+        counts = ("not finished" if n is None else f"{n:,}" for n in stage.rows)
+        rows.add_row(stage.name, *counts, "same" if stage.same else "different")
+        for column, difference in stage.differences.items():
+            cells = [stage.name, column, f"{difference.rows:,}"]
+            for example in difference.examples:  # the first by id
+                values.add_row(*cells, *map(str, example))
+                cells = [""] * 3
+    out.print(rows)
+    if values.row_count:
+        out.print(values)
     stale = outdated(Manifest(first).record), outdated(Manifest(second).record)
     for folder, stages in zip((first, second), stale, strict=True):
         if stages:
             out.print(f"{folder}: of an earlier configuration, so left out: {', '.join(stages)}")
-    same = all(stage.same for stage in found)
+    different = [stage.name for stage in found if not stage.same]
+    same = not different
     write_json(json, Comparisons(runs=(first, second), same=same, stages=found, outdated=stale))
-    if different := [stage.name for stage in found if not stage.same]:
+    if different:
         out.print(f"different; the first difference is in {different[0]}")
         raise typer.Exit(1)
     out.print("same rows and values")
@@ -82,16 +91,7 @@ def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
 
     Stages of earlier configurations do not count.
     """
-    finished = []
-    for folder in (first, second):
-        record = Manifest(folder).record
-        if selection:
-            finished.append({finished_corpus(folder, record, selection)})
-            continue
-        stages = current(record).stages
-        finished.append({name for name in stages if name.rsplit("/", 1)[-1] in PAIR_STAGES})
-        if not finished[-1]:
-            raise UserError(f"{folder}: no run here that has finished a stage of pairs")
+    finished = [_stages(folder, selection) for folder in (first, second)]
     either = set.union(*finished)
     found = []
     for stage in (*(n for n in PAIR_STAGES if n in either), *sorted(either - set(PAIR_STAGES))):
@@ -100,12 +100,11 @@ def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
             for folder, names in zip((first, second), finished, strict=True)
         ]
         for of, kind in (("shards", ""), ("rejected_shards", ", rejected")):
-            sides = [
+            one, other = (
                 None if side is None else [shard for r in side for shard in getattr(r, of)]
                 for side in done
-            ]
-            rows = [None if side is None else sum(shard.rows for shard in side) for side in sides]
-            one, other = sides
+            )
+            rows = [None if side is None else sum(s.rows for s in side) for side in (one, other)]
             differences = {} if one is None or other is None else diff_shards(one, other)
             found.append(
                 Comparison(name=stage + kind, rows=(rows[0], rows[1]), differences=differences)
@@ -113,23 +112,11 @@ def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
     return found
 
 
-def _row_table(found: list[Comparison]) -> Table:
-    table = number_table("Rows", "stage", numbers=("first run", "second run"), after=[""])
-    for stage in found:
-        counts = ("not finished" if rows is None else f"{rows:,}" for rows in stage.rows)
-        verdict = "same" if stage.same else Text("different", style="bold")
-        table.add_row(stage.name, *counts, verdict)
-    return table
-
-
-def _difference_table(found: list[Comparison]) -> Table:
-    title, after = "Differences: the first rows by id", ("id", "first run", "second run")
-    table = number_table(title, "stage", "column", numbers=["rows"], after=after)
-    for stage in found:
-        for column, difference in stage.differences.items():
-            cells = [stage.name, column, f"{difference.rows:,}"]
-            for example in difference.examples:
-                table.add_row(*cells, *(str(value) for value in example))
-                cells = [""] * 3
-        table.add_section()
-    return table
+def _stages(folder: str, selection: str) -> set[str]:
+    record = Manifest(folder).record
+    if selection:
+        return {finished_corpus(folder, record, selection)}
+    found = {name for name in current(record).stages if name.rsplit("/", 1)[-1] in PAIR_STAGES}
+    if not found:
+        raise UserError(f"{folder}: no run here that has finished a stage of pairs")
+    return found

@@ -7,8 +7,6 @@ from typing import Annotated, Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Shard, read_receipt, read_shard, receipts
@@ -16,7 +14,7 @@ from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
-from paraloom.pipeline.console import console
+from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import as_made, finished, outdated
 from paraloom.pipeline.names import PAIR_STAGES, folder_of
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
@@ -58,14 +56,13 @@ def command(
     if not steps:
         raise UserError(f"{run}: no row with the id {id}; see the ids in ingest/part-*.parquet")
     criteria = selection_in_words(resolve_auto(final_view(record)))
-    out = console()
     candidates = {step.row["candidate"] for step in steps if "candidate" in step.row}
     for candidate in sorted(candidates) or [None]:
         way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
-        for line in describe(way, criteria):
-            out.print(line)
+        _show(way, criteria)
     if stages := outdated(last):
-        out.print(f"of an earlier configuration than the last command had: {', '.join(stages)}")
+        told = f"of an earlier configuration than the last command had: {', '.join(stages)}"
+        console().print(told)
     selected = any(step.stage == "select" and not step.rejected for step in steps)
     found = Explanation(
         run=run, id=id, in_corpus=selected, selection=criteria, steps=steps, outdated=stages
@@ -96,8 +93,7 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
 
 def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
     """The rows of a part file with the id; of a local file, only row groups that may have it are
-    read.
-    """
+    read."""
     wanted = pc.field("id") == id
     if storage.is_remote(shard.path):
         found = read_shard(shard).filter(wanted)
@@ -108,38 +104,25 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
     return rows
 
 
-def describe(steps: Sequence[Step], criteria: str) -> list[Text | Table]:
-    """Lines and a table for rich to print, for one translation of the source; `criteria` is the
+def _show(steps: Sequence[Step], criteria: str) -> None:
+    """Print the columns of one translation of the source, and what became of it; `criteria` is the
     selection in words."""
-    merged: dict[str, Any] = {}
+    out, values = console(), dict[str, Any]()
     for step in steps:
-        if not step.rejected:
-            merged |= step.row
-    lines: list[Text | Table] = []
-    first = steps[0].row if steps[0].stage == "ingest" and not steps[0].rejected else {}
-    kept = [name for name in first if name not in schema.INGEST.names]
-    for name in ("id", "source", "reference", "candidate", "generator", "translation", *kept):
-        if name in merged:
-            lines.append(Text.assemble((f"{name:12}", "bold"), on_one_line(str(merged[name]))))
-    for name in ("reference_tokens", "translation_tokens", "translation_subwords"):
-        if name in merged:
-            lines.append(Text(f"{name:22}{merged[name]}"))
-    if deciles := [name for name in merged if name.endswith(schema.decile(""))]:
-        table = Table("score", "value", "decile (0 lowest, 9 highest)")
-        for column in deciles:
-            score = column.removesuffix(schema.decile(""))
-            value = merged.get(score)
-            shown = f"{value:.4f}" if isinstance(value, float) else str(value)
-            table.add_row(score, shown, str(merged[column]))
-        lines.append(table)
+        values |= {} if step.rejected else step.row
+    table = number_table(None, "column", numbers=["decile"], after=["value"])
+    for name, value in values.items():
+        if not name.endswith(schema.decile("")):
+            shown = f"{value:.4f}" if isinstance(value, float) else on_one_line(str(value))
+            table.add_row(name, str(values.get(schema.decile(name), "")), shown)
+    if values:
+        out.print(table)
     for step in steps:
         if step.rejected:
-            text = on_one_line(f": {step.row['text']}" if "text" in step.row else "")
-            reason = on_one_line(step.row["reason"])
-            lines.append(Text.assemble((f"out at {step.stage}: ", "bold"), reason, text))
+            text = f": {step.row['text']}" if "text" in step.row else ""
+            out.print(on_one_line(f"out at {step.stage}: {step.row['reason']}{text}"))
     last = steps[-1]
     if not last.rejected and last.stage == "select":
-        lines.append(Text.assemble(("in the corpus", "bold"), f": {criteria}"))
+        out.print(f"in the corpus: {criteria}")
     elif not last.rejected:
-        lines.append(Text(f"got as far as {last.stage}; the stages after it have not run"))
-    return lines
+        out.print(f"got as far as {last.stage}; the stages after it have not run")

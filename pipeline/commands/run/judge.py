@@ -1,4 +1,4 @@
-"""`paraloom judge`: a page on which people judge pairs of a run; judgments made elsewhere.
+"""`paraloom judge`: a page on which people judge pairs of a run.
 
 What it needs is imported when it runs: --help need not wait for Beam.
 """
@@ -39,12 +39,6 @@ def command(
         ),
     ] = None,
     selection: Named = "",
-    scores: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B", help="Scores over whose deciles the pairs are spread; by default all."
-        ),
-    ] = "",
     generators: Annotated[
         bool, typer.Option("--generators", help="Spread the pairs over the generators, too.")
     ] = False,
@@ -56,14 +50,6 @@ def command(
         int | None, typer.Option(metavar="N", min=1, max=65535, help="Port of the page.")
     ] = None,
     open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    file: Annotated[
-        str | None,
-        typer.Option(
-            "--import",
-            metavar="FILE",
-            help="Add the judgments of a TSV file instead of serving the page.",
-        ),
-    ] = None,
 ) -> None:
     """Serve a page on this machine, with keys for everything, until Ctrl-C.
 
@@ -79,29 +65,23 @@ def command(
         checked_name(judge)
     if selected is None and selection:
         raise UserError("judge: --selection is for --selected or --rejected")
-    if selected is not None and scores:
-        raise UserError("judge: --scores is for pairs of all deciles, not of a corpus")
     with judging(run):
         found = ScoredRun(run)
-        if file is not None:
-            _import(found, file)
+        if selected is None:
+            sample = sample_pairs(found, pairs, generators=generators)
         else:
-            if selected is None:
-                names = [name.strip() for name in scores.split(",") if name.strip()]
-                sample = sample_pairs(found, pairs, names, generators=generators)
-            else:
-                sample = _of_corpus(found, pairs, selection, selected)
-            server = judging_server(found, sample, scale, judge, port)
-            _print_judges(found)
-            if selected is not False:  # those are no sample of the corpus
-                low, high = interval_of(0.8 * (n := len(sample)), n)
-                show(f"{n:,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
-            show(f"{len(sample):,} pairs to judge at {server.url}")
-            show("Ctrl-C stops; every judgment is saved at once")
-            if open:
-                webbrowser.open(server.url)
-            server.serve()
-            show()
+            sample = _of_corpus(found, pairs, selection, selected)
+        server = judging_server(found, sample, scale, judge, port)
+        _print_judges(found)
+        if selected is not False:  # those are no sample of the corpus
+            low, high = interval_of(0.8 * (n := len(sample)), n)
+            show(f"{n:,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
+        show(f"{len(sample):,} pairs to judge at {server.url}")
+        show("Ctrl-C stops; every judgment is saved at once")
+        if open:
+            webbrowser.open(server.url)
+        server.serve()
+        show()
         _print_judges(found)
 
 
@@ -143,19 +123,6 @@ def judging_server(
         source_language=source,
         source_direction=direction(source),
     )
-
-
-def _import(run: ScoredRun, file: str) -> None:
-    from paraloom.pipeline.judging.import_file import import_judgments
-
-    done = import_judgments(run, file)
-    show(f"{file}: judgments added: {done.added:,}, there already: {done.unchanged:,}")
-    if done.unknown:
-        first = done.unknown[0]
-        show(
-            f"{file}: rows that are not of a pair of the run: {len(done.unknown):,}, the first is "
-            f"row {first.number}: {first.id or first.reference}"
-        )
 
 
 def _print_judges(run: ScoredRun) -> None:

@@ -2,29 +2,18 @@
 
 import fcntl
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import field
-from math import isnan
 from pathlib import Path
 from typing import Literal
 
 import typer
-from pydantic import BaseModel, computed_field
-from pydantic.dataclasses import dataclass
-from rich.table import Table
+from pydantic import BaseModel
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import Receipt, receipts
+from paraloom.beam_jobs.io.shards import receipts
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.chat.usage import Usage
-from paraloom.pipeline.commands.options import (
-    GpuHour,
-    JsonFile,
-    RunFolder,
-    beam_options,
-    write_json,
-)
+from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import outdated, started
 from paraloom.pipeline.names import PAIR_STAGES, folder_of
@@ -35,51 +24,25 @@ from paraloom.pipeline.stage import rejected_rows
 State = Literal["finished", "under way", "stopped", "waiting", "outdated"]
 
 
-@dataclass(slots=True)
-class StageStatus:
+class StageStatus(BaseModel):
     """How far a stage is; None stands for what is not known (yet)."""
 
     name: str
     state: State = "waiting"
     """outdated: of an earlier configuration."""
-    shards: tuple[int | None, int | None] = (None, None)  # number done, and number in all
-    rows: tuple[int | None, int | None] = (None, None)
-    made: int = 0  # rows made in `seconds`
-    rejected: dict[str, int] = field(default_factory=dict)  # rows so far, by reason
+    rows: tuple[int | None, int | None] = (None, None)  # number done, and number in all
+    rejected: dict[str, int] = {}  # rows so far, by reason
     seconds: float | None = None
     """Wall-clock time; for a stage under way, since it was started or resumed."""
-    last_shard: float | None = None  # seconds since a shard was finished, of a stage under way
-    jobs: Sequence[RemoteJob] = ()  # on a service
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def rate(self) -> float | None:
-        """Rows a second."""
-        return self.made / self.seconds if self.made and self.seconds else None
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def remaining(self) -> float | None:
-        """Seconds to the end at this rate."""
-        done, total = self.rows
-        if self.state != "under way" or not self.rate or done is None or total is None:
-            return None
-        return (total - done) / self.rate
+    rate: float | None = None  # rows a second
+    remaining: float | None = None  # seconds to the end at this rate
+    jobs: list[RemoteJob] = []  # on a service
 
 
 class Asked(Usage):
     """What a generator's answers took so far, in the shards that are finished."""
 
     cost: float | None = None  # None without prices or counts of tokens
-
-
-class Translations(BaseModel):
-    """Hours of all translations; a worker process uses all GPUs of its machine."""
-
-    workers: int
-    hours: float  # so far
-    remaining: float | None  # hours to the end
-    price: float  # of an hour
 
 
 class Status(BaseModel):
@@ -89,17 +52,25 @@ class Status(BaseModel):
     state: State  # finished, under way or stopped
     stages: list[StageStatus]
     generators: dict[str, Asked]
-    translations: Translations | None  # with --gpu-hour
 
 
-def command(
-    context: typer.Context, run: RunFolder, gpu_hour: GpuHour = None, json: JsonFile = None
-) -> None:
-    """Print stages, shards, rates, rejected rows and remaining time, from the run folder."""
+def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
+    """Print stages, rows, rates, rejected rows and remaining time, from the run folder."""
     connect(beam_options(context), [run])
-    out = console()
-    stages, asked = status(run), _asked(run)
-    out.print(_headline(run, stages), _table(stages), sep="\n", highlight=False)
+    out, stages, asked = console(), status(run), _asked(run)
+    states = {stage.state for stage in stages}
+    state: State = "under way" if "under way" in states else "stopped"
+    state = "finished" if states <= {"finished", "outdated"} else state
+    remedy = "; the same command resumes it" if state == "stopped" else ""
+    out.print(f"{run}: {state}{remedy}", highlight=False)
+    numbers = ("rows", "rejected", "rows/s", "time", "remaining")
+    table = number_table("", "stage", "", numbers=numbers)
+    for stage in stages:
+        rejected = "" if stage.rows[0] is None else f"{sum(stage.rejected.values()):,}"
+        rate = "" if stage.rate is None else f"{stage.rate:,.0f}"
+        times = duration(stage.seconds), duration(stage.remaining)
+        table.add_row(stage.name, stage.state, _progress(*stage.rows), rejected, rate, *times)
+    out.print(table)
     for stage in stages:
         for job in stage.jobs[-1:]:
             out.print(f"{stage.name}: {job.address}", highlight=False, soft_wrap=True)
@@ -110,19 +81,7 @@ def command(
         out.print(f"{name}: {requests}, {tokens}{cost}", highlight=False)
     if any(stage.rejected for stage in stages):
         out.print(rejected_table({stage.name: stage.rejected for stage in stages}))
-    hours = None if gpu_hour is None else _translations(run, stages, gpu_hour)
-    if hours:
-        out.print(_cost(hours), highlight=False)
-    states = {stage.state for stage in stages}
-    going: State = "under way" if "under way" in states else "stopped"
-    found = Status(
-        run=run,
-        state="finished" if states <= {"finished", "outdated"} else going,
-        stages=stages,
-        generators=asked,
-        translations=hours,
-    )
-    write_json(json, found)
+    write_json(json, Status(run=run, state=state, stages=stages, generators=asked))
 
 
 def status(folder: str, now: float | None = None) -> list[StageStatus]:
@@ -131,31 +90,17 @@ def status(folder: str, now: float | None = None) -> list[StageStatus]:
     stale = outdated(record)
     found = []
     for name in dict.fromkeys([*(record.wanted or record.stages), *stale]):
+        shown, stage = StageStatus(name=name), record.stages.get(name)
         if record.under_way and name == record.under_way.stage:
-            found.append(_under_way(folder, name, record, time.time() if now is None else now))
-        elif name in record.stages and not (name in stale and name in record.wanted):
-            stage = record.stages[name]
-            state: State = "outdated" if name in stale else "finished"
-            shown = StageStatus(name, state, seconds=stage.seconds, jobs=stage.jobs)
+            _follow(shown, folder, record, time.time() if now is None else now)
+        elif stage and not (name in stale and name in record.wanted):
+            shown.state = "outdated" if name in stale else "finished"
+            shown.seconds, shown.jobs = stage.seconds, stage.jobs
             if isinstance(stage, PairsRecord):
-                shown.shards, shown.rows = (stage.shards,) * 2, (stage.rows_in,) * 2
-                shown.made, shown.rejected = stage.rows_in, stage.rejected
-            found.append(shown)
-        else:
-            found.append(StageStatus(name))
+                shown.rows, shown.rejected = (stage.rows_in, stage.rows_in), stage.rejected
+                shown.rate = stage.rows_in / stage.seconds if stage.seconds else None
+        found.append(shown)
     return found
-
-
-def busy_seconds(receipts: Iterable[Receipt]) -> dict[str, float]:
-    """The seconds that each worker was busy; its threads' overlapping work counts once."""
-    busy: dict[str, float] = {}
-    until: dict[str, float] = {}
-    for receipt in sorted(receipts, key=lambda receipt: receipt.ended - receipt.seconds):
-        name, end = receipt.worker, receipt.ended
-        before = until.get(name, float("-inf"))
-        new = max(end - max(end - receipt.seconds, before), 0)
-        busy[name], until[name] = busy.get(name, 0.0) + new, max(before, end)
-    return busy
 
 
 def duration(seconds: float | None) -> str:
@@ -174,10 +119,30 @@ def duration(seconds: float | None) -> str:
     return f"{whole} s"
 
 
-def _is_running(folder: str) -> bool | None:
-    """Whether a process on this machine holds the run's lock (`manifest.locked`)."""
+def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> None:
+    """Fill in how far the stage under way is, from the receipts of its finished work."""
+    assert record.under_way
+    name, start = shown.name, record.under_way.since
+    shown.jobs = record.under_way.jobs
+    shown.state = "under way" if _is_running(folder) else "stopped"
+    if shown.state == "under way":
+        shown.seconds = max(now - start, 0)  # the clock may have been set back
+    if name.rsplit("/", 1)[-1] not in PAIR_STAGES:  # of any round: rounds/2/score
+        return
+    done = receipts(storage.join(folder, folder_of(name)))
+    rows, total = sum(receipt.rows_in for receipt in done), _to_make(name, record)
+    shown.rows, shown.rejected = (rows, total), rejected_rows(done)
+    made = sum(receipt.rows_in for receipt in done if receipt.ended >= start)
+    if made and shown.seconds:
+        shown.rate = made / shown.seconds
+        shown.remaining = None if total is None else (total - rows) / shown.rate
+
+
+def _is_running(folder: str) -> bool:
+    """Whether a process on this machine holds the run's lock (`manifest.locked`); a run on an
+    object store may be at work anywhere."""
     if storage.is_remote(folder):
-        return None
+        return True
     try:
         with Path(folder, ".lock").open() as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -188,83 +153,21 @@ def _is_running(folder: str) -> bool | None:
     return False
 
 
-def _under_way(folder: str, name: str, record: RunRecord, now: float) -> StageStatus:
-    """The stage under way; without a process at work, as it was when its last shard ended."""
-    assert record.under_way
-    start, stopped = record.under_way.since, _is_running(folder) is False
-    done = receipts(storage.join(folder, folder_of(name))) if _has_pairs(name) else []
-    last = max((receipt.ended for receipt in done), default=0.0)
-    found = StageStatus(
-        name,
-        "stopped" if stopped else "under way",
-        seconds=max((last if stopped else now) - start, 0),  # the clock may have been set back
-        last_shard=max(now - last, 0) if last >= start else None,
-        jobs=record.under_way.jobs,
-    )
-    if name == "ingest":  # a receipt covers several part files
-        parts = [n for n in storage.names(storage.join(folder, name)) if n.endswith(".parquet")]
-        found.shards = (len(parts), None)
-    elif _has_pairs(name):
-        shards, rows = _to_make(name, record)
-        found.shards, found.rows = (
-            (len(done), shards),
-            (sum(receipt.rows_in for receipt in done), rows),
-        )
-        found.made = sum(receipt.rows_in for receipt in done if receipt.ended >= start)
-        found.rejected = rejected_rows(done)
-    return found
-
-
-def _has_pairs(name: str) -> bool:
-    """Whether a stage, of any round (`rounds/2/score`), writes pairs."""
-    return name.rsplit("/", 1)[-1] in PAIR_STAGES
-
-
-def _to_make(name: str, record: RunRecord) -> tuple[int | None, int | None]:
-    """The shards and rows that a stage will have made, if the stage that it reads is finished."""
+def _to_make(name: str, record: RunRecord) -> int | None:
+    """The rows that a stage will have made, if the stage that it reads is finished."""
     prefix, _, base = name.rpartition("/")
     stages = [n for n in PAIR_STAGES if n == base or n in record.planned]
+    if base == stages[0]:
+        return None
     before = stages[stages.index(base) - 1]
     read = record.find(PairsRecord, f"{prefix}/{before}") or record.find(PairsRecord, before)
     if read is None:
-        return None, None
+        return None
     if base == "generate":  # its candidates of every pair, and those that there are
         pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
         asked = sum(of.get("n", 1) for of in record.config.generators or () if "model" in of)
-        made = read.rows_out if before == "back_translate" else 0
-        return pairs.shards, pairs.rows_out * asked + made
-    candidates = record.config.nmt.candidates if name == "back_translate" else 1
-    return read.shards, read.rows_out * candidates
-
-
-def _headline(folder: str, stages: Sequence[StageStatus]) -> str:
-    found = {stage.state: stage for stage in stages}
-    if stage := found.get("stopped"):
-        return f"{folder}: stopped in {stage.name}; the same command resumes it"
-    if stage := found.get("under way"):
-        ago = f"last shard finished {duration(stage.last_shard)} ago"
-        if stage.last_shard is None:
-            ago = "no shard finished yet" if _has_pairs(stage.name) else ""
-        return f"{folder}: {stage.name} for {duration(stage.seconds)}, {ago}".rstrip(", ")
-    waits = "waiting" in found
-    return f"{folder}: {'stopped; the same command resumes it' if waits else 'finished'}"
-
-
-def _table(stages: Sequence[StageStatus]) -> Table:
-    numbers = ("shards", "rows", "rejected", "rows/s", "time", "remaining")
-    table = number_table("", "stage", "", numbers=numbers)
-    for stage in stages:
-        table.add_row(
-            stage.name,
-            stage.state,
-            _progress(*stage.shards),
-            _progress(*stage.rows),
-            "" if stage.rows[0] is None else f"{sum(stage.rejected.values()):,}",
-            "" if stage.rate is None else f"{stage.rate:,.0f}",
-            duration(stage.seconds),
-            duration(stage.remaining),
-        )
-    return table
+        return pairs.rows_out * asked + (read.rows_out if before == "back_translate" else 0)
+    return read.rows_out * (record.config.nmt.candidates if name == "back_translate" else 1)
 
 
 def _progress(done: int | None, total: int | None) -> str:
@@ -283,31 +186,3 @@ def _asked(folder: str) -> dict[str, Asked]:
         cost = total.at_prices(configured.get(name, {}).get("prices"))
         found[name] = Asked(**total.model_dump(), cost=cost)
     return found
-
-
-def _translations(folder: str, stages: Sequence[StageStatus], price: float) -> Translations:
-    """Hours of all translations, so far and to the end."""
-    workers, spent, more = set[str](), 0.0, 0.0
-    for stage in stages:
-        if stage.name in ("pivot", "back_translate"):
-            busy = busy_seconds(receipts(storage.join(folder, folder_of(stage.name))))
-            hours = sum(busy.values()) / 3600
-            done, total = stage.rows
-            more += hours * (total - done) / done if done and total else float("nan")
-            workers |= busy.keys()
-            spent += hours
-    known = None if isnan(more) else more
-    return Translations(workers=len(workers), hours=spent, remaining=known, price=price)
-
-
-def _cost(found: Translations) -> str:
-    if not found.workers:
-        return "back-translation: no shard finished yet, so nothing to count"
-    spent, price = found.hours, found.price
-    line = (
-        f"back-translation: {found.workers} workers, {spent:,.2f} hours so far "
-        f"({spent * price:,.2f} at {price:,.2f} an hour)"
-    )
-    if more := found.remaining:
-        line += f", {more:,.2f} more to the end ({(spent + more) * price:,.2f} in all)"
-    return line

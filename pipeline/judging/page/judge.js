@@ -131,7 +131,9 @@ const actions = {
     show(await send("judge", state.pair, {score, fluency}), "Saved.");
   },
   async skip() {
-    if (state?.pair != null) show(await send("skip", state.pair), "Skipped.");
+    if (state?.pair != null) {
+      show(await send("judge", state.pair, {score: null, fluency: null}), "Skipped.");
+    }
   },
   async undo() {
     if (state?.last != null) show(await send("undo", state.last), "Undone.");

@@ -1,6 +1,4 @@
 import itertools
-import random
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -131,12 +129,3 @@ def test_a_damaged_part_is_an_error_even_where_receipts_agree(tmp_path: Path, si
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UserError, match=rf"{path}: damaged"):
         diff_shards(*sides)
-
-
-def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
-    (tmp_path / "spill").mkdir()
-    first = write(tmp_path / "a", [table(rows_of(30))])
-    shuffled = random.Random(1).sample(rows_of(30), 30)
-    assert diff_shards(first, write(tmp_path / "b", cut(shuffled, [11]))) == {}
-    assert list((tmp_path / "spill").iterdir()) == []

@@ -66,15 +66,6 @@ def test_further_rounds_are_compared_too(finished_run: Path, a_run: Path, capsys
     assert run(a_run, a_run, capsys=capsys)[0] == 0
 
 
-def test_a_damaged_part_is_one_line(finished_run: Path, a_run: Path, capsys: Capsys) -> None:
-    path = part_file(a_run / "run/score", "part-00000-00001")
-    path.write_bytes(path.read_bytes()[:-1])
-    code, _, error = run(finished_run, a_run, capsys=capsys)
-    assert code == 2
-    assert error.startswith(f"paraloom: {path}: damaged")
-    assert len(error.splitlines()) == 1
-
-
 def test_a_folder_that_is_no_run(finished_run: Path, tmp_path: Path, capsys: Capsys) -> None:
     code, _, error = run(finished_run, tmp_path, capsys=capsys)
     assert code == 2

@@ -31,10 +31,9 @@ def told(monkeypatch: Patch, capsys: Capsys) -> Told:
 
 def test_what_this_machine_has(told: Told) -> None:
     code, rows = told()
-    needed = ["engine ctranslate2, CPU", "engine fairseq", "Moses tokeniser"]
-    assert [rows[name][0] for name in needed] == ["ok"] * 3
-    assert "float32" in rows["engine ctranslate2, CPU"][1]
-    assert rows["Moses tokeniser"][1] == "it 's a dog ."
+    needed = ["engine ctranslate2", "engine fairseq"]
+    assert [rows[name][0] for name in needed] == ["ok"] * 2
+    assert "float32" in rows["engine ctranslate2"][1]
     wrong = [name for name, (mark, _) in rows.items() if mark == "fails"]
     assert code == (2 if wrong else 0)
     for name in ("GPU, torch", "GPU, ctranslate2"):
@@ -42,36 +41,23 @@ def test_what_this_machine_has(told: Told) -> None:
         assert rows[name][1]
 
 
-def test_what_is_missing_is_named_with_what_to_do(told: Told, monkeypatch: Patch) -> None:
-    found = {"python": "3.11.9", "paraloom": "1", "fairseq-fixed": "not installed"}
-    monkeypatch.setattr(doctor, "versions", lambda: found)
-
+def test_what_is_missing_or_breaks_is_named_with_what_to_do(told: Told, monkeypatch: Patch) -> None:
     def no_fairseq() -> NoReturn:
         raise ModuleNotFoundError("No module named 'fairseq'")
 
-    monkeypatch.setattr(doctor, "_fairseq", no_fairseq)
-    _, rows = told()
-    assert rows["libraries"] == ("no", "fairseq-fixed missing: pip install 'paraloom[all]'")
-    needed = "fairseq is not installed: pip install 'paraloom[fairseq]'"
-    assert rows["engine fairseq"] == ("no", needed)
-
-
-def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: Patch) -> None:
     def broken() -> NoReturn:
         raise ImportError("libcudart.so: [Errno 2] cannot [open]\nmore")
 
+    found = {"python": "3.11.9", "paraloom": "1", "fairseq-fixed": "not installed"}
+    monkeypatch.setattr(doctor, "versions", lambda: found)
+    monkeypatch.setattr(doctor, "_fairseq", no_fairseq)
     monkeypatch.setattr(doctor, "_ctranslate2", broken)
+    monkeypatch.setattr(doctor, "_torch_gpu", lambda: (False, "none"))
     code, rows = told()
     assert code == 2
-    assert rows["engine ctranslate2, CPU"] == (
-        "fails",
-        "ImportError: libcudart.so: [Errno 2] cannot [open]",
-    )
-
-
-def test_a_machine_without_a_gpu_is_well(told: Told, monkeypatch: Patch) -> None:
-    for name in ("_torch_gpu", "_ctranslate2_gpu"):
-        monkeypatch.setattr(doctor, name, lambda: (False, "none"))
-    code, rows = told()
-    assert code == 0
+    assert rows["libraries"] == ("no", "fairseq-fixed missing: pip install 'paraloom[all]'")
+    needed = "fairseq is not installed: pip install 'paraloom[fairseq]'"
+    assert rows["engine fairseq"] == ("no", needed)
+    error = "ImportError: libcudart.so: [Errno 2] cannot [open]"
+    assert rows["engine ctranslate2"] == ("fails", error)
     assert rows["GPU, torch"] == ("no", "none")

@@ -59,12 +59,7 @@ def test_a_run_on_its_way(a_run: Path, capsys: Capsys) -> None:
     path.write_text(json.dumps(content))
     text = told(a_run, name, capsys)
     assert "got as far as back_translate; the stages after it have not run" in text
-    assert "decile" not in text
-
-
-def test_an_unknown_id_that_looks_like_an_option(finished_run: Path, capsys: Capsys) -> None:
-    assert main(["explain", str(finished_run / "run"), "-1 --on h"]) == 2
-    assert "no row with the id -1 --on h;" in capsys.readouterr().err
+    assert "trigram_overlap" not in text
 
 
 def test_only_the_first_stage_is_searched_whole(finished_run: Path, monkeypatch: Patch) -> None:

@@ -1,21 +1,26 @@
 """Judgments joined with a run's scores."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pytest
 
 from paraloom.beam_jobs.io.shards import commit, read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.models.agreement.correlation import spearman
-from paraloom.models.agreement.cuts import Judged, recommend
-from paraloom.models.agreement.precision import exact_deciles
+from paraloom.models.agreement import Judged, recommend, spearman
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.agreement import (
     JudgedPairs,
     corpus_precisions,
+    default_names,
     directions,
     join,
     measure,
+    score_labels,
 )
 from paraloom.pipeline.judging.describe import alpha, counts_line
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
@@ -59,40 +64,18 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: W
     judgments = [
         judged(rows[0], 100),
         judged(rows[1], 100, translation="another"),  # it is a copy now
-        judged(rows[5], 70, translation="another"),
         judged(rows[6], 70, reference="another"),
         judged(rows[6], 30, "Ben"),
         judged(rows[7], 70, id="no such pair"),
         judged(rows[8], 70, candidate=1),
     ]
-    pairs = joined(run, judgments)
-    assert pairs.labels.tolist() == [30]
-    assert {n: pairs.counts[n] for n in ("copies", "judgments", "changed", "gone")} == {
-        "copies": 1,
-        "judgments": 7,
-        "changed": 3,
-        "gone": 2,
-    }
-    line = counts_line(measure(pairs, good=70, precisions=[0.9]))
-    assert "1 pair of equal sides, 3 judgments of texts that have changed" in line
-
-
-def test_what_the_judges_say_together(write_run: WriteConfig) -> None:
-    run = ScoredRun(str(write_run(equal=3)))
-    rows = rows_of(run)
-    judgments = [
-        judged(rows[i], score, judge, fluency=fluency)
-        for i, scores in ((0, (9, 9, 9)), (5, (90, 80, 10)), (6, (70, 60, 20)))
-        for judge, score, fluency in zip("abc", scores, (0, 2, 1), strict=True)
-    ]
-    judgments += [judged(rows[7], 50, judge, id="no such pair") for judge in "ab"]
     own = {"length_ratio": ScorerRecord(meaning="", unit="", higher_is_better=False)}
     pairs = join(judgments, run.shards(), run.scores, own=own)
-    assert sorted(pairs.labels.tolist()) == [50, 60]
+    assert pairs.labels.tolist() == [30]
     assert pairs.higher_is_better == {"unigram_f1": True, "length_ratio": False}
-    found = measure(pairs, good=60, precisions=[])
-    assert (found.judges, found.judgments, found.copies, found.gone) == (3, 11, 1, 2)
-    assert found.alpha == alpha(judgments) != alpha(judgments, "fluency")
+    found = measure(pairs, good=70, precisions=[0.9])
+    assert (found.judges, found.judgments, found.copies, found.gone) == (2, 6, 1, 4)
+    assert found.alpha == alpha(judgments)
     for name in run.scores:
         others = Counter(row[f"{name}_decile"] for row in rows[3:])  # those that are no copies
         assert pairs.rows[name] == [others[decile] for decile in range(10)]
@@ -107,7 +90,7 @@ def made_pairs() -> JudgedPairs:
         labels=labels,
         references=np.array([f"reference {i // 2}" for i in range(60)], object),
         scores=scores,
-        deciles={name: exact_deciles(of) for name, of in scores.items()},
+        deciles={name: of.argsort().argsort() // 6 for name, of in scores.items()},
         rows={"more": [100] * 10, "less": [50] * 5 + [150] * 5},
         higher_is_better={"more": True, "less": False},
     )
@@ -128,14 +111,8 @@ def test_every_number_is_that_of_its_definition() -> None:
         deciles = pairs.deciles[name]
         assert of.good == [int(good[deciles == decile].sum()) for decile in range(10)]
         assert of.rows == pairs.rows[name]
-        assert of.precision == judged.curves()[name].tolist()
-    for cut, wanted in zip(found.cuts, (0.9, 0.5), strict=True):
-        best = recommend(judged, wanted, seed=3)
-        assert best is not None
-        assert (cut.score, tuple(cut.deciles), cut.wanted) == (best.score, best.deciles, wanted)
-        assert (cut.expected, cut.chance) == (best.expected, best.chance)
-        assert (cut.wilson, cut.precision, cut.rows) == (best.wilson, best.precision, best.rows)
-        assert cut.judged == 6 * len(cut.deciles)
+        assert of.precision == judged.curves()[name]
+    assert found.cuts == [recommend(judged, wanted, seed=3) for wanted in (0.9, 0.5)]
     other = measure(pairs, good=70, precisions=[0.9, 0.5], seed=4)
     assert other.scores["more"].interval != found.scores["more"].interval
     assert other.cuts[0].chance != found.cuts[0].chance
@@ -160,15 +137,6 @@ def test_without_counted_judgments_there_is_no_cut(write_run: WriteConfig) -> No
     assert found.scores["unigram_f1"].spearman is None
 
 
-def test_less_is_better_is_cut_from_the_other_end(write_run: WriteConfig) -> None:
-    run = ScoredRun(str(write_run(rows=1000)))
-    pairs = joined(run, [judged(row, 100 * (row["unigram_f1_decile"] < 4)) for row in rows_of(run)])
-    pairs.higher_is_better["unigram_f1"] = False
-    found = measure(pairs, good=50, precisions=[0.9])
-    assert found.cuts[0].deciles == [0, 1, 2, 3]
-    assert found.scores["unigram_f1"].good == [100] * 4 + [0] * 6
-
-
 def test_directions_come_from_the_scorers() -> None:
     own = {"mine": ScorerRecord(meaning="", unit="", higher_is_better=False)}
     found = directions(["edit_distance", "unigram_f1", "translation_score", "mine"], own)
@@ -190,7 +158,7 @@ def test_under_conditions_only_pairs_that_meet_them_count(write_run: WriteConfig
     assert len(pairs.labels) == len(ids) > 0
     copies = sum(row["reference"] == row["translation"] for row in rows[::4])
     assert pairs.counts["outside"] == 100 - copies - len(ids)
-    assert pairs.counts["gone"] == pairs.counts["changed"] == 0
+    assert pairs.counts["gone"] == 0
     found = measure(pairs, good=70, precisions=[0.5])
     assert f"with {where[0]} and {where[1]}" in counts_line(found)
     assert found.cuts[0].good == sum(
@@ -228,3 +196,53 @@ def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: Wri
         "strict": "Precision of the corpus strict: 10 of 10, 95% interval 0.72 to 1.00",
     }
     assert corpus_precisions(folder, record, good=40)[""].startswith("Precision of the corpus: 40")
+
+
+def labelled(folder: Path, *first: str) -> str:
+    """40 pairs of different sentences, labelled 0 to 5."""
+    path = folder / "labels.tsv"
+    lines = [f"{i % 6}\tthe dog runs {i}\tthe dog ran {i * 7 % 40}" for i in range(40)]
+    path.write_text("".join(f"{line}\n" for line in (*first, *lines)), encoding="utf-8")
+    return str(path)
+
+
+def test_labelled_pairs_have_the_scorers_scores_and_copies_are_left_out(tmp_path: Path) -> None:
+    pairs = score_labels(labelled(tmp_path, "5\tsame\tsame"))
+    assert list(pairs.scores) == default_names()
+    assert pairs.counts == {"copies": 1, "where": [], "outside": 0}
+    assert pairs.labels.tolist() == [20 * (i % 6) for i in range(40)]
+    assert pairs.references.tolist() == [f"the dog runs {i}" for i in range(40)]
+    texts = [pa.array([f"the dog {w} {i}" for i in range(40)]) for w in ("runs", "ran")]
+    shuffled = texts[1].take(pa.array([i * 7 % 40 for i in range(40)]))
+    expected = PairScorer(["unigram_f1"]).score(texts[0], shuffled)["unigram_f1"]
+    assert pairs.scores["unigram_f1"].tolist() == expected.tolist()
+    deciles = pairs.deciles["unigram_f1"]
+    assert pairs.rows["unigram_f1"] == [4] * 10 == np.bincount(deciles).tolist()
+    order = np.lexsort((np.arange(40), expected))  # ties by position
+    assert (np.diff(deciles[order]) >= 0).all()
+    assert not pairs.higher_is_better["edit_distance"]
+
+
+def test_judgments_and_sick_as_labels(tmp_path: Path) -> None:
+    path = tmp_path / "labels.tsv"
+    path.write_text("reference\tparaphrase\tscore\na\tb\t98.8\na\tc\t0\n")
+    found = score_labels(str(path), ["unigram_f1"])
+    assert (found.labels.tolist(), found.references.tolist()) == ([98.8, 0], ["a", "a"])
+    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n"
+    path.write_text(head + "1\ta\tb\t1\n2\ta\tc\t4\n")
+    assert score_labels(str(path), ["unigram_f1"]).labels.tolist() == [0, 75]
+
+
+def test_labelled_pairs_that_do_not_meet_a_condition_do_not_count(tmp_path: Path) -> None:
+    path, names = labelled(tmp_path), ["unigram_f1", "edit_distance"]
+    where = ["unigram_f1 <= 0.5", "edit_distance_decile in 2..9"]
+    every, some = score_labels(path, names), score_labels(path, names, where=where)
+    meets = (every.scores["unigram_f1"] <= 0.5) & (every.deciles["edit_distance"] >= 2)
+    assert some.labels.tolist() == every.labels[meets].tolist()
+    assert some.deciles["edit_distance"].tolist() == every.deciles["edit_distance"][meets].tolist()
+    assert 0 < sum(some.rows["edit_distance"]) == meets.sum() < 40
+    assert some.counts["outside"] == 40 - meets.sum()
+    with pytest.raises(UserError, match="--where: bleu is no column of the pairs"):
+        score_labels(path, names, where=["bleu <= 1"])
+    with pytest.raises(UserError, match="needs word vectors"):
+        score_labels(path, ["paragram_similarity"])

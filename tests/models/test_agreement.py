@@ -1,0 +1,226 @@
+"""Correlations, Wilson's intervals and weights, the recommended cut, and what is stated of it."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest, spearmanr
+
+from paraloom.models.agreement import (
+    Cut,
+    Judged,
+    recommend,
+    resamples,
+    spearman,
+    weights_of,
+    wilson,
+)
+
+HIGHER = {"a": True, "b": False}
+ROWS = {"a": [100] * 10, "b": [100] * 10}
+
+few_values = st.lists(
+    st.tuples(st.integers(-3, 3), st.integers(0, 4), st.integers(0, 5)), min_size=2, max_size=40
+)
+
+
+@given(few_values)
+def test_the_correlation_is_scipys_with_ties(rows: list[tuple[int, int, int]]) -> None:
+    scores, labels, references = (np.array(column) for column in zip(*rows, strict=True))
+    found = spearman({"s": scores}, labels, references, count=3)["s"]
+    if np.ptp(scores) == 0 or np.ptp(labels) == 0:
+        assert found.value is None
+    else:
+        assert found.value == pytest.approx(spearmanr(scores, labels).statistic, abs=1e-12)
+
+
+def test_a_resample_is_one_of_the_repeated_rows() -> None:
+    random = np.random.default_rng(1)
+    scores, labels = random.integers(0, 9, (2, 60)).astype(float)
+    references = np.repeat(np.arange(12), 5)
+    found = spearman({"s": scores}, labels, references, count=60, seed=3)["s"]
+    values = []
+    for times in np.concatenate(list(resamples(12, 60, 3))):
+        assert times.sum() == 12
+        rows = np.repeat(np.arange(60), times[references].astype(int))
+        values.append(spearmanr(scores[rows], labels[rows]).statistic)
+    assert found.interval == pytest.approx(np.percentile(values, [2.5, 97.5]))
+
+
+def test_the_interval_holds_the_true_correlation() -> None:
+    """Pairs of a reference resemble each other: their number alone makes no interval narrow."""
+    random = np.random.default_rng(5)
+    pearson = 1 / np.sqrt(2 * 2.5)
+    true = 6 / np.pi * np.arcsin(pearson / 2)  # of normal variables
+    inside = 0
+    for seed in range(80):
+        effect = np.repeat(random.normal(size=50), 4)
+        labels = effect + random.normal(size=200)
+        scores = 0.5 * labels + np.repeat(random.normal(size=50), 4) + random.normal(size=200)
+        references = np.repeat(np.arange(50), 4)
+        interval = spearman({"s": scores}, labels, references, count=200, seed=seed)["s"].interval
+        assert interval is not None
+        inside += interval[0] <= true <= interval[1]
+    assert inside >= 68
+
+
+def test_nothing_and_one_reference_have_no_interval() -> None:
+    empty = np.array([])
+    assert spearman({"s": empty}, empty, empty)["s"] == (None, None)
+    one = spearman({"s": np.array([1.0, 1.0])}, np.array([1.0, 2.0]), np.array([0, 0]))["s"]
+    assert one == (None, None)
+
+
+@given(st.integers(1, 2000), st.data())
+def test_wilson_is_scipys(pairs: int, data: st.DataObject) -> None:
+    good = data.draw(st.integers(0, pairs))
+    expected = binomtest(good, pairs).proportion_ci(method="wilson")
+    assert wilson(good / pairs, pairs) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def judged(good: list[int], *, name: str = "a", pairs: int = 20) -> Judged:
+    """So many good pairs in each decile of a score; every pair has a reference."""
+    is_good = np.concatenate([np.arange(pairs) < n for n in good])
+    deciles = {name: np.repeat(np.arange(10), pairs)}
+    return Judged(deciles, HIGHER, is_good, np.arange(10 * pairs), ROWS)
+
+
+def test_equal_weights_are_pooled_pairs() -> None:
+    good = [9, 8, 8, 7, 5, 5, 4, 2, 1, 0]
+    found = judged(good, name="b", pairs=10).shares()
+    for k in range(10):
+        expected = binomtest(sum(good[: k + 1]), 10 * (k + 1)).proportion_ci(method="wilson")
+        assert found.share[0, 0, k] == pytest.approx(sum(good[: k + 1]) / (10 * (k + 1)))
+        ends = found.low[0, 0, k], found.high[0, 0, k]
+        assert ends == pytest.approx((expected.low, expected.high))
+
+
+def test_unequal_weights_widen_the_interval() -> None:
+    deciles, good = {"a": np.repeat(np.arange(10), 10)}, np.arange(100) % 2 > 0
+    rows = [1] * 5 + [3] * 5
+    even, uneven = (
+        Judged(deciles, HIGHER, good, np.arange(100), {"a": of}).shares() for of in ([1] * 10, rows)
+    )
+    width = (uneven.high - uneven.low)[0, 0, -1]
+    assert width > 1.05 * (even.high - even.low)[0, 0, -1]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60))
+def test_a_sample_like_the_run_has_equal_weights(values: list[int]) -> None:
+    decile = np.array(values)
+    rows = (7 * np.bincount(decile, minlength=10)).tolist()
+    assert weights_of(decile, rows) == pytest.approx(np.ones(len(decile)))
+
+
+def test_weights_undo_a_sample_that_is_spread_over_deciles_with_few_rows() -> None:
+    random = np.random.default_rng(2)
+    decile = random.choice(10, 40_000, p=np.arange(1, 11) / 55)
+    good = random.random(len(decile)) < decile / 9
+    take = np.concatenate([np.flatnonzero(decile == k)[:200] for k in range(10)])
+    weights = weights_of(decile[take], np.bincount(decile, minlength=10).tolist())
+    assert good[take].mean() < good.mean() - 0.1
+    assert np.average(good[take], weights=weights) == pytest.approx(good.mean(), abs=0.02)
+    trimmed = weights_of(np.array([9] * 10 + [0] * 90), [50] + [0] * 8 + [50])  # untrimmed 5, 0.56
+    assert trimmed.mean() == pytest.approx(1)
+    assert trimmed[0] / trimmed[-1] == pytest.approx(3 / (5 / 9))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans(), st.integers(0, 20)),
+        min_size=1,
+        max_size=150,
+    ),
+    st.sampled_from([0.2, 0.5, 0.8]),
+)
+@settings(max_examples=60)
+def test_no_other_cut_keeps_more_or_as_many_with_more_good_pairs(
+    rows: list[tuple[int, int, bool, int]], wanted: float
+) -> None:
+    a, b, good, references = (np.array(column) for column in zip(*rows, strict=True))
+    kept = {n: np.bincount(of, minlength=10).tolist() for n, of in (("a", a), ("b", b))}
+    pairs = Judged({"a": a, "b": b}, HIGHER, good.astype(bool), references, kept)
+    found = recommend(pairs, wanted, count=20)
+    candidates: list[tuple[bool, float, float]] = []
+    for deciles, size in product((9 - a, b), range(1, 11)):
+        inside = deciles < size
+        if inside.any():
+            interval = binomtest(int(good[inside].sum()), int(inside.sum()))
+            low = interval.proportion_ci(method="wilson").low
+            percent, share = 100 * inside.sum() // len(good), good[inside].mean()
+            candidates.append((True, percent, share) if low >= wanted else (False, low, 0))
+    assert found is not None
+    reached, best, share = max(candidates)
+    assert found.reached == reached
+    inside = np.isin(a if found.score == "a" else b, found.deciles)
+    assert (found.rows, found.judged, found.good) == (
+        inside.sum(),
+        inside.sum(),
+        good[inside].sum(),
+    )
+    assert found.precision == pytest.approx(good[inside].mean())
+    if reached:
+        assert 100 * found.rows // len(good) == best
+        assert found.precision == pytest.approx(share)
+        assert found.wilson[0] >= wanted
+    else:
+        assert found.wilson[0] == pytest.approx(best)
+
+
+def cut_of(pairs: Judged, wanted: float) -> Cut:
+    cut = recommend(pairs, wanted)
+    assert cut is not None
+    return cut
+
+
+def test_the_best_deciles_or_the_nearest_cut() -> None:
+    cut = cut_of(judged([0, 0, 0, 0, 0, 0, 10, 20, 20, 20]), 0.9)
+    assert cut.reached
+    assert (cut.score, cut.deciles, cut.rows, cut.precision) == ("a", (7, 8, 9), 300, 1.0)
+    assert cut.wilson[0] == pytest.approx(binomtest(60, 60).proportion_ci(method="wilson").low)
+    cut = cut_of(judged([20, 20, 20, 10, 0, 0, 0, 0, 0, 0], name="b"), 0.9)
+    assert (cut.reached, cut.score, cut.deciles) == (True, "b", (0, 1, 2))
+    cut = cut_of(judged([0, 0, 0, 0, 0, 0, 0, 0, 16, 15]), 0.9)
+    assert (cut.reached, cut.deciles, cut.precision) == (False, (8, 9), 0.775)
+
+
+def test_deciles_without_judgments_end_a_cut() -> None:
+    deciles, every = np.repeat([9, 7, 6], 50), np.ones(150, bool)
+    assert cut_of(Judged({"a": deciles}, HIGHER, every, np.arange(150), ROWS), 0.8).deciles == (9,)
+    pairs = Judged({"b": deciles}, HIGHER, every, np.arange(150), ROWS)
+    assert recommend(pairs, 0.8) is None
+    assert pairs.curves() == {"b": [None] * 10}
+    nothing = np.array([], int)
+    empty = Judged({"a": nothing}, HIGHER, nothing > 0, nothing, ROWS)
+    assert (recommend(empty, 0.8), empty.references) == (None, 0)
+    # But the best two deciles may consist of copies, which nobody judges and nothing keeps.
+    eight = np.repeat(np.arange(8), 20)
+    rows = {"a": [100] * 8 + [0, 0]}
+    cut = cut_of(Judged({"a": eight}, HIGHER, eight >= 5, np.arange(160), rows), 0.9)
+    assert cut.reached
+    assert (cut.deciles, cut.rows, cut.precision) == ((5, 6, 7, 8, 9), 300, 1.0)
+
+
+def test_one_reference_has_no_expectation() -> None:
+    every = np.ones(10, bool)
+    cut = cut_of(Judged({"a": np.arange(10)}, HIGHER, every, np.zeros(10), ROWS), 0.1)
+    assert (cut.expected, cut.chance) == (None, None)
+
+
+def test_the_choice_of_the_best_of_many_is_in_the_stated_interval() -> None:
+    """Thirty scores that say nothing: the chosen one only looks good."""
+    random = np.random.default_rng(1)
+    inside = below = 0
+    for seed in range(40):
+        good = random.random(200) < 0.6
+        deciles = {f"s{i}": random.permutation(np.arange(200) % 10) for i in range(30)}
+        directions, rows = dict.fromkeys(deciles, True), dict.fromkeys(deciles, [50] * 10)
+        pairs = Judged(deciles, directions, good, np.arange(200), rows)
+        cut = recommend(pairs, 0.8, count=300, seed=seed)
+        assert cut is not None and cut.expected is not None
+        inside += cut.expected[0] <= 0.6 <= cut.expected[1]
+        below += cut.wilson[0] > 0.6
+    assert inside >= 36
+    assert below >= 20  # which Wilson's interval promised to be rare
