@@ -5,7 +5,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -15,10 +15,10 @@ from paraloom.beam_jobs.io.bitext.formats import READERS
 from paraloom.models.embeddings.encoders import ENCODERS, OF_THE_PAPERS
 from paraloom.models.scorers import SCORERS, Scorer
 from paraloom.papers import systems  # noqa: F401  # makes the papers' encoders known
-from paraloom.pipeline.cards.data_card import meaning, type_name
+from paraloom.pipeline.cards.data_card import meaning
+from paraloom.pipeline.cards.markdown import Markdown, code, plain, type_name
 from paraloom.pipeline.cli import COMMANDS, PAPERS, Command, application
 from paraloom.pipeline.report.describe import score
-from paraloom.pipeline.report.render import Markdown, code, table
 
 _MARKED = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end -->)", re.S)
 
@@ -35,6 +35,17 @@ def names(page: str) -> list[str]:
 def filled(page: str) -> str:
     """The text of a page with its tables as the code declares them now."""
     return _MARKED.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", page)
+
+
+def table(rows: Iterable[Sequence[object]], *columns: object) -> Markdown:
+    """A Markdown table, whole numbers with separators; it ends in a newline."""
+
+    def shown(cell: object) -> str:
+        text = plain(f"{cell:,}" if isinstance(cell, int) else cell)
+        return re.sub(r"(?<!\\)\|", r"\\|", text)
+
+    lines = [columns, [Markdown("---")] * len(columns), *rows]
+    return Markdown("".join(f"| {' | '.join(map(shown, line))} |\n" for line in lines))
 
 
 def _scorers() -> Markdown:

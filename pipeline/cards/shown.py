@@ -1,100 +1,75 @@
-"""What a card and a release show of a run's record."""
+"""What cards and releases show of a run: no folders, servers or secrets of a machine."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any, get_args, get_origin
+from collections.abc import Mapping
+from typing import Any
 
-from pydantic import BaseModel
-
-from paraloom.models.chat.usage import SERVED
 from paraloom.models.hub import is_hub_name
-from paraloom.models.options import InputPath
-from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import RunRecord, UsedModel
 
-TEXTS = {
-    *("digest", "digests", "key", "sha256", "versions", "revision", "family", "license"),
-    *("planned", "wanted", "stage", "meaning", "unit", "where", "keep", "subset", "split"),
-    *("prompt", "prompt_text"),
+_SHOWN = {
+    "input": "format columns keep subset split shard_rows source_language "
+    "target_language license where unique",
+    "nmt": "beam candidates compute_type max_source_subwords sampling training",
+    "select": "by precision good deciles max_tokens size per_source per_generator max_overlap "
+    "where exclude_similarity",
+    "loop": "rounds",
 }
-"""The keys of texts that a release shows as they are."""
+"""The keys of a configuration that a release shows, by section."""
 
-NAMES = {
-    *("run", "path", "model", "models", "name", "missing", "idf", "spacy", "scorers", "scorer"),
-    *("score", "by", "first", "second", "negative"),
-    *("language", "source_language", "target_language"),
-}
-"""The keys of names and paths, of which it shows the last name."""
-
-_HIDDEN = object()
-_PATH = re.compile(r"[/\\~.]|\w+:[/\\]")  # its beginning
+_GENERATOR = "kind name response n temperature top_p seed max_tokens license prices"
 _ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
 """A reason with the words of a server or of a connection, which may hold addresses."""
 
 
-def public(record: RunRecord) -> RunRecord:
-    """The part of a run's record that a release shows."""
-    values = record.json_values()
-    config = harmless(values.get("config", {}), Config)
-    stages = {name: harmless(of.json_values(), type(of)) for name, of in record.stages.items()}
-    for name, stage in record.stages.items():
-        for scorer in stages[name].get("scorers", {}).values():
-            if scorer["meaning"].startswith("computed by the command "):  # with its arguments, 0.2
-                scorer["meaning"] = "computed by a program"
-        model = getattr(stage, "model", None)
-        if isinstance(model, UsedModel) and model.revision and is_hub_name(model.path):
-            stages[name]["model"]["path"] = model.path
-    made = stages.get("generate", {})
-    for counted in (made, *made.get("generators", {}).values()):
-        if "rejected" in counted:
-            reasons = Counter[str]()
-            for reason, rows in counted["rejected"].items():
-                reasons[_ERROR.sub(r"\1", reason)] += rows
-            counted["rejected"] = dict(reasons)
-    shown = {**harmless(values, RunRecord), "config": config, "stages": stages}
-    return RunRecord.model_validate(shown)
+def shown_configuration(record: RunRecord) -> dict[str, Any]:
+    """The part of a run's configuration that goes into a release."""
+    config = record.config.json_values()
+    shown = {name: _known(config[name], of) for name, of in _SHOWN.items() if config.get(name)}
+    generators = [_known(each, _GENERATOR) for each in config.get("generators") or ()]
+    own = {"run": last_name(record.config.run), "seed": record.config.seed}
+    return {**own, **shown, "generators": generators, "scorers": record.config.score.names}
 
 
-def harmless(value: Any, kind: Any, key: str = "") -> Any:
-    """JSON values of a type: what it declares, and of texts only choices, `TEXTS` and `NAMES`.
+def last_name(path: str) -> str:
+    """The last name of a path or of an address.
 
-    >>> harmless({"run": "/home/me/runs/a", "token": "x", "seed": 2}, Config)
-    {'run': 'a', 'seed': 2}
+    >>> last_name("/home/jane/train/"), last_name("https://me:word@host/a.gz?token=x")
+    ('train', 'a.gz')
     """
-    if isinstance(value, dict):
-        kinds = _kinds(kind, value, key)
-        shown = {n: harmless(of, *kinds[n]) for n, of in value.items() if n in kinds}
-        return {name: of for name, of in shown.items() if of is not _HIDDEN}
-    if isinstance(value, list | tuple):
-        return [of for item in value if (of := harmless(item, kind, key)) is not _HIDDEN]
-    parts = list(_parts(kind))
-    if not isinstance(value, str) or value in parts or key in TEXTS:
-        return value
-    if SERVED in parts and not _PATH.match(value):
-        return value
-    if key not in NAMES and not any(isinstance(part, InputPath) for part in parts):
-        return _HIDDEN
-    return re.split(r"[/\\]", value.partition("?")[0].rstrip("/\\"))[-1]
+    return re.split(r"[/\\]", path.partition("?")[0].rstrip("/\\"))[-1]
 
 
-def _kinds(kind: Any, names: Iterable[str], key: str) -> dict[str, tuple[Any, str]]:
-    """The type of each value of a mapping, and the key that decides on its texts."""
-    found: dict[str, tuple[Any, str]] = {}
-    for part in _parts(kind):
-        if get_origin(part) is dict:
-            return dict.fromkeys(names, (get_args(part)[1], key))
-        if isinstance(part, type) and issubclass(part, BaseModel):
-            for name, field in part.model_fields.items():
-                of = field.rebuild_annotation()
-                for alias in {name, field.serialization_alias or name}:
-                    known = found.get(alias, (of, ""))[0]  # of another class of a union
-                    found[alias] = (known | of, name)
-    return found or dict.fromkeys(names, (Any, key))
+def model_name(model: UsedModel) -> str:
+    """A model's name on the Hub, or its folder's name.
+
+    >>> model_name(UsedModel(path="/models/cs-en"))
+    'cs-en'
+    """
+    return model.path if model.revision and is_hub_name(model.path) else last_name(model.path)
 
 
-def _parts(kind: Any) -> Iterator[Any]:
-    """A type and all that it is made of, choices too, the outermost first."""
-    yield kind
-    for part in get_args(kind):
-        yield from _parts(part)
+def served_name(model: str) -> str:
+    """The name of a model on a server, which may be a path there.
+
+    >>> served_name("owner/tiny:free"), served_name("/models/tiny")
+    ('owner/tiny:free', 'tiny')
+    """
+    return last_name(model) if re.match(r"[/\\~.]|\w+:[/\\]", model) else model
+
+
+def reasons(rejected: Mapping[str, int]) -> dict[str, int]:
+    """Rejected rows by reason, without what servers said.
+
+    >>> reasons({"no answer: HTTP 400: at host": 1, "no answer: HTTP 400: ask me": 2})
+    {'no answer: HTTP 400': 3}
+    """
+    found = Counter[str]()
+    for reason, rows in rejected.items():
+        found[_ERROR.sub(r"\1", reason)] += rows
+    return dict(found)
+
+
+def _known(values: Mapping[str, Any], keys: str) -> dict[str, Any]:
+    return {key: values[key] for key in keys.split() if key in values}

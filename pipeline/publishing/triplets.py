@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file, digest, locked
+from paraloom.models.files import atomic_file, digest
+from paraloom.models.hub import fetch
 from paraloom.models.progress import meter
 from paraloom.pipeline.cards.metadata import Configuration, SplitFiles
 from paraloom.pipeline.publishing.files import PAIRS, SplitWriter
@@ -31,31 +32,26 @@ def write_triplets(
     The negatives of a pair come from its split. What is made of a block of pairs stays in `work`
     until all is done: after a kill, the same command goes on there.
     """
-    key = sha256(repr((astuple(options), options.digests(), seed)).encode())
-    for split in splits:
-        for name in split.files:
-            key.update(digest(folder / name).encode())
+    model = digest(fetch(options.model, "--triplets-model")) if options.model else ""
+    key = sha256(repr((astuple(options), model, seed)).encode())
+    for name in (name for split in splits for name in split.files):
+        key.update(digest(folder / name).encode())
+    place = work / key.hexdigest()
+    place.mkdir(parents=True, exist_ok=True)
     (folder / "triplets").mkdir()
     found, counts = [], Counter[str]()
-    with locked(work / ".lock", f"{work}: another paraloom makes triplets here"):
-        place = work / key.hexdigest()
-        place.mkdir(exist_ok=True)
-        for split in splits:
-            writer = SplitWriter(folder / "triplets", split.name, _TRIPLETS)
-            files = [folder / name for name in split.files]
-            for table in _blocks(Rows(files, place / split.name, seed), split, options):
-                writer.write(table)
-                counts.update(table["kind"].to_pylist())
-            found.append(writer.finish())
+    for split in splits:
+        writer = SplitWriter(folder / "triplets", split.name, _TRIPLETS)
+        files = [folder / name for name in split.files]
+        for table in _blocks(Rows(files, place / split.name, seed), split, options):
+            writer.write(table)
+            counts.update(table["kind"].to_pylist())
+        found.append(writer.finish())
     shutil.rmtree(work)
     if not counts:
         raise UserError(f"--triplets: no pair has a negative of kind {' or '.join(options.kinds)}")
-    return Configuration(
-        name="triplets",
-        folder="triplets",
-        columns=_TRIPLETS,
-        splits=tuple(split for split in found if split.rows),
-    ), counts
+    filled = tuple(split for split in found if split.rows)
+    return Configuration("triplets", "triplets", _TRIPLETS, filled), counts
 
 
 def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[pa.Table]:

@@ -13,31 +13,31 @@ from paraloom.beam_jobs.io.shards import content_key
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import short_code
-from paraloom.pipeline.judging.agreement import corpus_precisions, join, measure
+from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.manifest import ranked_stage
 from paraloom.pipeline.names import stage_path
-from paraloom.pipeline.records import (
-    AutoSelectRecord,
-    BucketRecord,
-    EvaluateRecord,
-    RunRecord,
-    SelectSection,
-)
+from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.report.describe import excluded_rows, resolve_auto, score
 from paraloom.pipeline.report.final_view import final_view, rounds
-from paraloom.pipeline.report.generators import compare_generators
+from paraloom.pipeline.report.generators import SAMPLE, compare_generators
 from paraloom.pipeline.report.render import render_html
-from paraloom.pipeline.report.report_data import read_scores, regions
-from paraloom.pipeline.report.savings import savings
-from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw, thresholds
+from paraloom.pipeline.report.report_data import axes, density, histogram
+from paraloom.pipeline.report.tradeoffs import (
+    PAIRS,
+    TEXTS,
+    Sample,
+    criteria_of,
+    draw,
+    regions,
+    thresholds,
+)
 from paraloom.pipeline.stage import shards_of
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-VERSION = 7
+VERSION = 8
 """Bump when the report looks different for the same run."""
 
-_PRECISIONS = (0.8, 0.9)  # of the cuts that judgments recommend
 _RANDOM, _MISSED = 20, 10  # pairs shown of the corpus, and of those that just missed it
 
 
@@ -72,70 +72,9 @@ class Section(NamedTuple):
 def document(folder: str, record: RunRecord, key: str = "") -> str:
     """The report as HTML, with a section for each part that the run has."""
     view = final_view(record)
-    bucket = view.find(BucketRecord)
-    found: list[Section] = []
-    if view.pair_records:
-        found.append(
-            section(
-                "rows",
-                "Rows of each stage",
-                stages=view.pair_records,
-                many=view.config.nmt.candidates,
-                saved=savings(view),
-            )
-        )
-    if bucket and bucket.rows_out:
-        stage = ranked_stage(record.stages)
-        select, source = resolve_auto(view), view.config.input
-        region = regions(select, bucket.deciles)
-        scores = read_scores(
-            folder,
-            bucket.deciles,
-            with_corpus="select" in view.stages,
-            stage=stage,
-            limited=list(region),
-        )
-        data: dict[str, Any] = {
-            "select": select,
-            "region": region,
-            "scores": scores,
-            "score": partial(score, own=view.own_scorers),
-            "source_language": short_code(source.source_language) if source else "",
-            "language": view.language,
-        }
-        corpus = view.stages.get("select")
-        pairs = _pairs(folder, view, bucket, stage, select)
-        found += [
-            section(
-                "selection",
-                "Selection",
-                corpus=corpus,
-                excluded=excluded_rows(view),
-                rules=RULES,
-                **data,
-                **pairs,
-            ),
-            *_auto_selections(record),
-            section("scores", "Scores", **data),
-            *_judgments(folder, record, bucket, stage),
-            *(
-                [section("generators", "Generators", found=compare_generators(folder, record))]
-                if record.find(GenerateRecord)
-                else []
-            ),
-            section("pairs", "Example pairs", **data, **pairs),
-        ]
-    if "loop" in view.stages:
-        found.append(section("rounds", "Rounds", record=record))
-    if evaluated := _evaluations(record):
-        found.append(section("evaluation", "Sentence similarity", "sts", evaluated=evaluated))
-    config = yaml.safe_dump(record.json_values()["config"], sort_keys=False, allow_unicode=True)
-    found += [
-        section("stages", "Stages", record=record),
-        section("record", "Inputs, versions and configuration", record=record, config=config),
-    ]
     title = PurePath(view.config.run).name or view.config.run
-    html = render_html("report.html.j2", key=key, title=title, view=view, sections=found)
+    sections = list(_sections(folder, record, view))
+    html = render_html("report.html.j2", key=key, title=title, view=view, sections=sections)
     return str(html)  # Markup would escape what is added to it
 
 
@@ -144,53 +83,73 @@ def section(template: str, heading: str, anchor: str = "", **values: object) -> 
     return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
 
 
-def _pairs(
-    folder: str, view: RunRecord, bucket: BucketRecord, stage: str, select: SelectSection
-) -> dict[str, Any]:
-    """What every threshold of the selection keeps, and pairs on either side of them."""
-    shards, seed, scores = shards_of(folder, stage), view.config.seed, bucket.deciles
-    sample = Sample.read(shards, view, list(scores), read_judgments(folder))
-    criteria = criteria_of(select, view)
-    on_scores = {*scores, *map(schema.decile, scores)}
-    each = [one for one in thresholds(criteria) if one[0].column in on_scores]
-    curves = [sample.curve(*one) for one in each]
-    corpus = shards_of(folder, "select") if "select" in view.stages else []
-    ordered = sorted(scores, key=lambda name: name != select.by)  # the one that selects first
-    return {
-        "curves": [one for one in curves if one.chosen.share < 1],
-        "frontier": sample.frontier(criteria, list(scores)),
-        "examples": {score: sample.examples(score, seed) for score in ordered},
-        "random": draw(corpus, _RANDOM, seed, TEXTS).to_pylist(),
-        "missed": sample.missed(criteria, _MISSED, seed),
-    }
-
-
-def _judgments(folder: str, run: RunRecord, bucket: BucketRecord, stage: str) -> Iterator[Section]:
-    view = final_view(run)
-    if judgments := read_judgments(folder):
-        shards, select = shards_of(folder, stage), view.config.select
-        where = map(Predicate.parse, select.where if select.by == "judged" else ())
-        scores = list(bucket.deciles)
-        pairs = join(judgments, shards, scores, own=view.own_scorers, where=list(where))
-        precisions = sorted({*_PRECISIONS, select.precision})
-        found = measure(pairs, good=select.good, precisions=precisions, seed=view.config.seed)
-        corpora = corpus_precisions(folder, run).values()
-        yield section("judgments", "Judgments", found=found, select=select, corpora=corpora)
-
-
-def _auto_selections(record: RunRecord) -> Iterator[Section]:
-    """The automatic selection of deciles in every round, or in the only one."""
-    for number in rounds(record) or [0]:
-        if result := record.find(AutoSelectRecord, stage_path("auto_select", number)):
-            heading = "Automatic selection of deciles" + (f", round {number}" if number else "")
-            anchor = f"auto_select-{number}" if number else ""
-            yield section("auto_select", heading, anchor, result=result, number=number)
-
-
-def _evaluations(record: RunRecord) -> list[tuple[str, EvaluateRecord]]:
-    """The results of every round, or of the only one (with the name "")."""
-    found = [
-        (f"round {number}" if number else "", stage_path("evaluate", number))
+def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Section]:
+    if view.pair_records:
+        many = view.config.nmt.candidates
+        yield section("rows", "Rows of each stage", stages=view.pair_records, many=many)
+    bucket = view.find(BucketRecord)
+    if bucket and bucket.rows_out:
+        data = _selection(folder, record, view, bucket)
+        yield section("selection", "Selection", **data)
+        for number in rounds(record) or [0]:
+            if result := record.find(AutoSelectRecord, stage_path("auto_select", number)):
+                heading = "Automatic selection of deciles" + f", round {number}" * bool(number)
+                yield section("auto_select", heading, f"auto_select-{number}", result=result)
+        yield section("scores", "Scores", **data)
+        if record.find(GenerateRecord):
+            tables = compare_generators(folder, record)
+            yield section("generators", "Generators", tables=tables, sampled=SAMPLE)
+    if "loop" in view.stages:
+        yield section("rounds", "Rounds", record=record)
+    evaluated = [
+        (f"round {number}" * bool(number), found)
         for number in rounds(record) or [0]
+        if (found := record.find(EvaluateRecord, stage_path("evaluate", number)))
     ]
-    return [(name, of) for name, path in found if (of := record.find(EvaluateRecord, path))]
+    if evaluated:
+        yield section("evaluation", "Sentence similarity", "sts", evaluated=evaluated)
+    yield section("stages", "Stages", record=record)
+    config = yaml.safe_dump(record.json_values()["config"], sort_keys=False, allow_unicode=True)
+    heading = "Inputs, versions and configuration"
+    yield section("record", heading, record=record, config=config)
+
+
+def _selection(
+    folder: str, record: RunRecord, view: RunRecord, bucket: BucketRecord
+) -> dict[str, Any]:
+    """What the sections on the selection and the scores show: figures of random pairs of the run
+    and of its corpus, what every threshold keeps, and pairs on either side of them."""
+    select, source, seed = resolve_auto(view), view.config.input, view.config.seed
+    scores, deciles = list(bucket.deciles), bucket.deciles
+    sample = Sample.read(
+        shards_of(folder, ranked_stage(record.stages)), view, scores, read_judgments(folder)
+    )
+    selected = shards_of(folder, "select") if "select" in view.stages else []
+    corpus = draw(selected, PAIRS, seed, scores)
+    corpus = corpus if len(corpus) else sample.pairs.slice(0, 0)
+    criteria = criteria_of(select, view)
+    region = regions(criteria, deciles)
+    both = axes(scores, [name for name in scores if name in region])
+    on_scores = {*scores, *map(schema.decile, scores)}
+    curves = [sample.curve(*of) for of in thresholds(criteria) if of[0].column in on_scores]
+    return {
+        "select": select,
+        "region": region,
+        "rows": bucket.rows_out,
+        "corpus": view.stages.get("select"),
+        "density": density(sample.pairs, corpus, both) if both else None,
+        "histograms": {
+            name: histogram(sample.pairs[name].to_numpy(), corpus[name].to_numpy(), deciles[name])
+            for name in scores
+        },
+        "curves": [of for of in curves if of.chosen.share < 1],
+        "frontier": sample.frontier(criteria, scores),
+        "random": draw(selected, _RANDOM, seed, TEXTS).to_pylist(),
+        "missed": sample.missed(criteria, _MISSED, seed),
+        "precisions": list(corpus_precisions(folder, record).values()),
+        "excluded": excluded_rows(view),
+        "rules": RULES,
+        "score": partial(score, own=view.own_scorers),
+        "source_language": short_code(source.source_language) if source else "",
+        "language": view.language,
+    }

@@ -20,7 +20,6 @@ from paraloom.pipeline.records import (
     RunRecord,
     ScorerRecord,
     SelectSection,
-    TrainingRecord,
 )
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
@@ -78,6 +77,15 @@ def percent(part: int, whole: int) -> str:
     return f"{share:.0f}%" if share >= 1 or not part else f"{share:.1g}%"
 
 
+def hours_in_words(hours: float) -> str:
+    """Hours with two digits, more if there are many.
+
+    >>> [hours_in_words(hours) for hours in (1234.5, 2.345, 0.001234)]
+    ['1,234', '2.3', '0.0012']
+    """
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.2g}"
+
+
 def correlation(value: float | None) -> str:
     """A correlation × 100.
 
@@ -85,11 +93,6 @@ def correlation(value: float | None) -> str:
     ('76.5', 'undefined')
     """
     return "undefined" if value is None else f"{value:.1f}"
-
-
-def mse(found: Correlation) -> str:
-    """The mean squared error of predicted labels; "" of a model that predicts none."""
-    return "" if found.mse is None else f"{found.mse:.3f}"
 
 
 def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`".format) -> str:
@@ -159,19 +162,6 @@ def resolve_auto(record: RunRecord, number: int = 0) -> SelectSection:
     return select
 
 
-def chosen_epoch(record: RunRecord) -> str | None:
-    """What development data chose, in words; None if the encoder was trained without them."""
-    trained = record.find(TrainingRecord, "embeddings")
-    found = trained.training if trained else {}
-    if "best_epoch" not in found:
-        return None
-    data = found.get("development_data", "development data")
-    return (
-        f"of epoch {found['best_epoch']}, the best of {found['epochs']}: "
-        f"{found['development']:.2f} ({data})"
-    )
-
-
 def selection_lines(result: AutoSelectRecord) -> list[str]:
     """What was chosen, and how all deciles and the best other trials compare."""
     lines = [f"Chosen: {_in_words(result.chosen)}"]
@@ -212,29 +202,22 @@ class EvaluationTable(NamedTuple):
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """The results of the rounds side by side; with MSE where a model predicts labels.
+    """The results of the rounds side by side.
 
     `evaluated` has the name of each round ("" if there is only one) and its results.
     """
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
-    groups = evaluated[0][1].results.groups
-    sets = [data for group in groups.values() for data in group.data_sets.values()]
-    has_mse = any(found.mse is not None for data in sets for found in data.models.values())
     columns = ["data set", "pairs"]
     for name, _, model in results:
         prefix = f"{name} " * bool(name) + f"{model} " * (len(models) > 1)
-        columns += [f"{prefix}{kind}" for kind in ("Pearson", "Spearman", "MSE")[: 2 + has_mse]]
+        columns += [f"{prefix}Pearson", f"{prefix}Spearman"]
 
     def cells(found: Iterable[Correlation]) -> list[str]:
-        shown: list[str] = []
-        for each in found:
-            kinds = correlation(each.pearson), correlation(each.spearman), mse(each)
-            shown += kinds[: 2 + has_mse]
-        return shown
+        return [correlation(value) for each in found for value in (each.pearson, each.spearman)]
 
     rows, missing = [], []
-    for group, content in groups.items():
+    for group, content in evaluated[0][1].results.groups.items():
         for test, data in content.data_sets.items():
             of_set = (of.groups[group].data_sets[test].models[model] for _, of, model in results)
             rows.append((f"{group} {test}", [f"{data.pairs:,}", *cells(of_set)], False))

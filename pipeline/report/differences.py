@@ -1,14 +1,15 @@
 """Marks the words that two texts do not share, in HTML."""
 
 import re
+from itertools import groupby
 
 from markupsafe import Markup, escape
 from rapidfuzz.distance import LCSseq
 
 from paraloom.models.languages import ENGLISH, is_unspaced
 
-_WORD = re.compile(r"\w+|[^\w\s]")
-_CHARACTER = re.compile(r"[A-Za-z0-9]+|\S")
+_WORD = re.compile(r"(\w+|[^\w\s])")
+_CHARACTER = re.compile(r"([A-Za-z0-9]+|\S)")
 _MOST = 10**8
 """The product of the words of both sides up to which they are aligned, in a second or so."""
 
@@ -26,26 +27,25 @@ def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[
     a <mark>big</mark> dog runs.
     """
     token = _CHARACTER if is_unspaced(language) else _WORD
-    spans = [[match.span() for match in token.finditer(text)] for text in (first, second)]
-    words = [
-        [text[start:end].lower() for start, end in of]
-        for text, of in zip((first, second), spans, strict=True)
-    ]
+    parts = [token.split(text) for text in (first, second)]  # words are at odd places
+    words = [[part.lower() for part in of[1::2]] for of in parts]
     if len(words[0]) * len(words[1]) > _MOST:
         return escape(first), escape(second)
-    changed = [code for code in LCSseq.opcodes(*words) if code.tag != "equal"]
-    return (
-        _mark(first, spans[0], [(code.src_start, code.src_end) for code in changed]),
-        _mark(second, spans[1], [(code.dest_start, code.dest_end) for code in changed]),
-    )
+    shared: tuple[set[int], set[int]] = (set(), set())
+    for code in LCSseq.opcodes(*words):
+        if code.tag == "equal":
+            shared[0].update(range(code.src_start, code.src_end))
+            shared[1].update(range(code.dest_start, code.dest_end))
+    return _mark(parts[0], shared[0]), _mark(parts[1], shared[1])
 
 
-def _mark(text: str, spans: list[tuple[int, int]], ranges: list[tuple[int, int]]) -> Markup:
-    """The text with the tokens of each range (first, one after the last) marked."""
-    html, done = Markup(""), 0
-    for first, last in ranges:
-        if first < last:
-            start, end = spans[first][0], spans[last - 1][1]
-            html += escape(text[done:start]) + Markup("<mark>{}</mark>").format(text[start:end])
-            done = end
-    return html + escape(text[done:])
+def _mark(parts: list[str], shared: set[int]) -> Markup:
+    """The text with each run of words that are not shared in one mark."""
+    html = Markup(escape(parts[0]))
+    marks = [number not in shared for number in range(len(parts) // 2)]
+    for marked, run in groupby(range(len(marks)), marks.__getitem__):
+        numbers = list(run)
+        text = "".join(parts[2 * numbers[0] + 1 : 2 * numbers[-1] + 2])
+        html += Markup("<mark>{}</mark>").format(text) if marked else escape(text)
+        html += escape(parts[2 * numbers[-1] + 2])
+    return html

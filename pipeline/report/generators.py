@@ -1,8 +1,7 @@
 """Generators side by side: what each made, what was selected of it, and what it cost."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +22,8 @@ from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.stage import first_rows, shards_of
 from paraloom.pipeline.stages.generate import GeneratedBy, generators_of
 
-_SAMPLE = 20_000  # candidates for distributions and distances
+SAMPLE = 20_000  # candidates for scores and distances
 _NAME = schema.GENERATOR.name
-_COUNTS = ["requests", "retries", "tokens_in", "tokens_out"]
 
 
 class Shown(NamedTuple):
@@ -36,54 +34,38 @@ class Shown(NamedTuple):
     rows: list[list[str]]
 
 
-class GeneratorTables(NamedTuple):
-    """The generators of a run in tables, some of which are of `sampled` scored candidates."""
-
-    tables: list[Shown]
-    sampled: int
-
-
-def compare_generators(folder: str, record: RunRecord) -> GeneratorTables:
-    """Compare the generators of a run; counts are of all rows, the rest is of a sample."""
+def compare_generators(folder: str, record: RunRecord) -> list[Shown]:
+    """The generators of a run in tables; counts are of all rows, the rest is of a sample."""
     used = generators_of(record)
     bucket = record.find(BucketRecord, stage_path("bucket", best_round(record.stages)))
     if not used or bucket is None or not bucket.rows_out:
         raise UserError(f"{folder}: has no scored candidates of several generators")
-    shards = shards_of(folder, ranked_stage(record.stages))
+    shards, scores = shards_of(folder, ranked_stage(record.stages)), list(bucket.deciles)
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
-    scores = list(bucket.deciles)
-    columns = [*schema.ROW, _NAME, "reference", "translation", *scores]
-    table = first_rows(shards, columns, _SAMPLE)
-    names = [of["name"] for of in record.config.generators or []]
-    found = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
-    judged, language = _judged(folder, record, shards, names), record.language
-    general = []
-    for name, mine in found.items():
-        one = used.get(name, GeneratedBy())
-        distance = _distance(mine["reference"], mine["translation"], language)
-        share = f"{selected[name] / selected.total():.1%}" if selected else ""
+    table = first_rows(shards, [_NAME, "reference", "translation", *scores], SAMPLE)
+    general, quartiles, reasons, taken = list[list[str]](), [], [], []
+    for name in (of["name"] for of in record.config.generators or ()):
+        one, mine = used.get(name, GeneratedBy()), table.filter(pc.equal(table[_NAME], name))
         each = 1000 * one.cost / selected[name] if one.cost is not None and selected[name] else None
         counts = (f"{n:,}" for n in (rows[name], sum(one.rejected.values()), selected[name]))
-        good = [judged[name]] if judged else []
-        general.append([name, *counts, share, _number(distance), _number(each), *good])
-    columns = ["generator", "candidates", "rejected", "selected", "share"]
-    columns += ["distance", "cost of 1,000 selected", *(["good of judged"] if judged else [])]
-    quartiles = [[name, *(_quartiles(mine[of]) for of in scores)] for name, mine in found.items()]
-    reasons = [
-        [f"{name}: {reason}", f"{n:,}"]
-        for name, one in used.items()
-        for reason, n in one.rejected.items()
-    ]
-    taken = [*(name.replace("_", " ") for name in _COUNTS), "seconds each", "cost"]
-    far = list(_distances(found, language))
+        share = f"{selected[name] / selected.total():.1%}" if selected else ""
+        distance = _number(_distance(mine, record.language))
+        good = _good(folder, record, shards, name)
+        general.append([name, *counts, share, distance, _number(each), good])
+        quartiles.append([name, *(_quartiles(mine[of]) for of in scores)])
+        reasons += [[f"{name}: {reason}", f"{n:,}"] for reason, n in one.rejected.items()]
+        numbers = (f"{n:,}" for n in (one.requests, one.retries, one.tokens_in, one.tokens_out))
+        seconds = f"{one.seconds / max(one.requests, 1):.2f}"
+        taken += [[name, *numbers, seconds, _number(one.cost)]] if name in used else []
+    columns = ["generator", "candidates", "rejected", "selected", "share", "distance"]
+    asked = ["requests", "retries", "tokens in", "tokens out", "seconds each", "cost"]
     tables = [
-        Shown("Generators", columns, general),
+        Shown("Generators", [*columns, "cost of 1,000 selected", "good of judged"], general),
         Shown("Quartiles of the scores", ["generator", *scores], quartiles),
-        Shown("Distance between generators", ["generators", "distance"], far),
         Shown("Rejected candidates", ["reason", "candidates"], reasons),
-        Shown("Requests and tokens", ["generator", *taken], list(_taken(used))),
+        Shown("Requests and tokens", ["generator", *asked], taken),
     ]
-    return GeneratorTables([shown for shown in tables if shown.rows], len(table))
+    return [shown for shown in tables if shown.rows]
 
 
 def _count(shards: Sequence[Shard]) -> Counter[str]:
@@ -94,47 +76,24 @@ def _count(shards: Sequence[Shard]) -> Counter[str]:
     return found
 
 
-def _judged(
-    folder: str, record: RunRecord, shards: Sequence[Shard], names: Sequence[str]
-) -> dict[str, str]:
-    """The good of each generator's judged candidates; nothing without judgments."""
-    judgments, found = read_judgments(folder), {}
-    for name in names if judgments else ():
-        where = [Predicate(_NAME, "=", name)]
-        labels = join(judgments, shards, [], own={}, where=where).labels
-        found[name] = good_of(int(np.sum(labels >= record.config.select.good)), len(labels))
-    return found
+def _good(folder: str, record: RunRecord, shards: Sequence[Shard], name: str) -> str:
+    """The good of the generator's judged candidates; nothing without judgments."""
+    if not (judgments := read_judgments(folder)):
+        return ""
+    labels = join(judgments, shards, [], own={}, where=[Predicate(_NAME, "=", name)]).labels
+    return good_of(int(np.sum(labels >= record.config.select.good)), len(labels))
 
 
-def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) -> float | None:
-    """The median of 1 − unigram F1; None without texts."""
-    scorer = PairScorer(["unigram_f1"], language=language)
-    found = scorer.score(texts.combine_chunks(), others.combine_chunks())["unigram_f1"]
+def _distance(pairs: pa.Table, language: str) -> float | None:
+    """The median of 1 − unigram F1; None without pairs."""
+    sides = (pairs[side].combine_chunks() for side in ("reference", "translation"))
+    found = PairScorer(["unigram_f1"], language=language).score(*sides)["unigram_f1"]
     return float(1 - np.median(found)) if len(found) else None
-
-
-def _distances(found: Mapping[str, pa.Table], language: str) -> Iterator[list[str]]:
-    """How far the first candidates of every two generators are from each other."""
-    first = {
-        name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
-        for name, mine in found.items()
-    }
-    for one, other in combinations(found, 2):
-        both = first[one].join(first[other], "id", join_type="inner", right_suffix="_other")
-        if len(both):
-            _, texts, others = both.columns
-            yield [f"{one} – {other}", _number(_distance(texts, others, language))]
 
 
 def _quartiles(values: pa.ChunkedArray) -> str:
     ends = pc.quantile(values, [0.25, 0.5, 0.75]).to_pylist() if len(values) else []
     return " · ".join(map(_number, ends))
-
-
-def _taken(used: Mapping[str, GeneratedBy]) -> Iterator[list[str]]:
-    for name, one in used.items():
-        counts = [f"{getattr(one, of):,}" for of in _COUNTS]
-        yield [name, *counts, f"{one.seconds / max(one.requests, 1):.2f}", _number(one.cost)]
 
 
 def _number(value: float | None) -> str:

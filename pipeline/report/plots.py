@@ -11,14 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paraloom.pipeline.judging.describe import cumulative_shares
-from paraloom.pipeline.judging.record import AgreementRecord
-from paraloom.pipeline.records import PairsRecord
-from paraloom.pipeline.report.describe import percent
 from paraloom.pipeline.report.report_data import Array, Density
 
 WIDTH = 340
-_LEVELS = 6  # shades of the density
+_SHADES = 6  # of the density
 _LETTER = 7.2  # width of a letter of a wide typeface
 
 
@@ -40,27 +36,11 @@ class Scale(NamedTuple):
         return self.at(min(max(value, self.low), self.high))
 
 
-def share_scale(found: AgreementRecord) -> Scale:
-    """The y axis of cumulative shares: all curves, the wanted precisions, and some room."""
-    values = [s for score in found.scores.values() for _, s in cumulative_shares(score)]
-    axis = padded([*values, *(cut.wanted for cut in found.cuts)] or [0.0, 1.0], 226, 20)
-    return axis._replace(low=max(axis.low, 0.0), high=min(axis.high, 1.0))
-
-
 def padded(values: Iterable[float], start: float, end: float) -> Scale:
     """An axis of all values, and some room."""
     found = [*map(float, values)]
     room = 0.08 * (max(found) - min(found)) or 0.05
     return Scale(min(found) - room, max(found) + room, start, end)
-
-
-def lost_lines(record: PairsRecord, width: float) -> list[str]:
-    """The rows that a stage rejected, by reason, in lines of at most `width` units."""
-    lines: list[str] = []
-    for reason, rows in record.rejected.items():
-        words = f"− {rows:,} ({percent(rows, record.rows_in)}) {reason}"
-        lines += wrapped(words, width)
-    return lines
 
 
 def wrapped(words: str, width: float) -> list[str]:
@@ -69,20 +49,14 @@ def wrapped(words: str, width: float) -> list[str]:
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
-    """The least count of each shade of a density, and the cells [x, y] of this shade."""
-    steps = levels(int(data.pairs.max()))
-    level = np.searchsorted(steps, counts, side="right")
-    return [(least, np.argwhere(level == k).tolist()) for k, least in enumerate(steps, 1)]
+    """The least count of each shade of a density, and the cells [x, y] of this shade.
 
-
-def levels(most: int) -> list[int]:
-    """Least counts of the shades: from 1 by a constant factor, whole and increasing.
-
-    >>> levels(64)
-    [1, 2, 4, 8, 16, 32]
+    Each shade is darker than the one before from a constant multiple of its count on.
     """
-    raw = [max(most, 1) ** (k / _LEVELS) for k in range(_LEVELS)]
-    return sorted({max(round(value), 1) for value in raw})
+    most = max(int(data.pairs.max()), 1)
+    steps = np.unique(np.geomspace(1, most, _SHADES, endpoint=False).round().astype(int))
+    level = np.searchsorted(steps, counts, side="right")
+    return [(int(least), np.argwhere(level == k).tolist()) for k, least in enumerate(steps, 1)]
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -111,8 +85,3 @@ def short_number(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:.3g}{suffix}".replace("-", "−")
     return f"{value:.3g}".replace("-", "−")
-
-
-def coordinate(value: float) -> str:
-    """A number of an SVG element, with at most two decimal places."""
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -9,13 +9,11 @@ from paraloom.pipeline.manifest import restrict
 from paraloom.pipeline.records import AutoSelectRecord, EvaluateRecord, PairsRecord, StageRecord
 from paraloom.pipeline.report import report_path
 from paraloom.pipeline.report.describe import (
-    chosen_epoch,
     evaluation_table,
     near_copies,
     selection_lines,
 )
 from paraloom.pipeline.report.final_view import final_view, verdict
-from paraloom.pipeline.report.savings import Saving, hours_in_words, savings
 from paraloom.pipeline.stage import Run
 
 
@@ -31,8 +29,6 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
     if any(rejected.values()):
         out.print(rejected_table(rejected))
-    if saved := savings(record):
-        out.print(savings_table(saved))
     if "loop" in record.stages:
         out.print(f"{verdict(record)}.")
     record = final_view(record)
@@ -42,8 +38,6 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
     if evaluated := record.find(EvaluateRecord):
         out.print(_evaluation(evaluated))
-    if chosen := chosen_epoch(record):
-        out.print(f"Encoder: {chosen}")
     if advice := near_copies(record.find(PairsRecord, "select"), record.config.select):
         out.print(f"{advice}.")
     where = f"Results: {run.config.run}; in pictures: {report_path(run.config.run)}"
@@ -69,13 +63,6 @@ def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
     rows = ((name, why, f"{n:,}") for name, of in stages.items() for why, n in of.items())
     title = "Rejected and unselected rows"
     return number_table(title, "stage", "reason", numbers=["rows"], rows=rows)
-
-
-def savings_table(found: Sequence[Saving]) -> Table:
-    """Rows that are not translated, by the key of the configuration that saves them."""
-    numbers = ("rows", "tokens", "worker hours")
-    rows = ((of.key, f"{of.rows:,}", f"{of.tokens:,}", hours_in_words(of.hours)) for of in found)
-    return number_table("Not translated", "saved by", numbers=numbers, rows=rows)
 
 
 def _evaluation(evaluated: EvaluateRecord) -> Table:

@@ -5,7 +5,7 @@ a condition on a score with one bound; a range, of deciles too, has two.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, NamedTuple, Self
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, read_shard
+from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard
 from paraloom.beam_jobs.select import Criteria, conditions, decide
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.scorers import PairScorer
@@ -26,13 +26,13 @@ from paraloom.pipeline.judging.sampling import sample_rows
 from paraloom.pipeline.records import RunRecord, SelectSection
 from paraloom.pipeline.report.report_data import WORDING, Array, axes
 
-_PAIRS, _PART_FILES = 20_000, 40
+PAIRS, _PART_FILES = 20_000, 40
 _JUDGED = 10  # pairs that a precision in a plot needs
-_SHOWN_DECILES = {"lowest": 0, "middle": 5, "highest": 9}
 _SIDES = ["reference", "translation"]
 TEXTS = [*schema.ROW, "source", *_SIDES]
 _TOKENS = ["reference_tokens", "translation_tokens"]
 
+Interval = tuple[float, float]
 Threshold = tuple[Predicate, Criteria]
 """A threshold, and the other criteria of the selection."""
 
@@ -83,13 +83,13 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """m random pairs of a run, and those that people judged."""
+    """m random pairs of a run, and after them those that people judged: n rows."""
 
-    pairs: pa.Table
-    judged: pa.Table
-    good: Array  # bool, of the judged pairs
+    rows: pa.Table
+    pairs: pa.Table  # the first m rows
+    good: Array  # bool [n - m]
     difference: Array  # [m]: 1 − unigram F1 of the sides
-    scale: float  # rows of the run for each row of the sample
+    scale: float  # rows of the run for each random pair
 
     @classmethod
     def read(
@@ -102,48 +102,47 @@ class Sample:
         """Read the part files of `bucket`, which have a row."""
         deciles = map(schema.decile, scores)
         columns = [*TEXTS, *_TOKENS, *scores, *deciles, *record.config.kept]
-        pairs = draw(shards, _PAIRS, record.config.seed, columns)
+        pairs = draw(shards, PAIRS, record.config.seed, columns)
         of: dict[tuple[Any, ...], list[float]] = defaultdict(list)
         for each in judgments:
             of[each.id, each.candidate, each.reference, each.translation].append(each.score)
         ids, names = pa.array({key[0] for key in of}, pa.string()), ("id", "candidate", *_SIDES)
-        judged, labels = [pairs.slice(0, 0)], []
+        tables, labels = [pairs], []
         for shard in shards if of else ():
             found = read_shard(shard, columns)
             found = found.filter(pc.is_in(found["id"], value_set=ids))
             keys = [tuple(map(row.get, names)) for row in found.to_pylist()]
-            judged.append(found.filter(pa.array([key in of for key in keys], pa.bool_())))
+            tables.append(found.filter(pa.array([key in of for key in keys], pa.bool_())))
             labels += [fmean(of[key]) for key in keys if key in of]
         sides = (pairs[side].combine_chunks() for side in _SIDES)
         f1 = PairScorer(["unigram_f1"], language=record.language).score(*sides)["unigram_f1"]
         return cls(
+            rows=pa.concat_tables(tables),
             pairs=pairs,
-            judged=pa.concat_tables(judged),
             good=np.array(labels) >= record.config.select.good,
             difference=1 - f1.astype(float),
             scale=sum(shard.rows for shard in shards) / len(pairs),
         )
 
-    def meet(self, criteria: Criteria) -> tuple[Array, Array]:
-        """Which pairs, and which judged ones, meet the criteria and are no copies: bool."""
-        pairs, judged = (decide(of, criteria)[0] == "" for of in (self.pairs, self.judged))
-        return pairs, judged
+    def meet(self, criteria: Criteria) -> Array:
+        """Which rows meet the criteria and are no copies: bool [n]."""
+        return np.asarray(decide(self.rows, criteria)[0] == "")
 
-    def keep(self, free: tuple[Array, Array], *moved: Predicate, meaning: str = "") -> Kept:
-        """What predicates keep of the pairs, and the judged ones, that `meet` gave."""
-        kept, judged = free
+    def keep(self, free: Array, *moved: Predicate, meaning: str = "") -> Kept:
+        """What predicates keep of the rows that `meet` gave."""
+        kept = free.copy()
         for predicate in moved:
-            kept = kept & predicate.holds(_values(self.pairs, predicate))
-            judged = judged & predicate.holds(_values(self.judged, predicate))
+            kept &= predicate.holds(self.rows[predicate.column].to_numpy())
+        pairs, judged = np.split(kept, [len(self.pairs)])
         means = self.pairs[meaning].to_numpy() if meaning else np.array([])
 
         def middle(values: Array) -> float | None:
-            return float(np.median(values[kept])) if len(values) and kept.any() else None
+            return float(np.median(values[pairs])) if len(values) and pairs.any() else None
 
         return Kept(
             bounds=tuple(predicate.numbers[0] for predicate in moved),
-            rows=round(kept.sum() * self.scale),
-            share=float(kept.sum() / max(free[0].sum(), 1)),
+            rows=round(pairs.sum() * self.scale),
+            share=float(pairs.sum() / max(free[: len(pairs)].sum(), 1)),
             difference=middle(self.difference),
             meaning=middle(means),
             good=int(self.good[judged].sum()),
@@ -152,10 +151,10 @@ class Sample:
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
         """Move a threshold over the values of its column, but for the outermost."""
-        values = np.quantile(_values(self.pairs, predicate), np.linspace(0.005, 0.995, 40))
-        moved = [replace(predicate, value=value) for value in np.unique(values).tolist()]
+        column = self.pairs[predicate.column].to_numpy()
+        values = np.unique(np.quantile(column, np.linspace(0.005, 0.995, 40))).tolist()
         free = self.meet(rest)
-        points = [self.keep(free, each) for each in moved]
+        points = [self.keep(free, replace(predicate, value=value)) for value in values]
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
@@ -166,33 +165,25 @@ class Sample:
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]
         both = axes(scores, [name for name in scores if name in (*by, *limits.values())])
-        selected, judged = self.meet(criteria)
-        if both is None or both[0] not in WORDING or not selected.any():
+        selected = self.meet(criteria)
+        pairs = int(selected[: len(self.pairs)].sum())
+        if both is None or both[0] not in WORDING or not pairs:
             return None
         where = tuple(each for each, score in limits.items() if score not in both)
         deciles = None if criteria.by in both else criteria.deciles
         free = self.meet(replace(criteria, where=where, deciles=deciles))
         sign = ">=" if both[0] == "edit_distance" else "<="
-        words, meaning = (self.pairs[name].to_numpy()[free[0]] for name in both)
+        kept = free[: len(self.pairs)]
+        words, meaning = (self.pairs[name].to_numpy()[kept] for name in both)
         ordered = np.sort(words)[:: 1 if sign == "<=" else -1]
-        at = np.linspace(selected.sum() - 1, len(ordered) - 1, 12).round().astype(int)
+        at = np.linspace(pairs - 1, len(ordered) - 1, 12).round().astype(int)
         points = []
         for bound in dict.fromkeys(ordered[at].tolist()):
             first = Predicate(both[0], sign, bound)
-            least = float(np.sort(meaning[first.holds(words)])[-selected.sum()])
+            least = float(np.sort(meaning[first.holds(words)])[-pairs])
             moved = first, Predicate(both[1], ">=", least)
             points.append(self.keep(free, *moved, meaning=both[1]))
-        return Curve(moved, points, self.keep((selected, judged), meaning=both[1]))
-
-    def examples(self, score: str, seed: int) -> dict[str, list[dict[str, Any]]]:
-        """Four random pairs of each shown decile of a score."""
-        rng = np.random.default_rng(seed)
-        order = rng.permutation(len(self.pairs))
-        deciles = self.pairs[schema.decile(score)].to_numpy()[order]
-        return {
-            f"{name} decile ({decile})": self.pairs.take(order[deciles == decile][:4]).to_pylist()
-            for name, decile in _SHOWN_DECILES.items()
-        }
+        return Curve(moved, points, self.keep(selected, meaning=both[1]))
 
     def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
         """Pairs that just missed the criteria, as they are judged, with `why`."""
@@ -215,14 +206,22 @@ def criteria_of(select: SelectSection, record: RunRecord) -> Criteria:
     return Criteria(by=select.by, deciles=deciles, where=where, language=language, **limits)
 
 
+def limits_of(criteria: Criteria) -> list[Predicate]:
+    """The conditions with numbers; deciles as one, from the first to the last of them."""
+    found = [each for each in criteria.where if each.numbers]
+    if criteria.deciles:
+        ends = min(criteria.deciles), max(criteria.deciles)
+        found.append(Predicate(schema.decile(criteria.by), "in", ends))
+    return found
+
+
 def thresholds(criteria: Criteria) -> list[Threshold]:
-    """The thresholds of a selection on scores and their deciles."""
-    ranges = neighbouring(criteria.deciles or ())
-    where = [each for each in criteria.where if each.numbers]
+    """The thresholds of a selection on scores and their deciles; none on deciles with gaps."""
     words = [each for each in criteria.where if not each.numbers]
-    if len(ranges) == 1:
-        where.append(Predicate(schema.decile(criteria.by), "in", ranges[0]))
-        criteria = replace(criteria, deciles=None)
+    if len(neighbouring(criteria.deciles or ())) > 1:
+        where = [each for each in criteria.where if each.numbers]
+    else:
+        where, criteria = limits_of(criteria), replace(criteria, deciles=None)
     where = [
         Predicate(each.column, sign, number)
         for each in where
@@ -237,5 +236,21 @@ def thresholds(criteria: Criteria) -> list[Threshold]:
     ]
 
 
-def _values(pairs: pa.Table, predicate: Predicate) -> Array:
-    return np.asarray(pairs[predicate.column].to_numpy())
+def regions(criteria: Criteria, deciles: Mapping[str, Deciles]) -> dict[str, Interval]:
+    """Between which values a selected pair lies, for each score that conditions limit."""
+    found: dict[str, Interval] = {}
+    for each in limits_of(criteria):
+        score = each.column.removesuffix(schema.decile(""))
+        if score not in deciles:
+            continue
+        of, low, high = deciles[score], -np.inf, np.inf
+        if score == each.column:
+            low = each.numbers[0] if each.operator[0] != "<" else low
+            high = each.numbers[-1] if each.operator[0] != ">" else high
+        else:
+            chosen = np.flatnonzero(each.holds(np.arange(10)))
+            low = min((v for k in chosen if (v := of.lowest[k]) is not None), default=low)
+            high = max((v for k in chosen if (v := of.highest[k]) is not None), default=high)
+        before = found.get(score, (-np.inf, np.inf))
+        found[score] = max(before[0], low), min(before[1], high)
+    return found

@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import yaml
 
 from paraloom.beam_jobs.io.shards import read_shard, receipts
 from paraloom.beam_jobs.transforms.exclusion import EvaluationSentences, embed
 from paraloom.models.errors import UserError
 from paraloom.pipeline.cards.data_card import data_card
-from paraloom.pipeline.cards.encoder_card import _training_data_sets
-from paraloom.pipeline.cards.metadata import encoder_metadata
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import scored
 from paraloom.pipeline.commands.run.contamination import contamination
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import EvaluateRecord, Evaluation, PairsRecord
+from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.report.describe import excluded_rows
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 from tests.run_helpers import Capsys, again, one_line, table
@@ -38,7 +35,6 @@ def write_sets(folder: Path, sentences: list[str]) -> Path:
 
 def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> None:
     before = table(a_run, "corpus", "id", "reference", "translation")
-    before_record = Manifest(str(a_run / "run")).record
     leaked = before["reference"].to_pylist()[3:9]
     sets = write_sets(a_run, leaked)
     exclude = ["--set", f"select.exclude=['{sets}']"]
@@ -74,13 +70,6 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
     ]
     assert f"| `sts/own` | {2 * len(leaked)} | {equal} | {ngrams} | 0 |" in data_card(record, 1)
     assert "sts/own" in (a_run / "run/report/index.html").read_text()
-    assert _training_data_sets(record, []) == []
-    assert _training_data_sets(before_record, []) is None
-    tasks = {"STS 2012": {"task": "STS12"}, "STS 2013": {"task": "STS13"}}
-    results = {"models": [], "groups": {}, "protocols": {"mteb": {"tasks": tasks}}}
-    record.stages["evaluate"] = EvaluateRecord(results=Evaluation.model_validate(results))
-    assert _training_data_sets(record, ["STS 2013 OnWN"]) == ["STS13"]
-
     # Another content of the same file makes the corpus again; without the key it is as before.
     write_sets(a_run, ["nothing of the corpus here"])
     assert again("select", a_run, *exclude) == 0
@@ -100,12 +89,6 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
     assert values["data_sets"]["sts/own"]["equal"] == equal
     assert f"{equal + ngrams} of {len(before)} rows hold a sentence of these data sets" in said
     assert f"sts/own, row 1: {leaked[0].upper()}" in said
-
-
-@pytest.mark.parametrize("tasks", [None, [], ["STS12"]])
-def test_the_metadata_name_the_tasks_of_mteb(tasks: list[str] | None) -> None:
-    text = encoder_metadata(name="x", language="en", license=None, results=[], training=tasks)
-    assert yaml.safe_load(text).get("training_datasets") == tasks
 
 
 class Letters:

@@ -60,9 +60,7 @@ from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import NmtSection
-from paraloom.pipeline.report.describe import decoding
-from paraloom.pipeline.report.savings import Saving, hours_in_words
-from paraloom.pipeline.report.summary import savings_table
+from paraloom.pipeline.report.describe import decoding, hours_in_words
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.translation import backward, forward
 
@@ -80,7 +78,6 @@ class Estimate:
     translation: Translation | None  # None without back-translation
     left_out: tuple[str, ...]  # scorers that were not timed
     slow: dict[str, float]  # seconds for a row, of scorers timed by themselves
-    savings: tuple[Saving, ...]  # by `input.where` and `input.unique`
     requests: int  # of each generator of kind chat
     asked: dict[str, Requests | None]  # by generator that was asked; None if it gave no answer
 
@@ -95,7 +92,6 @@ class Estimated(BaseModel):
     jobs: dict[str, Job]  # by stage
     scorers: dict[str, float]  # seconds for a row, of scorers timed by themselves
     left_out: list[str]  # scorers that were not timed
-    savings: list[Saving]
     requests: int  # of each generator of kind chat
     generators: dict[str, Requests]  # those that have answered some
     translation_hours: float  # of one machine
@@ -146,8 +142,6 @@ def command(
         lines.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
     out.print(job_table(found.jobs, several=bool(run.chats)))
-    if found.savings:
-        out.print(savings_table(found.savings))
     out.print(*lines, sep="\n", highlight=False)
     seen = found.preview
     results = Estimated(
@@ -158,7 +152,6 @@ def command(
         jobs=found.jobs,
         scorers=found.slow,
         left_out=list(found.left_out),
-        savings=list(found.savings),
         requests=found.requests,
         generators={name: of for name, of in found.asked.items() if of},
         translation_hours=hours,
@@ -192,7 +185,7 @@ def estimate(
     seen = preview(bitexts, rows=_READ, max_characters=config.input.max_characters)
     if rows:
         seen = replace(seen, rows=rows)
-    accepted, pairs, saved = choose(seen.pairs, config.input)
+    accepted, pairs, _ = choose(seen.pairs, config.input)
     if not len(pairs):
         raise UserError("input.where: no row at the beginning of the files meets the conditions")
     sentences = min(_FEW if elsewhere else _SENTENCES, len(pairs))
@@ -247,17 +240,12 @@ def estimate(
         job = replace(job, device=device, cores=cores(), memory=max(job.memory, peak_memory()))
         jobs["generate"] = replace(job, rate=job.rows / took, size=job.size + size)
     jobs |= rest
-    hours = sum(jobs[stage].seconds / max(jobs[stage].rows, 1) for stage in made) / 3600
     return Estimate(
         preview=seen,
         jobs=jobs,
         translation=made.get("back_translate"),
         left_out=tuple(n for n in config.score.names if n not in (*scorers, *slow)),
         slow=seconds,
-        savings=tuple(
-            Saving(key, round(scale * n), round(scale * tokens), scale * n * hours)
-            for key, (n, tokens) in saved.items()
-        ),
         requests=total,
         asked=asked,
     )

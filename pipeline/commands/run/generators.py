@@ -16,6 +16,6 @@ def command(context: typer.Context, run: RunFolder) -> None:
     """
     connect(beam_options(context), [run])
     out = console(160)
-    for shown in compare_generators(run, as_made(finished(run))).tables:
+    for shown in compare_generators(run, as_made(finished(run))):
         first, *numbers = shown.columns
         out.print(number_table(shown.title, first, numbers=numbers, rows=shown.rows))

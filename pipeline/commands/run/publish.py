@@ -1,6 +1,5 @@
 """`paraloom publish`: a release of a run's corpus."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +12,8 @@ from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import Named, RunFolder, beam_options
 from paraloom.pipeline.publishing import hub
-from paraloom.pipeline.publishing.negatives import KINDS, TripletOptions
-from paraloom.pipeline.publishing.release import ABOUT, ReleaseOptions, files_of, make_release
+from paraloom.pipeline.publishing.negatives import KINDS, WORDNET, TripletOptions
+from paraloom.pipeline.publishing.release import files_of, make_release
 
 
 def command(
@@ -39,6 +38,7 @@ def command(
         float,
         typer.Option(
             metavar="N",
+            min=0,
             help="Share of the references in the split test; from 1 on, about so many rows; "
             "0: no split test.",
         ),
@@ -68,10 +68,6 @@ def command(
             "near); by default the run's encoder.",
         ),
     ] = None,
-    triplets_cross_encoder: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="A cross-encoder that must agree with it."),
-    ] = None,
     min_score: Annotated[
         float, typer.Option(metavar="C", help="Kind near: least cosine with the anchor.")
     ] = Bounds.min_score,
@@ -79,54 +75,42 @@ def command(
     relative_margin: Annotated[
         float, typer.Option(metavar="C", help="It is below the positive's by this share of it.")
     ] = Bounds.relative_margin,
-    triplets_spacy: Annotated[
-        str, typer.Option(metavar="NAME", help="A spaCy pipeline that parses, for other kinds.")
-    ] = "en_core_web_sm",
     triplets_wordnet: Annotated[
         str, typer.Option(metavar="DIR", help="Folder of WordNet's files, for the kind antonym.")
-    ] = "/usr/share/wordnet",
+    ] = WORDNET,
 ) -> None:
     """Make a release of a run's corpus, list its files, and with --push send it.
 
     The release has Parquet files of a good size in the configurations full and pairs, a split by
     reference, the data card, provenance and checksums. A data set that --push makes is private.
     """
-    if send:
-        if repo is None:
-            raise UserError("--push: say where to; give --repo OWNER/NAME")
-        hub.check(repo)
+    if send and (repo is None or repo.count("/") != 1):
+        raise UserError("--push: say where to; give --repo OWNER/NAME")
     if out is None:
         if storage.is_remote(run):
             raise UserError(f"{run}: a release is made on this machine; name a folder with --out")
         out = Path(run, f"release-{selection}" if selection else "release")
     connect(beam_options(context), [run])
-    negatives = None
-    if triplets:
-        negatives = TripletOptions(
-            kinds=tuple(KINDS if triplets == "all" else triplets.split(",")),
-            model=triplets_model,
-            cross_encoder=triplets_cross_encoder,
-            spacy=triplets_spacy,
-            wordnet=triplets_wordnet,
-            bounds=Bounds(
-                min_score=min_score, max_score=max_score, relative_margin=relative_margin
-            ),
-        )
-    options = ReleaseOptions(
+    kinds = tuple(KINDS) if triplets == "all" else tuple((triplets or "").split(","))
+    if triplets and (unknown := set(kinds) - {*KINDS}):
+        raise UserError(f"--triplets {min(unknown)}: there are {', '.join(KINDS)}, and all")
+    bounds = Bounds(min_score=min_score, max_score=max_score, relative_margin=relative_margin)
+    negatives = TripletOptions(
+        kinds=kinds, model=triplets_model, wordnet=triplets_wordnet, bounds=bounds
+    )
+    splits = make_release(
+        run,
+        out,
+        selection,
         held_out=held_out,
         license=license,
-        license_link=license_link,
+        link=license_link,
         repo=repo,
-        triplets=negatives,
+        triplets=negatives if triplets else None,
     )
-    make_release(run, out, options, selection)
     show(f"{out}: made\n")
-    names = files_of(out)
-    sizes = [(out / name).stat().st_size for name in names]
-    for name, size in zip(names, sizes, strict=True):
-        show(f"{size:>16,}  {name}")
-    show(f"{sum(sizes):>16,}  bytes in {len(names):,} files")
-    splits = json.loads((out / ABOUT).read_text(encoding="utf-8"))["splits"]
+    for name in files_of(out):
+        show(f"{(out / name).stat().st_size:>16,}  {name}")
     show("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))
     if send and repo:
         show(f"\nsent to {hub.push(out, repo)}")

@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Deciles, read_shard, receipts, write_shard
+from paraloom.beam_jobs.io.shards import read_shard, receipts, write_shard
 from paraloom.pipeline.cards import data_card as card
-from paraloom.pipeline.cards.shown import public
-from paraloom.pipeline.records import RunRecord, UsedModel
+from paraloom.pipeline.records import RunRecord
 from tests.pipeline.report.made_run import MadeRun
 from tests.run_helpers import Patch
 
@@ -28,10 +27,6 @@ def data_card(record: dict[str, Any], size: int) -> str:
 def write_data_card(folder: Path, record: dict[str, Any]) -> str:
     card.write_data_card(str(folder), RunRecord.model_validate(record))
     return (folder / "corpus" / "README.md").read_text()
-
-
-def released_card(record: dict[str, Any]) -> str:
-    return card.data_card(public(RunRecord.model_validate(record)), 1)
 
 
 @pytest.fixture
@@ -88,7 +83,6 @@ def test_the_card_says_what_the_corpus_is(run: Path, made_run: MadeRun) -> None:
     head: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
     assert head["license"] == "cc-by-4.0"
     assert head["language"] == ["en", "cs"]
-    assert head["size_categories"] == ["n<1K"]
     names = schema.bucketed(SCORERS).names
     rows = made_run.record["stages"]["select"]["rows_out"]
     size = sum(path.stat().st_size for path in (run / "corpus").glob("part-*.parquet"))
@@ -101,16 +95,6 @@ def test_the_card_says_what_the_corpus_is(run: Path, made_run: MadeRun) -> None:
     row = next(line for line in text.splitlines() if line.startswith("| 7 |"))
     assert row.split(" | ")[3] == f"{lowest[7]:.4f}"
     assert str(run) not in text  # a card goes out; paths of a machine do not
-
-
-def test_the_highest_value_of_a_score_with_empty_deciles() -> None:
-    """A corpus of fewer than ten rows has some."""
-    lowest = [0.1, None, 0.2, *[None] * 7]
-    few = Deciles(rows=[1, 0, 1, *[0] * 7], lowest=lowest, highest=lowest)
-    none = Deciles(rows=[0] * 10, lowest=[None] * 10, highest=[None] * 10)
-    found = list(card._distribution([few, none]))
-    assert found[:3] == [["0", "0.1000", ""], ["1", "", ""], ["2", "0.2000", ""]]
-    assert found[10:] == [["highest", "0.2000", ""]]
 
 
 def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
@@ -138,7 +122,9 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "judged": {"agreement": agreement},
         "sentence_model": {"model": {"path": "/m/mini", "sha256": "5a", "license": "mit"}},
         "cross_encoder_model": {"model": {"path": "me/cross", "revision": "0a1"}},
+        "exclude": {"data_sets": {"sts/own": 12}},
     }
+    record["stages"]["select"]["rejected"] = {"in sts/own (equal)": 6}
     record["stages"]["bucket"] |= {"rows_out": 4360, "shards": 9, "rejected": {"odd": 4000}}
     record["config"]["input"]["target_language"] = "de"
     loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
@@ -160,6 +146,8 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "| ingest | 400 | 360 | 30 empty reference; 10 a reason",
         "| `captions.tsv` | 12,345 |",
         "in 3 Parquet files",
+        "| data set | sentences | equal | n-grams | similarity | | --- | --- | --- | --- | --- | "
+        "| `sts/own` | 12 | 6 | 0 | 0 |",
     ):
         assert said in words, said
     assert "is best" not in words
@@ -184,7 +172,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
     }
     reasons = {"a: no answer: HTTP 400: of sesame": 1}
     record["stages"]["generate"] = {"generators": {"a": made}, "rejected": reasons}
-    text = " ".join(released_card(record).split())
+    text = " ".join(data_card(record, 1).split())
     for said in (
         "(`reference`) and a candidate of a language model (`translation`), after",
         "1. Generation by language models. Generator `a`: the model `owner/tiny` (the server names "
@@ -197,26 +185,9 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
         assert said in text, said
     assert "sesame" not in text
     record["stages"]["back_translate"] = {"model": {"path": "/sesame/cs-en", "sha256": "5a"}}
-    text = " ".join(released_card(record).split())
+    text = " ".join(data_card(record, 1).split())
     assert "a machine translation of its foreign side or a candidate of a language model" in text
     assert "of the translation model and of the language models." in text
-
-
-def test_it_says_how_good_the_model_is(run: Path, made_run: MadeRun) -> None:
-    record = copy.deepcopy(made_run.record)
-    record["stages"]["nmt"] = {"training": {"bleu": 28.25}}
-    text = " ".join(write_data_card(run, record).split())
-    assert "trained on this input, BLEU 28.2 on pairs held out" in text
-
-
-def test_only_models_of_the_hub_have_their_owner() -> None:
-    for path, revision, name in (
-        ("me/cs-en", "0a1", "me/cs-en"),
-        ("me/cs-en", None, "cs-en"),
-        ("/me/cs-en", "0a1", "cs-en"),
-        ("s3://me/cs-en", "0a1", "cs-en"),
-    ):
-        assert card.model_name(UsedModel(path=path, revision=revision)) == name
 
 
 EVIL = "<script>x</script>\n---\n\n```\n# Heading\n<img src=x> `a` [b](javascript:c) | \x1b[2J"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from paraloom.pipeline.cards import encoder_card as card
-from paraloom.pipeline.cards.metadata import model_index
+from paraloom.pipeline.cards.metadata import eval_results
 from paraloom.pipeline.records import Evaluation, RunRecord
 
 NATIVE = {
@@ -132,7 +132,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "the weights of epoch 2, the best on the development data.",
         "Run `a`, seed 7. Packages: torch 2.1. |",
         "| `embeddings.development` | `dev.tsv` | `de` | | PARAGRAM vectors of the run | | `77` | "
-        "| they were made from | `ppdb.gz` | | | corpus of the run | | `c0` | "
+        "| corpus of the run | | `c0` | "
         "| bitext | `bitext.gz` | `b1` |",
         "are made by the model `me/cs-en`, revision `0a1`, licence mit, with the SHA-256 `5a`.",
         "Licence of the bitext: CC BY 4.0.",
@@ -202,56 +202,6 @@ def test_language_models_that_made_the_pairs_are_named() -> None:
     assert "and of the translation model and the language models, are in the vectors" in text
 
 
-def test_labelled_tasks_have_the_results_of_their_test_data() -> None:
-    numbers = {"pearson": 80.0, "spearman": 75.0, "mse": 0.4}
-    constant = {**numbers, "pearson": float("nan")}
-    test = {"SICK test": {"pairs": 5, **numbers}, "mean": numbers, "SICK": {"pairs": 1, **constant}}
-    training = {"pairs": 10, "test": test}
-    found = {**settings(NATIVE, task="similarity", similarity={"data": ["sick"]}), "head": {}}
-    text = card.encoder_card(
-        RunRecord.model_validate({"stages": {"embeddings": {"training": training}}}), found
-    )
-    head = yaml.safe_load(text.split("---\n")[1])
-    result, other = head["model-index"][0]["results"]
-    assert result["dataset"]["name"] == "SICK test (held out)"
-    assert {m["name"]: (m["type"], m["value"]) for m in result["metrics"]} == {
-        "Pearson": ("pearson", 0.8),
-        "Spearman": ("spearman", 0.75),
-        "Mean Squared Error": ("mse", 0.4),
-    }
-    assert [m["type"] for m in other["metrics"]] == ["spearman", "mse"]
-    assert head["metrics"] == ["pearson", "spearman", "mse"]
-    assert "| SICK test | 5 | 80.0 | 75.0 | 0.400 |" in text
-    assert "`paraloom papers similarity` gives the label" in text and "not evaluated" not in text
-
-
-def test_results_of_other_versions_of_the_evaluation() -> None:
-    """Undefined ones are left out; complete tasks of MTEB's protocol are there."""
-    numbers = {"pearson": None, "spearman": None}
-    other = {"letters": {"pearson": 1.0, "spearman": 2.0}}
-    tasks = {"STS 2015": {"task": "STS15", "complete": True}, "SICK test": {"task": "SICK-R"}}
-    values = {
-        "models": ["word-avg"],
-        "groups": {
-            "SICK": {"data_sets": {"trial": {"pairs": 1, "models": {"word-avg": numbers}}}},
-            "STS": {"data_sets": {"a": {"pairs": 1, "models": other}}, "mean": other},
-        },
-        "protocols": {
-            "mteb": {
-                "results": {"STS 2015": {"word-avg": 70.5}, "SICK test": {"word-avg": 60.0}},
-                "tasks": tasks,
-            }
-        },
-    }
-    (result,) = model_index(Evaluation.model_validate(values), "word-avg", "dot")
-    assert result.dataset_name == "STS15 (all pairs as one set)"
-    assert result.dataset_type == "sts15-all-pairs-as-one-set"
-    assert (result.metric_type, result.metric_name) == ("spearman_cosine", "Spearman Cosine")
-    assert result.metric_value == 0.705
-    without = ["STS 2015 images"]
-    assert not [*model_index(Evaluation.model_validate(values), "word-avg", "", without)]
-
-
 @pytest.mark.parametrize(
     ("without", "names"),
     [
@@ -266,7 +216,7 @@ def test_a_mean_over_data_sets_that_were_used_is_left_out(
     data_sets = {name: {"pairs": 1, "models": found} for name in ("forums", "images")}
     groups = {"STS 2015": {"data_sets": data_sets, "mean": found}}
     values = {"models": ["word-avg"], "groups": groups}
-    results = model_index(Evaluation.model_validate(values), "word-avg", "cosine", without)
+    results = eval_results(Evaluation.model_validate(values), "word-avg", "cosine", without)
     assert [*dict.fromkeys(result.dataset_name for result in results)] == names
 
 
@@ -290,8 +240,9 @@ def evaluated(
 @pytest.mark.parametrize(("model", "value"), [("gru", 0.512346), ("word-avg", 0.2)])
 def test_results_are_those_of_the_encoder_or_of_the_first(model: str, value: float) -> None:
     pearson = {"letters": 20.0, "gru": 51.23456}
-    _, (result,) = evaluated({"SICK": ["test"]}, pearson, settings(NATIVE, model=model))
+    text, (result,) = evaluated({"SICK": ["test"]}, pearson, settings(NATIVE, model=model))
     assert [metric["value"] for metric in result["metrics"]] == [value]
+    assert "| SICK test | 1 | 20.0 | undefined | 51.2 | undefined |" in text
 
 
 @pytest.mark.parametrize(
@@ -331,3 +282,13 @@ def test_labelled_pairs_that_chose_deciles_or_a_round(
     assert ("choose its epoch or its pairs: STS 2014 OnWN.\n" in text) == used
     tests = [result["dataset"]["name"] for result in index]
     assert tests == ["STS 2014 OnWN"] * (not used) + ["STS 2014 deft-news"]
+
+
+@pytest.mark.parametrize(("exclude", "tasks"), [(False, None), (True, ["STS14"])])
+def test_the_training_data_sets_are_known_without_evaluation_sentences(
+    exclude: bool, tasks: list[str] | None
+) -> None:
+    stages = {"exclude": {"data_sets": {"sts/2012": 9}}} if exclude else {}
+    values = settings(NATIVE, development=["/data/2014/OnWN.tsv"])
+    text, _ = evaluated({"STS 2014": ["OnWN", "images"]}, {"word-avg": 50.0}, values, **stages)
+    assert yaml.safe_load(text.split("---\n")[1]).get("training_datasets") == tasks

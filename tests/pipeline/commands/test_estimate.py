@@ -12,7 +12,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import estimate, timings
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.names import folder_of
-from paraloom.pipeline.report.savings import hours_in_words
+from paraloom.pipeline.report.describe import hours_in_words
 from paraloom.pipeline.stage import Run
 from tests.chat_server import chat_server
 from tests.models.scorers.small_transformers import write_sentence_model
@@ -132,15 +132,8 @@ def test_what_conditions_and_repeats_save(
         Path(paths[side]).write_text(2 * Path(path).read_text(encoding="utf-8"), encoding="utf-8")
     conditions = ["source_tokens <= 4"]
     config = write_config(tmp_path, input={"paths": paths, "unique": "source", "where": conditions})
-    found, out = told(config)
-    assert "Not translated" in out and "input.where" in out and "input.unique" in out
-    where, unique = found.savings
-    assert [saving.key for saving in found.savings] == ["input.where", "input.unique"]
-    assert where.rows + unique.rows + found.jobs["back_translate"].rows == 238
-    assert unique.rows >= found.jobs["back_translate"].rows > 0
-    assert found.jobs["score"].rows <= 238 - where.rows
-    hours = found.jobs["back_translate"].seconds / found.jobs["back_translate"].rows / 3600
-    assert where.hours == pytest.approx(where.rows * hours)
+    found, _ = told(config)
+    assert 2 * found.jobs["back_translate"].rows <= found.jobs["score"].rows < 238
 
 
 SLOW = """

@@ -111,12 +111,24 @@ def opened(
 
 
 @pytest.fixture(scope="module")
-def text(made_run: MadeRun) -> str:
+def text(made_run: MadeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a run with judgments, and a scorer with a long name."""
+    folder = tmp_path_factory.mktemp("judged") / "run"
+    shutil.copytree(made_run.folder, folder)
+    JudgeFile(str(folder), "Anna").append(
+        Action(
+            id=row["id"],
+            reference=row["reference"],
+            translation=row["translation"],
+            score=100.0 * (row["unigram_f1_decile"] >= 4 + (i % 5 == 0)),
+        )
+        for i, row in enumerate(made_run.pairs.to_pylist())
+    )
     record = copy.deepcopy(made_run.record)
     record["stages"]["auto_select"] = CHOICE
     record["stages"]["nmt"] = {"training": {"bleu": 31.64}, "seconds": 60.0}
     record["inputs"][0]["path"] = "/data/" + "a-long-name-of-a-corpus" * 5 + ".gz"
-    return document(made_run.folder, record)
+    return document(str(folder), record)
 
 
 @needs_browser
@@ -132,34 +144,3 @@ def test_it_reads_well(text: str, tmp_path: Path, width: int, dark: bool) -> Non
     assert found["outside"] == []
     assert found["pale"] == []
     assert (found["ground"] == "rgb(20, 23, 27)") == dark
-
-
-@pytest.fixture(scope="module")
-def judged(made_run: MadeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The report of a run with judgments, one score of which is better if it is less."""
-    folder = tmp_path_factory.mktemp("judged") / "run"
-    shutil.copytree(made_run.folder, folder)
-    rows = made_run.pairs.to_pylist()
-    JudgeFile(str(folder), "Anna").append(
-        Action(
-            id=row["id"],
-            reference=row["reference"],
-            translation=row["translation"],
-            score=100.0 * (row["unigram_f1_decile"] >= 4 + (i % 5 == 0)),
-        )
-        for i, row in enumerate(rows)
-    )
-    record = copy.deepcopy(made_run.record)
-    less = {"meaning": "m", "unit": "u", "higher_is_better": False}
-    record["stages"]["score"] = {**record["stages"]["back_translate"], "scorers": {"a" * 30: less}}
-    return document(str(folder), record)
-
-
-@needs_browser
-@pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, True)])
-def test_judgments_read_well(judged: str, tmp_path: Path, width: int, dark: bool) -> None:
-    found, console = opened(tmp_path, judged, width=width, dark=dark)
-    assert console == []
-    assert found["scroll"] <= width
-    assert found["svgs"] == 1 + 2 + 3 + 4 + 1 + 4
-    assert (found["overlaps"], found["outside"], found["pale"]) == ([], [], [])

@@ -7,13 +7,20 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from paraloom.beam_jobs.io.shards import Shard
+from paraloom.beam_jobs.io.shards import Deciles, Shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.records import RunRecord, SelectSection
 from paraloom.pipeline.report import tradeoffs
-from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw, thresholds
+from paraloom.pipeline.report.tradeoffs import (
+    TEXTS,
+    Sample,
+    criteria_of,
+    draw,
+    regions,
+    thresholds,
+)
 from paraloom.pipeline.stage import shards_of
 from tests.pipeline.report.made_run import SCORERS, MadeRun
 from tests.run_helpers import Patch
@@ -149,25 +156,43 @@ def test_the_frontier_keeps_as_many_pairs_as_the_selection(
     assert sample.frontier(criteria_of(select, record), ["word_order", "translation_score"]) is None
 
 
-def test_examples_are_of_their_decile(sample: Sample) -> None:
-    for name in SCORERS:
-        found = sample.examples(name, 1)
-        assert list(found) == ["lowest decile (0)", "middle decile (5)", "highest decile (9)"]
-        for decile, pairs in zip((0, 5, 9), found.values(), strict=True):
-            assert {pair[f"{name}_decile"] for pair in pairs} == {decile}
-            assert len({pair["id"] for pair in pairs}) == 4
-        assert found == sample.examples(name, 1) != sample.examples(name, 2)
-
-
 def test_a_sample_stands_for_all_rows(
     shards: list[Shard], record: RunRecord, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setattr(tradeoffs, "_PAIRS", 90)
+    monkeypatch.setattr(tradeoffs, "PAIRS", 90)
     sample = Sample.read(shards, record, SCORERS, [])
-    assert (len(sample.pairs), sample.scale, len(sample.judged)) == (90, 4.0, 0)
+    assert (len(sample.pairs), sample.scale, len(sample.rows)) == (90, 4.0, 90)
     free = sample.meet(criteria_of(SelectSection(), record))
     kept = sample.keep(free, Predicate.parse("unigram_f1 >= 0.5"))
-    assert kept.rows == 4 * np.count_nonzero(
-        free[0] & (sample.pairs["unigram_f1"].to_numpy() >= 0.5)
-    )
+    assert kept.rows == 4 * np.count_nonzero(free & (sample.pairs["unigram_f1"].to_numpy() >= 0.5))
     assert (kept.precision, kept.agreed, kept.judged) == (None, "", 0)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "where"),
+    [
+        ([8, 9], []),
+        ([0, 1], ["translation_score > -1"]),
+        (None, ["translation_score_decile in 3..5", "translation_score <= -0.2"]),
+        (None, ["translation_score_decile > 4"]),
+        (None, ["reference_tokens >= 5"]),
+        ([7, 8], ["translation_score_decile >= 7"]),
+    ],
+)
+def test_the_region_holds_what_the_conditions_hold_for(
+    made_run: MadeRun, record: RunRecord, chosen: list[int] | None, where: list[str]
+) -> None:
+    select = SelectSection(by="translation_score", deciles=chosen, where=where)
+    table, found = made_run.pairs, made_run.record["stages"]["bucket"]["deciles"]
+    meets = np.ones(table.num_rows, bool)
+    if chosen is not None:
+        meets &= np.isin(table["translation_score_decile"].to_numpy(), chosen)
+    for condition in map(Predicate.parse, where):
+        if condition.column != "reference_tokens":
+            meets &= condition.holds(table[condition.column].to_numpy())
+    deciles = {name: Deciles.model_validate(of) for name, of in found.items()}
+    region = regions(criteria_of(select, record), deciles)
+    low, high = region.pop("translation_score", (-np.inf, np.inf))
+    values = table["translation_score"].to_numpy()
+    # A condition may be strict, an interval has its ends: no value of these pairs is on one.
+    assert (((values >= low) & (values <= high)) == meets).all() and not region
