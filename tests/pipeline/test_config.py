@@ -1,10 +1,13 @@
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config.removed import REMOVED
 from paraloom.pipeline.run import localised, remote_paths
 from tests.run_helpers import Patch
 
@@ -57,6 +60,23 @@ def test_each_mistake_is_one_line_that_names_the_key(
     tmp_path: Path, more: str, message: str
 ) -> None:
     assert message in problem(tmp_path, GOOD + more + "\n")
+
+
+@pytest.mark.parametrize(("key", "text"), REMOVED.items())
+def test_a_removed_key_says_what_to_write(tmp_path: Path, key: str, text: str) -> None:
+    sections = key.split(".")
+    (tmp_path / "c.yaml").write_text(GOOD)
+    with pytest.raises(UserError) as error:
+        read_config(tmp_path / "c.yaml", [f"{key}=1"])
+    assert str(error.value) == f"--set {key}: removed; {text}"
+    assert "\n" not in text
+    values: Any = 1
+    for section in reversed(sections):
+        values = {section: values}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({**yaml.safe_load(GOOD), **values}))
+    with pytest.raises(UserError) as error:
+        read_config(tmp_path / "c.yaml")
+    assert str(error.value) == f"{tmp_path}/c.yaml: {key}: removed; {text}"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,6 @@ LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "stat
         ("max_rejected=0.1", set()),
         ("input.format=czeng16", {"ingest"}),
         ("input.shard_rows=7", {"ingest"}),
-        ("input.max_characters=7", {"ingest"}),
         ("input.source_language=de", {"nmt"}),
         ("input.license=mine", set()),
         ("input.where=['source_tokens <= 5']", {"ingest"}),

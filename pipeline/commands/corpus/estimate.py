@@ -56,7 +56,7 @@ from paraloom.pipeline.commands.options import (
 )
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
-from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import NmtSection
@@ -189,7 +189,7 @@ def estimate(
             "configuration first"
         )
     bitexts = find_bitext(config.input.format, config.input.paths, config.input.layout)
-    seen = preview(bitexts, rows=_READ, max_characters=config.input.max_characters)
+    seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
     if rows:
         seen = replace(seen, rows=rows)
     accepted, pairs, saved = choose(seen.pairs, config.input)

@@ -27,6 +27,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import SCORERS
+from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.resources import RESOURCES
 from paraloom.pipeline.stages.resources.pair_models import model_names
@@ -172,7 +173,7 @@ def time_jobs(
             stream.writelines(f"{line}\n" for line in lines.to_pylist())
     reading = ingest.Reading(
         shard_rows=options.shard_rows,
-        max_characters=options.max_characters + 10,
+        max_characters=MAX_CHARACTERS + 10,
         where=tuple(of for of in options.conditions if of.column not in options.keep),
         unique_pairs=options.unique == "pair",
         languages=options.languages,
