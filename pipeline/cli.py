@@ -89,7 +89,7 @@ COMMANDS = (
     Command("train-nmt", STAGES, "Train the translation model", beam=True),
     Command("train-paragram", STAGES, "Train word vectors on phrase pairs", beam=True),
     Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
-    Command("estimate", "corpus.estimate", "Estimate time, cost, disk and memory", beam=True),
+    Command("estimate", "corpus.estimate", "Estimate time, cost and disk", beam=True),
     Command("preview", PREVIEW, "Run the stages on a sample of the input", beam=True),
     Command("status", "run.status", "Show how far a run is, wherever it runs", beam=True),
     Command("explain", "run.explain", "Show why a pair is in or out", beam=True, literal=True),

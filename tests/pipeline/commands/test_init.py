@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.corpus import timings
 from paraloom.pipeline.config import read_config
 from tests.run_helpers import ONE, Capsys, Patch, manifest
 
@@ -87,7 +86,6 @@ def test_with_a_model_it_estimates(
     nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(timings, "COPIES", 2)
     assert main(["init", *tsv(tmp_path), "--model", str(nmt_model)]) == 0
     assert read_config("paraloom.yaml").nmt.model == str(nmt_model)
     said = capsys.readouterr().out
