@@ -1,14 +1,10 @@
-"""One-line notices of what a configuration or a command reads in another language than its texts,
-of programs that are not on this machine, and of test data that a training has seen.
+"""One-line notices of languages that may be wrong, and of test data that a training has seen.
 
-None of it stops the work, but its result may mean little; and workers may have other programs than
-this machine.
+None of it stops the work, but its result may mean little.
 """
 
 from __future__ import annotations
 
-import shlex
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,15 +19,6 @@ if TYPE_CHECKING:
 
 ENOUGH = 10_000
 """Pairs from which on a training is not said to have few."""
-
-_FILES = {
-    "score": ("score.paragram", "score.phrases", "score.idf"),
-    "auto_select": ("select.labelled",),
-    "loop": ("select.labelled",),
-    "embeddings": ("embeddings",),
-    "evaluate": ("evaluate.sts", "evaluate.sick"),
-}
-"""The keys of files in the language of the corpus, by the stage that needs them."""
 
 
 def notify(lines: Iterable[str]) -> None:
@@ -54,9 +41,6 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
                     )
     if config.input is None:
         return
-    for score, command in config.score.commands.items() if "score" in stages else ():
-        if not shutil.which(program := shlex.split(command)[0]):
-            yield f"score.commands.{score}: this machine has no program {program}; workers need it"
     code, short = config.input.target_language, config.language
     name = language_name(code)
     if parse_language(code) is None:
@@ -65,12 +49,6 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
         yield f"input.target_language: {code} is {rules}"
     if short == short_code(config.input.source_language):
         yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
-    wanted = tuple(key for stage in stages for key in _FILES.get(stage.rpartition("/")[2], ()))
-    named = dict.fromkeys(key.partition("[")[0] for key in config.files())  # without numbers
-    files = [key for key in named if wanted and key.startswith(wanted)]
-    if short != ENGLISH and files:
-        keys = f"{', '.join(files[:-1])} and {files[-1]}" if files[1:] else files[0]
-        yield f"{keys}: must be in {name} too; PPDB, PARAGRAM, STS and SICK are English"
 
 
 def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:

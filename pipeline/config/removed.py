@@ -2,6 +2,7 @@
 
 REMOVED: dict[str, str] = {
     "input.max_characters": "the limit is 2,000 characters; leave the key out",
+    "select.exclude_model": "the model is score.sentence_model",
 }
 """What to write instead, by dotted key; one entry a line, sorted.
 

@@ -15,7 +15,7 @@ from paraloom.beam_jobs.io.shards import receipts
 from paraloom.models.scorers.elsewhere.commands import shown_words
 from paraloom.pipeline.cli import main
 from tests import slow_metric
-from tests.run_helpers import Capsys, Runs, WriteConfig, again, parts, table
+from tests.run_helpers import Capsys, Runs, WriteConfig, parts, table
 
 STAGES = ["score", "bucket", "select"]
 METRIC = shlex.join([sys.executable, slow_metric.__file__, "0"])
@@ -118,10 +118,6 @@ def test_a_command(a_run: Path, write_config: WriteConfig, capsys: Capsys, runs:
     assert runs("select", a_run, **words) == ["score"]  # the same values
     for old, new in zip(before, columns(a_run), strict=True):
         assert [name for name in new if new[name] != old[name]] == ["words"]
-    write_config(a_run, score=scored(commands={"words": "no-such-program --fast"}))
-    assert again("select", a_run) == 2
-    notice = "paraloom: score.commands.words: this machine has no program no-such-program"
-    assert notice in capsys.readouterr().err
 
 
 def program(folder: Path, code: str) -> str:
