@@ -142,27 +142,6 @@ def _find(hint: Any, test: Callable[[Any], bool]) -> Any:
     return next((found for part in get_args(hint) if (found := _find(part, test))), None)
 
 
-_EXPECTED = {
-    "string_type": "text",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "dict_type": "key: value",
-    "model_type": "key: value",
-    "literal_error": "{expected}",
-    "union_tag_invalid": "of {discriminator} {expected_tags}",
-    "union_tag_not_found": "key: value with the key {discriminator}",
-    "string_pattern_mismatch": "of the form {pattern}",
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "less than {lt}",
-    "less_than_equal": "at most {le}",
-}
-"""What a value must be, by pydantic's type of error."""
-
-
 def _first_problem(cls: type[Options], values: dict[str, Any], error: ValidationError) -> str:
     """One line about the first error that pydantic found; unknown keys go before other errors."""
     errors = error.errors(include_url=False)
@@ -181,20 +160,16 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
     # A value of a union has an error for each of its types; the type that fits best gets furthest.
     found = [(_path(values, item["loc"]), item) for item in errors if item["loc"][0] == name]
     path, problem = max(found, key=lambda item: len(item[0]))
-    nullable = len(path) == 1 and type(None) in get_args(cls.model_fields[name].annotation)
-    if problem["type"] == "too_short":
-        return f"{name}: must not be empty{'; null is allowed' if nullable else ''}"
-    choices = [_expected(item) for at, item in found if at == path] + ["null"] * nullable
-    value = "null" if problem["input"] is None else repr(problem["input"])
-    return f"{''.join(path)}: must be {' or '.join(choices)}, not {value}"
+    said = [_said(item) for at, item in found if at == path]
+    return f"{''.join(path)}: {' or '.join(said)}, not {problem['input']!r}"
 
 
-def _expected(problem: ErrorDetails) -> str:
-    context = {
-        name: f"{value:,}".removesuffix(".0") if isinstance(value, int | float) else str(value)
-        for name, value in problem.get("ctx", {}).items()
-    }
-    return _EXPECTED.get(problem["type"], problem["msg"]).format(**context).replace("'", "")
+def _said(problem: ErrorDetails) -> str:
+    """Pydantic's words for a problem, without the names of classes."""
+    if problem["type"] in ("model_type", "dict_type"):
+        return "must be key: value"
+    text = problem["msg"].replace("Input should", "must")
+    return text[0].lower() + text[1:]
 
 
 def _path(value: Any, steps: tuple[int | str, ...]) -> list[str]:

@@ -89,7 +89,7 @@ COMMANDS = (
     Command("train-nmt", STAGES, "Train the translation model", beam=True),
     Command("train-paragram", STAGES, "Train word vectors on phrase pairs", beam=True),
     Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
-    Command("estimate", "corpus.estimate", "Estimate time, cost, disk and memory", beam=True),
+    Command("estimate", "corpus.estimate", "Estimate time, cost and disk", beam=True),
     Command("preview", PREVIEW, "Run the stages on a sample of the input", beam=True),
     Command("status", "run.status", "Show how far a run is, wherever it runs", beam=True),
     Command("explain", "run.explain", "Show why a pair is in or out", beam=True, literal=True),
@@ -187,14 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Make standard streams that any command can use, also where the caller has closed them."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            # It takes the lowest free descriptor, the missing one: no file of ours does, and other
-            # processes that the command starts have it too.
-            descriptor = os.open(os.devnull, os.O_RDWR)
-            os.set_inheritable(descriptor, True)
-            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
+    """Make standard streams that can print any text."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # few encodings have all characters

@@ -1,5 +1,4 @@
-"""One-line notices of what a configuration or a command reads in another language than its texts,
-and of test data that a training has seen.
+"""One-line notices of languages that may be wrong, and of test data that a training has seen.
 
 None of it stops the work, but its result may mean little.
 """
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
 
 ENOUGH = 10_000
 """Pairs from which on a training is not said to have few."""
-
-_FILES = {
-    "score": ("score.paragram", "score.phrases", "score.idf"),
-    "auto_select": ("select.labelled",),
-    "loop": ("select.labelled",),
-    "embeddings": ("embeddings",),
-    "evaluate": ("evaluate.sts", "evaluate.sick"),
-}
-"""The keys of files in the language of the corpus, by the stage that needs them."""
 
 
 def notify(lines: Iterable[str]) -> None:
@@ -59,12 +49,6 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
         yield f"input.target_language: {code} is {rules}"
     if short == short_code(config.input.source_language):
         yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
-    wanted = tuple(key for stage in stages for key in _FILES.get(stage.rpartition("/")[2], ()))
-    named = dict.fromkeys(key.partition("[")[0] for key in config.files())  # without numbers
-    files = [key for key in named if wanted and key.startswith(wanted)]
-    if short != ENGLISH and files:
-        keys = f"{', '.join(files[:-1])} and {files[-1]}" if files[1:] else files[0]
-        yield f"{keys}: must be in {name} too; PPDB, PARAGRAM, STS and SICK are English"
 
 
 def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:

@@ -201,12 +201,9 @@ def excluding_model(config: Config) -> str | None:
     """The model of `select.exclude_similarity`, if that is set."""
     if not config.select.exclude or config.select.exclude_similarity is None:
         return None
-    if name := config.select.exclude_model or config.score.sentence_model:
+    if name := config.score.sentence_model:
         return name
-    raise UserError(
-        "select.exclude_model: is missing; select.exclude_similarity needs a model of "
-        "sentence-transformers here or in score.sentence_model"
-    )
+    raise UserError("score.sentence_model: is missing; select.exclude_similarity needs it")
 
 
 def shards_of(run: str, stage: str) -> list[Shard]:

@@ -12,6 +12,9 @@ from paraloom.models.options import Count, InputPath, Options
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 
+MAX_CHARACTERS = 2_000
+"""Longer sentences are rejected."""
+
 
 class InputOptions(Options):
     """The bitext; required unless `embeddings.task` does not read the corpus."""
@@ -33,8 +36,6 @@ class InputOptions(Options):
     """The split of a data set of format hub."""
     shard_rows: Count = 10_000
     """Input lines in a shard, which is the unit of parallel work and of resuming."""
-    max_characters: Count = 2_000
-    """Longer sentences are rejected."""
     source_language: str = "cs"
     """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); chooses the tag of
     a model of several languages and the tokens of the source, and names the dictionaries of a model

@@ -81,10 +81,6 @@ class ScoreOptions(Options):
         ]
 
     def _check(self) -> None:
-        if ENCODER in self.scorers:
-            raise ValueError(
-                f"scorers: {ENCODER} needs an encoder of a first round; set loop.rounds"
-            )
         known = ["translation_score", *(name for name in SCORERS if name != ENCODER)]
         taken = {*known, ENCODER, *_TAKEN}
         own = [entry for entry in self.scorers if entry not in known]
@@ -269,8 +265,6 @@ class Config(Options):
                     f"{key}.labelled: {key}.by is auto, which needs labelled pairs; name a file "
                     "or folder of them"
                 )
-            if select.size == 1:
-                raise ValueError(f"{key}.size: {key}.by is auto, which needs at least 2 pairs")
         elif select.by != "judged" and select.by not in known:
             raise ValueError(
                 f"{key}.by: {select.by} is not among score.scorers ({', '.join(known)})"
@@ -285,20 +279,13 @@ class Config(Options):
 
     def _check_forward_model(self, options: InputOptions) -> None:
         if not self.is_plain_text:
-            if self.nmt.forward_model:
-                raise ValueError(
-                    f"nmt.forward_model: translates plain text, but input.format {options.format} "
-                    "has sources; remove the key, or set input.format to text"
-                )
             return
-        missing = [key for key in ("forward_model", "model") if getattr(self.nmt, key) is None]
-        if missing:
-            languages = [options.target_language, options.source_language]
-            into = " into ".join(languages if missing[0] == "forward_model" else languages[::-1])
-            raise ValueError(
-                f"nmt.{missing[0]}: is missing; input.format text needs a model that translates "
-                f"{into} (input.target_language is the language of the text)"
-            )
+        for key in ("forward_model", "model"):
+            if getattr(self.nmt, key) is None:
+                raise ValueError(
+                    f"nmt.{key}: is missing; input.format text needs nmt.forward_model, which "
+                    "translates into input.source_language, and nmt.model, which translates back"
+                )
         for i, condition in enumerate(options.conditions):
             if not condition.column.startswith("reference_"):
                 raise ValueError(
@@ -312,15 +299,14 @@ class Config(Options):
                 "select.named: needs loop.rounds: 1; each round selects by an encoder of its own"
             )
         if not self.embeddings.reads_the_corpus:
-            reason = f"task {self.embeddings.task} does not read"
-            reason = "pairs replaces" if self.embeddings.pairs else reason
             raise ValueError(
-                f"loop.rounds: embeddings.{reason} the corpus, so every round would train the same "
-                "encoder; set it to 1"
+                "loop.rounds: embeddings does not read the corpus, so every round would train the "
+                "same encoder; set it to 1"
             )
         if not self.select.labelled:
-            reason = "and labelled pairs decide which round is best; name a file or folder of them"
-            raise ValueError(f"select.labelled: loop.rounds is {self.loop.rounds}, {reason}")
+            raise ValueError(
+                "select.labelled: is missing; with loop.rounds, labelled pairs decide which round "
+                "is best"
+            )
         if self.select.deciles is None and self.select.by not in CHOSEN:
-            reason = "but without deciles every round would train on the same pairs; name some"
-            raise ValueError(f"select.deciles: loop.rounds is {self.loop.rounds}, {reason}")
+            raise ValueError("select.deciles: null would give every round the same pairs")

@@ -1,4 +1,4 @@
-"""Keys that a configuration may no longer have, and what to write instead."""
+"""Keys of earlier versions that a configuration may no longer have."""
 
 REMOVED: dict[str, str] = {
     "embeddings.false_negative_margin": "the nearest sentence is the negative; leave the key out",
@@ -17,3 +17,8 @@ REMOVED: dict[str, str] = {
     "select.exclude_model": "the model is score.sentence_model",
     "statistics": "leave the section out; `paraloom papers statistics RUN` prints the figures",
 }
+"""What to write instead, by dotted key; one entry a line, sorted.
+
+A key in the items of a list is named without their numbers, a key of `select.named.NAME` as the key
+of `select`.
+"""

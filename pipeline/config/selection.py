@@ -67,9 +67,8 @@ class SelectOptions(Options):
     sentences: pairs with a side that equals, contains or is
     contained in one go out; see choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
-    """Pairs with a side whose cosine with one is above this go out, too; null: no cosines."""
-    exclude_model: HubModel | None = None
-    """The model of sentence-transformers for them; null: `score.sentence_model`."""
+    """Pairs with a side whose cosine with one is above this, by
+    `score.sentence_model`, go out, too; null: no cosines."""
     named: Annotated[dict[str, "NamedSelection | None"], Field(exclude_if=operator.not_)] = Field(
         default={}
     )

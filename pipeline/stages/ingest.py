@@ -9,6 +9,7 @@ from paraloom.beam_jobs.transforms.conditions import TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.records import InputFile, PairsRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
@@ -18,7 +19,7 @@ def fingerprint(run: Run) -> Any:
     options = run.input
     content = [(bitext.format, bitext.name) for bitext in run.bitexts]
     digests = [sha256 for bitext in run.bitexts for sha256 in bitext.sha256]
-    made = [content, digests, options.shard_rows, options.max_characters]
+    made = [content, digests, options.shard_rows, MAX_CHARACTERS]
     codes = tuple(map(short_code, (options.source_language, options.target_language)))
     by_language = READERS[options.format].by_language
     if options.columns or options.keep or by_language:
@@ -43,7 +44,7 @@ def make(run: Run, key: str) -> PairsRecord:
     ]
     reading = ingest.Reading(
         shard_rows=options.shard_rows,
-        max_characters=options.max_characters,
+        max_characters=MAX_CHARACTERS,
         where=tuple(options.conditions),
         unique_pairs=options.unique == "pair",
         languages=options.languages,

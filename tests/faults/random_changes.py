@@ -43,7 +43,6 @@ KEYS: dict[str, tuple[Any, ...]] = {
     "seed": (1, 2, 3),
     "max_rejected": (0.9, 1.0),
     "input.shard_rows": (20, 45),
-    "input.max_characters": (2000, 30),
     "input.source_language": ("cs", "ces"),
     "input.license": ("cc-by-4.0", "cc0-1.0"),
     "input.where": ([], ["reference_tokens <= 6"], ["reference_characters >= 12"]),

@@ -71,16 +71,16 @@ def test_options_cannot_change() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"dim": "5"}, "dim: must be a whole number, not '5'"),
-        ({"dim": True}, "dim: must be a whole number, not True"),
-        ({"hidden": 0.5}, "hidden: must be a whole number or null, not 0.5"),
-        ({"tags": 1}, "tags: must be true or false or start or end, not 1"),
+        ({"dim": "5"}, "dim: must be a valid integer, not '5'"),
+        ({"dim": True}, "dim: must be a valid integer, not True"),
+        ({"hidden": 0.5}, "hidden: must be a valid integer, not 0.5"),
+        ({"tags": 1}, "tags: must be a valid boolean or must be 'start' or 'end', not 1"),
         ({"margin": float("inf")}, "margin: must be a finite number, not inf"),
         ({"margin": float("nan")}, "margin: must be a finite number, not nan"),
         ({"dropuot": 0.1}, "dropuot: unknown key; did you mean dropout?"),
-        ({"similarity": {"data": [3]}}, "similarity.data[0]: must be text, not 3"),
+        ({"similarity": {"data": [3]}}, "similarity.data[0]: must be a valid string, not 3"),
         ({"similarity": {}}, "similarity.data: is missing"),
-        ({"similarity": [1]}, "similarity: must be key: value or null, not [1]"),
+        ({"similarity": [1]}, "similarity: must be key: value, not [1]"),
         (["dim"], "configuration: must be key: value, not ['dim']"),
     ],
 )
@@ -116,7 +116,7 @@ def test_options_that_do_not_fit_each_other(
 
 
 def test_a_constructor_reports_errors_in_one_line_too() -> None:
-    with pytest.raises(ValueError, match=r"^beam: must be at least 1, not 0$"):
+    with pytest.raises(ValueError, match=r"^beam: must be greater than or equal to 1, not 0$"):
         NmtOptions(beam=0)
     with pytest.raises(ValueError, match=r"^training\.dim: must be even and a multiple of heads$"):
         NmtOptions(training={"heads": 7})  # type: ignore[arg-type]

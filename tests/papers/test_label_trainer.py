@@ -214,7 +214,7 @@ def test_sections_and_tasks_fit() -> None:
         ValueError, match="malstm: is missing; task malstm reads its data from there"
     ):
         SystemOptions(task="malstm")
-    with pytest.raises(ValueError, match="data: must not be empty"):
+    with pytest.raises(ValueError, match="data: list should have at least 1 item"):
         SimilarityOptions(data=[])
     with pytest.raises(ValueError, match="held_out: must be less than 1, not 1"):
         MaLSTMOptions(data=["a"], held_out=1)

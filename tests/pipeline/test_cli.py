@@ -87,27 +87,6 @@ def test_a_run_folder_that_cannot_be_written(config: Path, tmp_path: Path, capsy
     assert "file/run/.lock: cannot be written (" in one_line(capsys)
 
 
-AFTER_A_COMMAND = """
-import sys
-from paraloom.pipeline.cli import main
-main(["--version"])
-streams = sys.stdin.buffer.read(), sys.stdout.buffer.write(b"x"), sys.stderr.fileno()
-sys.exit(streams != (b"", 1, 2))
-"""
-
-
-def test_standard_streams_may_be_closed() -> None:
-    closed = ["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', sys.executable]
-    assert subprocess.run([*closed, "-c", AFTER_A_COMMAND], cwd=ROOT).returncode == 0
-
-
-def test_an_error_is_no_result_where_standard_error_is_closed() -> None:
-    closed = ["sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable]
-    command = [*closed, "-m", "paraloom.pipeline.cli", "nothing"]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE)
-    assert (done.returncode, done.stdout) == (2, b"")
-
-
 class PanicException(BaseException):
     pass
 

@@ -1,10 +1,13 @@
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config.removed import REMOVED
 from paraloom.pipeline.run import localised, remote_paths
 from tests.run_helpers import Patch
 
@@ -45,8 +48,8 @@ def test_defaults(tmp_path: Path) -> None:
         ("sead: 1", "sead: unknown key; did you mean seed?"),
         ("nmt: {beem: 3}", "nmt.beem: unknown key; did you mean beam?"),
         ("1: 1", "1: unknown key; known are run"),
-        ("seed: one", "seed: must be a whole number, not 'one'"),
-        ("nmt:", "nmt: must be key: value, not null"),
+        ("seed: one", "seed: must be a valid integer, not 'one'"),
+        ("nmt:", "nmt: must be key: value, not None"),
         ("accelerator: 2024-13-45", "month must be in 1..12"),
         ("? [a, b]\n: 1", "unhashable"),
         ("seed: 2\nseed: 3", "line 7: duplicate key seed"),
@@ -59,16 +62,36 @@ def test_each_mistake_is_one_line_that_names_the_key(
     assert message in problem(tmp_path, GOOD + more + "\n")
 
 
+@pytest.mark.parametrize(("key", "text"), REMOVED.items())
+def test_a_removed_key_says_what_to_write(tmp_path: Path, key: str, text: str) -> None:
+    sections = key.split(".")
+    (tmp_path / "c.yaml").write_text(GOOD)
+    with pytest.raises(UserError) as error:
+        read_config(tmp_path / "c.yaml", [f"{key}=1"])
+    assert str(error.value) == f"--set {key}: removed; {text}"
+    assert "\n" not in text
+    values: Any = 1
+    for section in reversed(sections):
+        values = {section: values}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({**yaml.safe_load(GOOD), **values}))
+    with pytest.raises(UserError) as error:
+        read_config(tmp_path / "c.yaml")
+    assert str(error.value) == f"{tmp_path}/c.yaml: {key}: removed; {text}"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ("run='  '", "run: must name a folder"),
-        ("input.paths=a.tsv", "input.paths: must be a list or key: value, not 'a.tsv'"),
+        (
+            "input.paths=a.tsv",
+            "input.paths: must be a valid list or must be key: value",
+        ),
         (
             "input.source_language=../../evil",
             "input.source_language: must be a code such as cs or ces_Latn, not '../../evil'",
         ),
-        ("select.deciles=[10]", "select.deciles[0]: must be at most 9, not 10"),
+        ("select.deciles=[10]", "select.deciles[0]: must be less than or equal to 9, not 10"),
         ("select.by=meteor", "select.by: meteor is not among score.scorers"),
         (
             "score.scorers=[meteor]",
@@ -78,14 +101,10 @@ def test_each_mistake_is_one_line_that_names_the_key(
         ("score.columns={trigram_overlap: a}", "score.columns.trigram_overlap: trigram_overlap is"),
         ("score.columns={judged: a}", "score.columns.judged: judged is another column or has"),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
-        ("loop.rounds=2", "select.labelled: loop.rounds is 2, and labelled pairs decide which"),
-        (
-            "nmt.forward_model=m",
-            "nmt.forward_model: translates plain text, but input.format tsv has",
-        ),
-        ("input.format=text", "nmt.forward_model: is missing; input.format text needs a model"),
-        ("loop.rounds=0", "loop.rounds: must be at least 1"),
-        ("score.scorers=[encoder_similarity]", "encoder_similarity needs an encoder of a first"),
+        ("loop.rounds=2", "select.labelled: is missing; with loop.rounds"),
+        ("input.format=text", "nmt.forward_model: is missing; input.format text needs nmt.f"),
+        ("loop.rounds=0", "loop.rounds: must be greater than or equal to 1"),
+        ("score.scorers=[encoder_similarity]", "'encoder_similarity' is unknown; choose from"),
         ("select.where=['trigram_overlap ~ 1']", "select.where[0]: 'trigram_overlap ~ 1' is no"),
         (
             "select.where=[unigram_f1 <= 0.7 and trigram_overlap <= 0.5]",

@@ -134,7 +134,7 @@ def test_similar_sentences_need_a_model(a_run: Path, capsys: Capsys) -> None:
     sets = write_sets(a_run, ["some sentence or other"])
     keys = ["--set", f"select.exclude=['{sets}']", "--set", "select.exclude_similarity=0.9"]
     assert again("select", a_run, *keys) == 2
-    assert "select.exclude_model: is missing" in one_line(capsys)
+    assert "score.sentence_model: is missing" in one_line(capsys)
     assert main(["contamination", str(sets), "--against", str(sets), "--similarity", "0.9"]) == 2
     assert "--similarity and --model go together" in one_line(capsys)
 

@@ -211,8 +211,11 @@ def config(*generators: dict[str, Any], **changes: Any) -> Config:
         ([{**CHAT, "api_key_env": "sk-word"}], "api_key_env: must be the name of an environment"),
         ([{**CHAT, "prompt": "rewrite"}], "prompt: 'rewrite' is neither a prompt of Paraloom"),
         ([{**CHAT, "prompt": "{{ reference"}], "prompt: not a template of Jinja2"),
-        ([{**CHAT, "name": "a b"}], "name: must be of the form .* not .a b."),
-        ([{"kind": "llm"}], r"generators\[0\]: must be of kind nmt, chat"),
+        ([{**CHAT, "name": "a b"}], "name: string should match pattern"),
+        (
+            [{"kind": "llm"}],
+            "input tag 'llm' found using 'kind' does not match any",
+        ),
         ([CHAT, CHAT], "generators: two have the same name"),
         ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "at most one of kind nmt"),
         ([{"kind": "nmt"}], "needs some of kind chat"),

@@ -59,7 +59,11 @@ def test_arguments(capsys: Capsys, arguments: list[str], message: str) -> None:
         ("run", "a\ud800b", r"run: 'a\ud800b' is not UTF-8"),
         ("input.paths", ["a\0"], r"input.paths[0]: 'a\x00' holds a NUL character"),
         ("score.resources", {"a\0": "x"}, r"score.resources: 'a\x00' holds a NUL character"),
-        ("input.shard_rows", 10**30, "input.shard_rows: must be at most 1,000,000,000,000"),
+        (
+            "input.shard_rows",
+            10**30,
+            "input.shard_rows: must be less than or equal to 1000",
+        ),
         ("embeddings.development", float("nan"), "embeddings.development: must be a finite"),
     ],
 )

@@ -40,18 +40,19 @@ def stages(run: Path) -> dict[str, Any]:
 def test_pairs_need_no_configuration(tmp_path: Path, pairs: str, capsys: Capsys) -> None:
     run = tmp_path / "run"
     given = ("--pairs", pairs, "--out", run, *SMALL)
-    assert train(capsys, *given, "--negative", 3)[0] == 0
+    assert train(capsys, *given)[0] == 0
     found = stages(run)
     assert list(found) == ["embeddings"] and found["embeddings"]["training"]["pairs"] == 40
     assert load_encoder(run / "embeddings").embed(["dog"]).any()
-    # Up to date, also from another folder; another column or weight is another key.
+    # Up to date, also from another folder; other columns are another key.
     (tmp_path / "other").mkdir()
     moved = tmp_path / "other" / "moved.tsv"
     moved.write_bytes(Path(pairs).read_bytes())
-    again = ("--pairs", moved, "--out", run, *SMALL, "--negative", 3)
+    again = ("--pairs", moved, "--out", run, *SMALL)
     code, error = train(capsys, *again)
     assert code == 0 and "embeddings …" not in error and stages(run) == found
-    code, error = train(capsys, *given)
+    columns = json.dumps([{"paths": [pairs], "negative": 3}])
+    code, _ = train(capsys, *given, "--set", f"embeddings.pairs={columns}")
     assert code == 0 and stages(run)["embeddings"]["key"] != found["embeddings"]["key"]
 
 
@@ -71,12 +72,7 @@ def test_test_data_that_choose_the_epoch_are_noticed(
     ("arguments", "message"),
     [
         ([], "train-embeddings: give --config FILE, or --pairs FILE and --out DIR"),
-        (["--out", "x", "--config", "{config}", "--first", "a"], "--first is for --pairs"),
         (["--pairs", "gone.tsv", "--out", "x"], "embeddings.pairs[0].paths[0]: gone.tsv is not th"),
-        (
-            ["--pairs", "{pairs}", "--out", "{out}", "--second", "b"],
-            "embeddings.pairs[0].paths: {pairs}, row 1: no column 'reference', there are",
-        ),
     ],
 )
 def test_mistakes_are_one_line(

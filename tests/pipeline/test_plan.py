@@ -83,7 +83,6 @@ LANGUAGE = ("nmt", "idf", "paragram", "score", "embeddings")
         ("max_rejected=0.1", set()),
         ("input.format=czeng16", {"ingest"}),
         ("input.shard_rows=7", {"ingest"}),
-        ("input.max_characters=7", {"ingest"}),
         ("input.source_language=de", {"nmt"}),
         ("input.license=mine", set()),
         ("input.where=['source_tokens <= 5']", {"ingest"}),

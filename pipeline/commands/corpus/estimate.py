@@ -1,12 +1,10 @@
-"""`paraloom estimate`: time, cost, disk and memory of a run, measured on a sample of its input.
+"""`paraloom estimate`: time, cost and disk of a run, measured on a sample of its input.
 
-Back-translation is timed on the sample with the run's model, and so are scorers with a model or of
-others. One worker runs the other jobs on many copies of what it makes, or of pairs of references.
+The code of each stage runs on the sample in this process, as it would in a worker.
 """
 
 import tempfile
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -17,33 +15,22 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.bitext import READERS, find_bitext
-from paraloom.beam_jobs.io.bitext.preview import BitextPreview, preview
+from paraloom.beam_jobs.io.bitext import READERS, find_bitext, read_bitext
+from paraloom.beam_jobs.io.bitext.preview import preview
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.score import Scoring
 from paraloom.beam_jobs.transforms.conditions import reasons
-from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
-from paraloom.beam_jobs.transforms.translations import BACK, PIVOT
+from paraloom.beam_jobs.transforms.translations import BACK, PIVOT, Direction
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from paraloom.models.memory import peak_memory
-from paraloom.models.text.tokens import moses_tokens
-from paraloom.pipeline.commands.corpus.requests import (
-    Requests,
-    extrapolated,
-    in_words,
-    rate,
-    two_digits,
-)
 from paraloom.pipeline.commands.corpus.timings import (
     Job,
-    Translation,
+    Requests,
     ask,
-    time_jobs,
     time_scorers,
-    timed_scorers,
+    time_scores,
+    time_step,
     translate,
-    with_scorers,
     with_stand_ins,
 )
 from paraloom.pipeline.commands.options import (
@@ -56,46 +43,34 @@ from paraloom.pipeline.commands.options import (
 )
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
-from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import NmtSection
-from paraloom.pipeline.report.describe import decoding, hours_in_words
+from paraloom.pipeline.report.describe import hours_in_words
 from paraloom.pipeline.stage import Run
-from paraloom.pipeline.translation import backward, forward
+from paraloom.pipeline.translation import Model, backward, forward
 
 _SENTENCES, _FEW = 2_000, 200  # sentences to translate; where another machine is to do it
 _READ = 20_000  # rows that they are sampled from
-_TRANSLATIONS = ("pivot", "back_translate")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """The estimate of a run, and the measurements behind it."""
-
-    preview: BitextPreview
-    jobs: dict[str, Job]  # by stage
-    translation: Translation | None  # None without back-translation
-    left_out: tuple[str, ...]  # scorers that were not timed
-    slow: dict[str, float]  # seconds for a row, of scorers timed by themselves
-    requests: int  # of each generator of kind chat
-    asked: dict[str, Requests | None]  # by generator that was asked; None if it gave no answer
 
 
 class Estimated(BaseModel):
-    """The JSON form of `paraloom estimate`."""
+    """An estimate, and its JSON form."""
 
     rows: int
     counted: bool  # rows, not estimated from the files' sizes and beginnings
     rejected: float  # share of the rows that cannot be used
+    kept: float  # share of the others that `input.where` and `input.unique` leave
+    translated: float  # share of these whose texts are translated
     sampled: int  # sentences that were translated
     jobs: dict[str, Job]  # by stage
     scorers: dict[str, float]  # seconds for a row, of scorers timed by themselves
     left_out: list[str]  # scorers that were not timed
     requests: int  # of each generator of kind chat
     generators: dict[str, Requests]  # those that have answered some
-    translation_hours: float  # of one machine
-    translation_cost: float | None  # with --gpu-hour
+    translation_hours: float = 0.0  # of one machine
+    translation_cost: float | None = None  # with --gpu-hour
+    basis: list[str]  # what the estimates are based on, in words
 
 
 def command(
@@ -127,7 +102,7 @@ def command(
     ] = 0,
     json: JsonFile = None,
 ) -> None:
-    """Translate about 2,000 sentences of the input, time the other jobs on them, extrapolate.
+    """Translate about 2,000 sentences of the input, time the other stages on them, extrapolate.
 
     Estimates exclude model training and process start-up, and have two digits.
     """
@@ -135,29 +110,14 @@ def command(
     connect(beam_options(context), [run.run])
     elsewhere = (rows_per_second, device) if rows_per_second else None
     found = estimate(run, rows, elsewhere, requests)
-    lines = _basis(run, found)
-    hours = sum(found.jobs[name].seconds for name in _TRANSLATIONS if name in found.jobs) / 3600
-    if gpu_hour is not None and hours:
+    if gpu_hour is not None and (hours := found.translation_hours):
+        found.translation_cost = hours * gpu_hour
         cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
-        lines.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
+        found.basis.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
     out.print(job_table(found.jobs, several=bool(run.chats)))
-    out.print(*lines, sep="\n", highlight=False)
-    seen = found.preview
-    results = Estimated(
-        rows=seen.rows,
-        counted=seen.counted,
-        rejected=seen.rejected,
-        sampled=found.translation.job.rows if found.translation else 0,
-        jobs=found.jobs,
-        scorers=found.slow,
-        left_out=list(found.left_out),
-        requests=found.requests,
-        generators={name: of for name, of in found.asked.items() if of},
-        translation_hours=hours,
-        translation_cost=None if gpu_hour is None else hours * gpu_hour,
-    )
-    write_json(json, results)
+    out.print(*found.basis, sep="\n", highlight=False)
+    write_json(json, found)
 
 
 def estimate(
@@ -165,7 +125,7 @@ def estimate(
     rows: int | None = None,
     elsewhere: tuple[float, str] | None = None,
     requests: int = 0,
-) -> Estimate:
+) -> Estimated:
     """Measure the stages of pairs on a sample.
 
     Args:
@@ -182,161 +142,161 @@ def estimate(
             "configuration first"
         )
     bitexts = find_bitext(config.input.format, config.input.paths, config.input.layout)
-    seen = preview(bitexts, rows=_READ, max_characters=config.input.max_characters)
-    if rows:
-        seen = replace(seen, rows=rows)
-    accepted, pairs, _ = choose(seen.pairs, config.input)
-    if not len(pairs):
+    seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
+    kept, chosen = choose(seen.pairs, config.input)
+    if not len(chosen):
         raise UserError("input.where: no row at the beginning of the files meets the conditions")
-    sentences = min(_FEW if elsewhere else _SENTENCES, len(pairs))
-    rng = np.random.default_rng(config.seed)
-    sample = pairs.take(np.sort(rng.choice(len(pairs), sentences, replace=False))).combine_chunks()
+    count = min(_FEW if elsewhere else _SENTENCES, len(chosen))
+    drawn = np.random.default_rng(config.seed).choice(len(chosen), count, replace=False)
+    sample = chosen.take(np.sort(drawn)).combine_chunks()
     languages = config.languages.source or "", config.languages.target or ""
-    scale = seen.rows * (1 - seen.rejected) / len(seen.pairs)
-    total, some = round(scale * accepted) if config.chats else 0, sample.slice(0, requests)
-    chats = config.chats if requests else []
-    asked = {of.name: extrapolated(of, ask(of, some, languages), total) for of in chats}
-    answered = [of for of in asked.values() if of]
-    scorers, slow, resources = timed_scorers(run)
-    seconds: dict[str, float] = {}
-    made: dict[str, Translation] = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if config.is_plain_text:
-            text = sample.select(schema.TEXT.names)
-            made["pivot"] = translate(run, PIVOT, forward(config), text, folder)
-            sample = made["pivot"].pairs
-        if config.translates:
-            made["back_translate"] = translate(run, BACK, backward(run), sample, folder)
-            # As many rows as without `nmt.candidates`: jobs are timed on many copies of them.
-            sample = made["back_translate"].pairs[:sentences]
-        else:
-            sample = with_stand_ins(sample)
-        fast = {name: path for name, path in resources.items() if isinstance(path, str)}
-        timed = time_jobs(run, sample, scorers or ["translation_score"], fast, folder)
-        if slow:
-            scoring = Scoring(slow, resources, config.score.sources, run.language)
-            seconds = time_scorers(scoring, sample)
-            timed["score"] = with_scorers(timed["score"], seconds, model=bool(scoring.models))
-        scored = 0.0  # seconds for a candidate of a language model
-        if answered and config.has_model:
-            scoring = Scoring(["reference_score"], {"translation_model": backward(run).factory})
-            scored = time_scorers(scoring, sample)["reference_score"]
-    jobs = {"ingest": timed.pop("ingest").of(seen.rows)}
-    left, translated = scale * accepted, scale * len(pairs)
-    generated = left * sum(of.n for of in config.chats)
-    for stage, each in made.items():
-        job = each.job.of(translated)
-        if elsewhere:
-            job = replace(job, rate=elsewhere[0], cores=cores(), device=elsewhere[1])
-        # All rows get translations, also those whose sources are translated for others.
-        jobs[stage] = replace(job, size=job.size * left / translated)
-        share = len(each.pairs) / each.job.rows
-        left, translated = left * share, translated * share
-    rest = {stage: job.of(left * config.translates + generated) for stage, job in timed.items()}
-    if answered:  # all servers are asked at once; then the model scores
-        job, took = rest["score"], max(of.seconds for of in answered) + generated * scored
-        device, size = f"{len(answered)} language model(s)", sum(of.size for of in answered)
-        job = replace(job, device=device, cores=cores(), memory=max(job.memory, peak_memory()))
-        jobs["generate"] = replace(job, rate=job.rows / took, size=job.size + size)
-    jobs |= rest
-    return Estimate(
-        preview=seen,
-        jobs=jobs,
-        translation=made.get("back_translate"),
-        left_out=tuple(n for n in config.score.names if n not in (*scorers, *slow)),
-        slow=seconds,
-        requests=total,
-        asked=asked,
+    scale = (rows or seen.rows) * (1 - seen.rejected) / len(seen.pairs)
+    left, translated = scale * kept, scale * len(chosen)
+    found = Estimated(
+        rows=rows or seen.rows,
+        counted=seen.counted,
+        rejected=seen.rejected,
+        kept=kept / len(seen.pairs),
+        translated=len(chosen) / kept,
+        sampled=0,
+        jobs={},
+        scorers={},
+        left_out=[],
+        requests=round(left) if config.chats else 0,
+        generators={},
+        basis=[],
     )
+    for of in config.chats if requests else ():
+        if took := ask(of, sample.slice(0, requests), languages, found.requests):
+            found.generators[of.name] = took
+    with tempfile.TemporaryDirectory() as folder:
+
+        def read(some: pa.Table) -> pa.Table:
+            first = read_bitext(bitexts[0], rows=len(some), max_characters=MAX_CHARACTERS)
+            pairs = pa.Table.from_batches([next(first).pairs])
+            choose(pairs, run.input)
+            return pairs
+
+        found.jobs["ingest"] = time_step(read, seen.pairs, folder)[1].of(found.rows)
+        made: list[tuple[Direction, Model]] = []
+        if config.is_plain_text:
+            sample = sample.select(schema.TEXT.names)
+            made.append((PIVOT, forward(config)))
+        if config.translates:
+            made.append((BACK, backward(run)))
+        for direction, model in made:
+            count = len(sample)
+            sample, job = translate(direction, model, sample, folder)
+            found.sampled = job.rows
+            found.basis = [
+                f"Translated: {count:,} sentences sampled from the beginnings of {seen.files} "
+                f"file(s), on {job.device}, {config.nmt.compute_type}, beam {config.nmt.beam}."
+            ]
+            job = job.of(translated)
+            if elsewhere:
+                job = replace(job, rate=elsewhere[0], cores=cores(), device=elsewhere[1])
+            # All rows get translations, also those whose sources are translated for others.
+            found.jobs[direction.job] = replace(job, size=job.size * left / translated)
+            found.translation_hours += job.seconds / 3600
+            left, translated = (n * len(sample) / count for n in (left, translated))
+            # As many rows as without `nmt.candidates` are enough to time the other stages.
+            sample = sample[:count]
+        if not config.translates:
+            sample = with_stand_ins(sample)
+            found.basis = ["Back-translation: none; other references stand in for candidates."]
+        timed, slow, found.left_out = time_scores(run, sample, folder)
+        generated = scale * kept * sum(of.n for of in config.chats)
+        rest = {n: job.of(left * config.translates + generated) for n, job in timed.items()}
+        if answered := [*found.generators.values()]:
+            took = max(of.seconds for of in answered)  # all servers are asked at once
+            if config.has_model:  # then it scores their candidates
+                scoring = Scoring(["reference_score"], {"translation_model": backward(run).factory})
+                took += generated / time_scorers(scoring, sample, folder).rate
+            job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
+            size = job.size + sum(of.size for of in answered)
+            found.jobs["generate"] = replace(job, rate=job.rows / took, size=size)
+    found.jobs |= rest
+    found.scorers = {name: 1 / job.rate for name, job in slow.items()}
+    found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]
+    return found
 
 
-def choose(
-    pairs: pa.Table, options: InputOptions
-) -> tuple[int, pa.Table, dict[str, tuple[int, int]]]:
-    """Apply `input.where` and `input.unique` to some pairs.
-
-    Returns:
-        The number of rows that ingest accepts; the rows whose sources are translated; and, by the
-        key that saves them, the rows that are not, and the tokens of their sources.
-    """
-    saved: dict[str, tuple[int, int]] = {}
-    has_source = READERS[options.format].has_source
-    text = "source" if has_source else "reference"
-    language = options.source_language if has_source else options.target_language
-
-    def save(key: str, left: pa.Table, lost: np.ndarray) -> pa.Table:
-        tokens = moses_tokens(left[text].filter(pa.array(lost)), language)
-        saved[key] = int(np.count_nonzero(lost)), len(tokens.values)
-        return left.filter(pa.array(~lost))
-
-    left = pairs
+def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
+    """The number of pairs that `input.where` and `input.unique` leave, and those of them whose
+    texts are translated."""
     if options.where:
-        source, reference = (left[side].combine_chunks() for side in ("source", "reference"))
-        why = reasons(source, reference, options.conditions, options.languages, left)
-        left = save("input.where", left, why != "")
-    accepted = len(left)
+        source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
+        why = reasons(source, reference, options.conditions, options.languages, pairs)
+        pairs = pairs.filter(pa.array(why == ""))
+    left = len(pairs)
     if options.unique:
-        columns = ("source", "reference") if options.unique == "pair" else (text,)
-        hashes = row_hash(*(left[name].combine_chunks() for name in columns))
-        one_unit = np.zeros(accepted, np.int64)
-        left = save("input.unique", left, repeated(hashes, one_unit, np.arange(accepted)))
-        accepted = len(left) if options.unique == "pair" else accepted
-    return accepted, left, saved
+        side = "source" if READERS[options.format].has_source else "reference"
+        names = ["source", "reference"] if options.unique == "pair" else [side]
+        first = pairs.append_column("row", pa.array(np.arange(left))).group_by(names)
+        rows = first.aggregate([("row", "min")])["row_min"].combine_chunks()
+        pairs = pairs.take(rows.sort())
+    return (len(pairs) if options.unique == "pair" else left), pairs
 
 
 def job_table(jobs: dict[str, Job], *, several: bool = False) -> Table:
     """The stages as they are estimated; with several generators also `generate`, timed or not."""
-    numbers = ("rows", "measured", "time", "disk", "memory of a worker")
     title = "Estimates for the whole input on this machine"
-    table = number_table(title, "stage", numbers=numbers)
+    table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk"))
     unknown = several and "generate" not in jobs
-
-    seconds, size, memory = 0.0, 0.0, 0
     for stage, job in jobs.items():
         if stage == "score" and unknown:
             table.add_row("generate", f"{job.rows:,}", "not measured: --requests")
         measured = f"{rate(job.rate)} rows/s, {job.device}"
-        table.add_row(stage, f"{job.rows:,}", measured, *_taken(job.seconds, job.size, job.memory))
-        seconds, size, memory = seconds + job.seconds, size + job.size, max(memory, job.memory)
+        table.add_row(stage, f"{job.rows:,}", measured, *_taken([job]))
     table.add_section()
-    table.add_row("all but generate" if unknown else "all", "", "", *_taken(seconds, size, memory))
+    table.add_row("all but generate" if unknown else "all", "", "", *_taken([*jobs.values()]))
     return table
 
 
-def _taken(seconds: float, size: float, memory: int) -> tuple[str, ...]:
-    sizes = (decimal(int(two_digits(each))).replace(".0 ", " ") for each in (size, memory))
-    return duration(two_digits(seconds)), *sizes
+def _taken(jobs: list[Job]) -> tuple[str, str]:
+    seconds, size = sum(job.seconds for job in jobs), sum(job.size for job in jobs)
+    return duration(two_digits(seconds)), decimal(int(two_digits(size))).replace(".0 ", " ")
 
 
-def _basis(config: Config, found: Estimate) -> list[str]:
+def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
     """What the estimates are based on, in lines."""
-    seen, nmt = found.preview, NmtSection.model_validate(config.nmt.model_dump())
-    how = "counted" if seen.counted else "estimated from the files' sizes and beginnings"
+    how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
     lines = [
-        f"Rows: {how}; {seen.rejected:.1%} of those read cannot be used.",
-        "Back-translation: none; other references stand in for candidates, to time the jobs.",
-        f"Other stages: timed with one worker, extrapolated to {cores()} cores.",
+        f"Rows: {how}; {found.rejected:.1%} of those read cannot be used.",
+        f"Other stages: timed on one core, extrapolated to {cores()} cores.",
         "Estimates exclude model training, process start-up and further rounds.",
     ]
-    if made := found.translation:
-        lines[1] = (
-            f"Translated: {made.job.rows:,} sentences sampled from the beginnings of {seen.files} "
-            f"file(s), on {made.job.device}, {config.nmt.compute_type}, "
-            f"{decoding(nmt)}; loading the model took {made.loading:,.1f} s."
-        )
-    if config.input and config.input.unique and len(seen.pairs) != seen.rows:
-        repeats = f"counted among {len(seen.pairs):,} rows; the whole input repeats more."
-        lines.insert(1, f"Repeats: {repeats}")
-    if found.slow:
-        rates = (f"{name} {rate(1 / each)}" for name, each in found.slow.items())
+    if found.kept < 1 or found.translated < 1:
+        text = f"Of {read:,} rows read, `input` keeps {found.kept:.1%}; of these, "
+        text += f"{found.translated:.1%} are translated; the whole input may repeat more."
+        lines.insert(1, text)
+    if found.scorers:
+        rates = (f"{name} {rate(1 / each)}" for name, each in found.scorers.items())
         lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
     for of in config.chats:
         said = f"{found.requests:,} requests, whose time is not known; `--requests 20` asks it."
-        if of.name in found.asked:
-            took = found.asked[of.name]
-            said = in_words(took, found.requests) if took else "gave no answer that counts."
+        if requests:
+            took = found.generators.get(of.name)
+            said = _in_words(took, found.requests) if took else "gave no answer that counts."
         lines.append(f"{of.name}: {said}")
     if found.left_out:
         lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
     return lines
+
+
+def _in_words(found: Requests, requests: int) -> str:
+    tokens = (f"{two_digits(n):,.0f}" for n in (found.tokens_in, found.tokens_out))
+    time = duration(two_digits(found.seconds))
+    cost = "" if found.cost is None else f", cost {rate(found.cost)}"
+    what = f"{requests:,} requests, {time}, {' + '.join(tokens)} tokens"
+    return f"{what}{cost}, from {found.answers} answers."
+
+
+def rate(value: float) -> str:
+    """Two digits of a small number, thousands of a large one."""
+    return f"{two_digits(value):,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def two_digits(value: float) -> float:
+    """The value, rounded to two digits."""
+    return float(f"{value:.2g}")

@@ -17,6 +17,7 @@ from paraloom.models.printing import say
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.commands.options import Changes, ConfigFile, beam_options
 from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.manifest import Manifest
@@ -69,7 +70,7 @@ def _write_sample(config: Config, rows: int, folder: str) -> dict[str, Any]:
     assert config.input is not None
     options = config.input
     bitexts = find_bitext(options.format, options.paths, options.layout)
-    seen = preview(bitexts, rows=_READ, max_characters=options.max_characters)
+    seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
     drawn = np.random.default_rng(config.seed).permutation(len(seen.pairs))[:rows]
     sample = seen.pairs.take(pa.array(np.sort(drawn))).combine_chunks()
     say(

@@ -1,29 +1,29 @@
-"""Measures the jobs of a run on a sample of its pairs, on this machine."""
+"""Measures the stages of a run on a sample of its pairs, in this process."""
 
+import gzip
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import computed_field
 from pydantic.dataclasses import dataclass as model
 
-from paraloom.beam_jobs import bucket, generate, ingest, score, select
+from paraloom.beam_jobs import bucket, generate, select
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.bitext import find_bitext
-from paraloom.beam_jobs.io.shards import Shard, Unit, read_shard, units, write_shard
-from paraloom.beam_jobs.runners.launch import Result
-from paraloom.beam_jobs.transforms.candidates import best_candidates
+from paraloom.beam_jobs.io.shards import write_shard
+from paraloom.beam_jobs.score import Scoring, score_table
 from paraloom.beam_jobs.transforms.translations import Direction, with_translations
 from paraloom.models.chat.answers import Answer
 from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
+from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.stage import Run
@@ -33,17 +33,8 @@ from paraloom.pipeline.stages.resources.translation_model import scoring_model
 from paraloom.pipeline.stages.score import resource_paths
 from paraloom.pipeline.translation import Model
 
-COPIES = 50
-"""Copies of the sample that the fast jobs are measured on."""
-
 _SECONDS = 2.0
-"""Least time in which a scorer is measured, if there are pairs enough."""
-
-_ONE_WORKER = (
-    "--runner=FnApiRunner",
-    "--direct_running_mode=multi_processing",
-    "--direct_num_workers=1",
-)
+"""Least time in which a step is measured, if there are rows enough."""
 
 
 @model(frozen=True, slots=True, kw_only=True)
@@ -53,7 +44,6 @@ class Job:
     rows: int  # number that it reads; of a translation, that it translates
     rate: float  # rows per second on `cores` cores
     size: float  # bytes that it writes
-    memory: int  # peak of a worker process, in bytes
     cores: int = 1
     device: str = "a core"
 
@@ -68,40 +58,37 @@ class Job:
         return replace(self, rows=round(rows), size=self.size / self.rows * rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Translation:
-    """The rows of the sample that were translated, and the measurement."""
+@model(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """What a generator's answers to all pairs take, if its server stays as fast as it was."""
 
-    pairs: pa.Table
-    job: Job
-    loading: float  # seconds to load the model
+    answers: int  # of the sample that the others follow from
+    seconds: float
+    tokens_in: float
+    tokens_out: float
+    cost: float | None  # None without prices or counts of tokens
+    size: float  # of the answers that are kept, in bytes
 
 
 def translate(
-    run: Run, direction: Direction, model: Model, sample: pa.Table, folder: Path
-) -> Translation:
+    direction: Direction, model: Model, sample: pa.Table, folder: str
+) -> tuple[pa.Table, Job]:
     """Translate the sample as the run would, with all cores or the GPU."""
     texts = sample[direction.text].combine_chunks()
-    started = time.monotonic()
     translator = Translator(model.folder, model.options, languages=model.languages)
     translator.translate(texts[:16])  # the first batch on a GPU is slower
-    loading = time.monotonic() - started
-    forget_peak()
     columns, counters = translator.translate(texts)
-    memory = peak_memory()
     pairs, _ = with_translations(sample, columns, model.options.candidates, direction)
     if not len(pairs):
         raise UserError(f"{model.name}: translates none of {len(texts):,} sentences of the input")
-    parts = _write_parts([pairs], run.input.shard_rows, folder / direction.job)
     job = Job(
         rows=len(texts),
         rate=len(texts) / counters.seconds,
-        size=_size(parts),
-        memory=memory,
+        size=_written(pairs, folder),
         cores=cores(),
         device=_name(translator.device),
     )
-    return Translation(pairs=pairs, job=job, loading=loading)
+    return pairs, job
 
 
 def with_stand_ins(pairs: pa.Table) -> pa.Table:
@@ -112,86 +99,120 @@ def with_stand_ins(pairs: pa.Table) -> pa.Table:
     return pa.table(columns, schema.BACK_TRANSLATE.names).cast(schema.BACK_TRANSLATE)
 
 
-def ask(generator: ChatGenerator, sample: pa.Table, languages: tuple[str, str]) -> list[Answer]:
-    """A generator's answers to some pairs, a request each; nothing is kept."""
+def ask(
+    of: ChatGenerator, sample: pa.Table, languages: tuple[str, str], requests: int
+) -> Requests | None:
+    """What so many requests take, by a generator's answers to the sample, a request each; None if
+    it gave no answer that counts. Nothing is kept."""
     answers = list[Answer]()
-    requests = generate.requests(generator, generator.template(), languages, sample)
-    Clients([generator]).ask(requests, answers.append)
-    return answers
-
-
-def _name(device: str) -> str:
-    if device == "cpu":
-        return f"{cores()} CPU cores"
-    import torch
-
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "a GPU"
-
-
-def time_jobs(
-    run: Run, sample: pa.Table, scorers: Sequence[str], paths: dict[str, str], folder: Path
-) -> dict[str, Job]:
-    """Measure the other jobs on copies of translated pairs, by stage.
-
-    Each has one worker and reads the output of the one before. Ingest only maps rows: the time in
-    which its worker is at none is the start-up of a job, which the times exclude. Sizes are of one
-    copy: several in a part file compress too well.
-    """
-    options, starting = run.input, 0.0
-    found: dict[str, Job] = {}
-
-    def timed(stage: str, job: Callable[..., Result], first: Any, **more: Any) -> list[Unit]:
-        nonlocal starting
-        started = time.monotonic()
-        done = job(first, output=str(folder / stage), arguments=_ONE_WORKER, **more).receipts
-        whole, busy = time.monotonic() - started, sum(receipt.seconds for receipt in done)
-        starting = starting or max(whole - busy, 0.0)
-        rows = sum(receipt.rows_in for receipt in done)
-        shards = [shard for receipt in done for shard in receipt.shards]
-        one = shards[: -(-len(sample) // options.shard_rows)]
-        copy = [read_shard(shard).slice(0, len(sample)) for shard in one]
-        size = _size(_write_parts(copy, len(sample), folder / "copy" / stage))
-        size *= sum(shard.rows for shard in shards) / max(sum(map(len, copy)), 1)
-        texts = sum(file.stat().st_size for file in (folder / stage).glob("*.gz"))
-        found[stage] = Job(
-            rows=rows,
-            rate=rows / max(whole - starting, busy, 1e-6),
-            size=size + texts,
-            memory=max(receipt.peak_memory for receipt in done),
-        )
-        return units(shards, "")
-
-    text = folder / "input.tsv"
-    copies = [_copy(sample, number) for number in range(COPIES)]
-    with text.open("w", encoding="utf-8") as stream:
-        for copy in copies:
-            pairs = copy.filter(pa.array(best_candidates(copy)))
-            columns = (pairs[name] for name in ("id", "source", "reference"))
-            lines = pc.binary_join_element_wise(*columns, "\t")
-            stream.writelines(f"{line}\n" for line in lines.to_pylist())
-    reading = ingest.Reading(
-        shard_rows=options.shard_rows,
-        max_characters=options.max_characters + 10,
-        where=tuple(of for of in options.conditions if of.column not in options.keep),
-        unique_pairs=options.unique == "pair",
-        languages=options.languages,
+    asked = generate.requests(of, of.template(), languages, sample)
+    Clients([of]).ask(asked, answers.append)
+    took = sum((answer.usage for answer in answers), Usage())
+    if not took.requests:
+        return None
+    cost = took.at_prices(of.prices.model_dump() if of.prices else None)
+    scale = requests / took.requests
+    least = 60 / of.requests_per_minute if of.requests_per_minute else 0
+    return Requests(
+        answers=took.requests,
+        seconds=requests * max(took.seconds / took.requests / of.concurrency, least),
+        tokens_in=scale * took.tokens_in,
+        tokens_out=scale * took.tokens_out,
+        cost=None if cost is None else scale * cost,
+        size=scale * sum(len(of.model_dump_json(exclude_defaults=True)) + 1 for of in answers),
     )
-    timed("ingest", ingest.run, find_bitext("tsv", [str(text)]), key="", reading=reading)
-    parts = _write_parts([pa.concat_tables(copies)], options.shard_rows, folder / "translated")
-    work = units(parts, "")
-    scoring = score.Scoring(scorers, paths, (), run.language)
-    scored = timed("score", score.run, work, scoring=scoring)
-    bucketed = timed("bucket", bucket.run, scored, scorers=scorers)
-    by, columns = run.config.select.by, schema.bucketed(tuple(scorers)).names
+
+
+def time_step(
+    step: Callable[[pa.Table], pa.Table], rows: pa.Table, folder: str
+) -> tuple[pa.Table, Job]:
+    """Measure a step on one core, with the writing of what it makes of the rows, and without what
+    it loads first. Four times as many rows are taken until they take two seconds, or are all."""
+    some, seconds = rows.slice(0, 16), 0.0
+    step(some)  # loads
+    while not seconds or (seconds < _SECONDS and len(some) < len(rows)):
+        some = rows.slice(0, 4 * len(some))
+        started = time.monotonic()
+        made = step(some)
+        size = _written(made, folder)
+        seconds = time.monotonic() - started
+    return made, Job(rows=len(some), rate=len(some) / seconds, size=size)
+
+
+def time_scorers(scoring: Scoring, rows: pa.Table, folder: str) -> Job:
+    """Measure some scorers together; with a model, they have all cores, or the GPU."""
+    return _scored(scoring, scoring.scorers, rows, folder)[1]
+
+
+def time_scores(
+    run: Run, sample: pa.Table, folder: str
+) -> tuple[dict[str, Job], dict[str, Job], list[str]]:
+    """Measure `score`, `bucket` and `select` on pairs with translations, each on what the one
+    before made.
+
+    Returns the stages; the scorers with a model or of others, each by itself; and those that cannot
+    be timed, since their resources do not exist.
+    """
+    fast, slow, resources = _timed_scorers(run)
+    scorers, sources = fast or ["translation_score"], run.config.score.sources
+
+    def scoring(names: list[str]) -> Scoring:
+        return Scoring(names, resources, sources, run.language)
+
+    scored, job = _scored(scoring(scorers), scorers, sample, folder)
+    own = {name: time_scorers(scoring([name]), sample, folder) for name in slow}
+    job = replace(job, rate=1 / (1 / job.rate + sum(1 / each.rate for each in own.values())))
+    if models := [each for each in own.values() if each.device != job.device]:
+        job = replace(job, cores=models[0].cores, device=models[0].device)
+    bucketed, bucketing = time_step(lambda rows: _with_deciles(rows, scorers), scored, folder)
+    by, names = run.config.select.by, schema.bucketed(tuple(scorers)).names
     criteria = run.criteria(by if by in scorers else scorers[0], run.config.select.deciles)
-    where = tuple(predicate for predicate in criteria.where if predicate.column in columns)
-    every = replace(criteria, where=where, size=None)
-    timed("select", select.run, bucketed, criteria=every)
-    return found
+    where = tuple(predicate for predicate in criteria.where if predicate.column in names)
+    every = replace(criteria, where=where, size=None, per_generator=None)
+    chosen, selecting = time_step(lambda rows: _selected(rows, every), bucketed, folder)
+    texts = pc.binary_join_element_wise(chosen["reference"], chosen["translation"], "\t")
+    tsv = len(gzip.compress("\n".join(texts.to_pylist()).encode()))
+    selecting = replace(selecting, size=selecting.size + tsv)
+    left_out = [n for n in run.config.score.names if n not in (*fast, *slow)]
+    return {"score": job, "bucket": bucketing, "select": selecting}, own, left_out
 
 
-def timed_scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
-    """The scorers whose resources exist already: those timed in a job, and those timed by
+def _scored(
+    scoring: Scoring, names: Sequence[str], rows: pa.Table, folder: str
+) -> tuple[pa.Table, Job]:
+    scorer = scoring.open([name for name in names if name not in rows.column_names])
+    scored, job = time_step(lambda some: score_table(some, scorer, names)[0], rows, folder)
+    if scoring.models:
+        import torch
+
+        device = _name("cuda" if torch.cuda.is_available() else "cpu")
+        job = replace(job, cores=cores(), device=device)
+    return scored, job
+
+
+def _with_deciles(rows: pa.Table, scorers: Sequence[str]) -> pa.Table:
+    """What the job `bucket` makes: it reads the scores for the bounds, and again for the rows."""
+    columns = bucket.score_columns(rows, scorers)
+    ranks = bucket.decile_ranks(len(rows))
+    bounds = {
+        name: [(int(ordered[rank]), 0) for rank in ranks]
+        for name, column in columns.items()
+        for ordered in [np.sort(column.score)]
+    }
+    for name, values in bucket.deciles_of(rows, scorers, bounds).items():
+        rows = rows.append_column(name, pa.array(values, pa.int8()))
+    return rows
+
+
+def _selected(rows: pa.Table, criteria: select.Criteria) -> pa.Table:
+    """What the job `select` makes: it decides for the duplicates, and again for the rows."""
+    select.decide(rows, criteria)
+    reasons, _ = select.decide(rows, criteria)
+    return rows.filter(pa.array(reasons == ""))
+
+
+def _timed_scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
+    """The scorers whose resources exist already: those timed together, and those timed by
     themselves, which have a model or are not Paraloom's; and the resources."""
     options = run.config.score
     files = {s.name: path for s in RESOURCES if s.given and (path := getattr(options, s.name))}
@@ -210,54 +231,14 @@ def timed_scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
     return fast, slow, resources
 
 
-def time_scorers(scoring: score.Scoring, sample: pa.Table) -> dict[str, float]:
-    """Seconds that each scorer takes for a row by itself, with all cores or the GPU.
-
-    Loading is left out. Four times as many rows are scored until they take two seconds, or are all.
-    """
-    found = {}
-    for name in scoring.scorers:
-        scorer, rows, seconds = scoring.open([name]), 16, 0.0
-        score.score_table(sample.slice(0, rows), scorer, [name])  # loads
-        while seconds < _SECONDS and rows < len(sample):
-            rows = min(4 * rows, len(sample))
-            started = time.monotonic()
-            score.score_table(sample.slice(0, rows), scorer, [name])
-            seconds = time.monotonic() - started
-        found[name] = seconds / rows
-    return found
+def _written(rows: pa.Table, folder: str) -> float:
+    """The size of a part file of the rows, in bytes."""
+    return Path(write_shard(f"{folder}/part.parquet", rows).path).stat().st_size
 
 
-def with_scorers(job: Job, seconds: dict[str, float], *, model: bool) -> Job:
-    """The job `score` with scorers that take so long for a row; with a model among them, one
-    process has all cores."""
-    rate = 1 / (1 / job.rate + sum(seconds.values()))
-    if not model:
-        return replace(job, rate=rate)
+def _name(device: str) -> str:
+    if device == "cpu":
+        return f"{cores()} CPU cores"
     import torch
 
-    device = _name("cuda" if torch.cuda.is_available() else "cpu")
-    memory = max(job.memory, peak_memory())
-    return replace(job, rate=rate, cores=cores(), device=device, memory=memory)
-
-
-def _write_parts(tables: Sequence[pa.Table], rows: int, folder: Path) -> list[Shard]:
-    """Write part files of at most `rows` rows."""
-    return [
-        write_shard(f"{folder}/part-{number:03}-{start:09}.parquet", table.slice(start, rows))
-        for number, table in enumerate(tables)
-        for start in range(0, len(table), rows)
-    ]
-
-
-def _size(parts: Sequence[Shard]) -> float:
-    return sum(Path(part.path).stat().st_size for part in parts)
-
-
-def _copy(sample: pa.Table, number: int) -> pa.Table:
-    """A copy with the number appended to the id and to the texts."""
-    for name in ("id", "reference", "translation"):
-        column = pc.binary_join_element_wise(sample[name], str(number), " ")
-        where = sample.schema.get_field_index(name)
-        sample = sample.set_column(where, sample.schema.field(where), column)
-    return sample
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "a GPU"

@@ -26,15 +26,6 @@ def command(
             "or a folder of Parquet; repeatable.",
         ),
     ] = None,
-    first: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of the sentence, or its number.")
-    ] = None,
-    second: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of the paraphrase.")
-    ] = None,
-    negative: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of a hard negative.")
-    ] = None,
     out: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Run folder; the encoder is DIR/embeddings."),
@@ -44,24 +35,18 @@ def command(
     on_interrupt: OnInterrupt = None,
 ) -> None:
     """With --pairs, no configuration is needed: --out names the run folder, and --set sets
-    options such as embeddings.development. Several sources with weights: embeddings.pairs in a
-    configuration.
+    options such as embeddings.development. Names of columns, and several sources with weights:
+    embeddings.pairs in a configuration.
 
     Stages that are up to date are not run again; an interrupted run resumes.
     """
     if config is None and not (pairs and out):
         raise UserError("train-embeddings: give --config FILE, or --pairs FILE and --out DIR")
-    columns = {"first": first, "second": second, "negative": negative}
-    given = {
-        key: int(of) if of.isdecimal() else of for key, of in columns.items() if of is not None
-    }
-    if given and not pairs:
-        raise UserError(f"train-embeddings: --{next(iter(given))} is for --pairs")
     if pairs and selection:
         raise UserError("train-embeddings: --pairs takes the place of a corpus; drop --selection")
     own = [f"run={json.dumps(out)}"] if out else []
     if pairs:
-        own.append(f"embeddings.pairs={json.dumps([{'paths': pairs, **given}])}")
+        own.append(f"embeddings.pairs={json.dumps([{'paths': pairs}])}")
     beam = beam_options(context, on_interrupt)
     read = read_config(config, [*own, *(changes or ())])
     run.run_stages(read, TARGETS["train-embeddings"], beam, force=force, selection=selection)

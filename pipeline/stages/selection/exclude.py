@@ -64,7 +64,7 @@ def _files(paths: Sequence[str]) -> dict[str, Path]:
 def _model(config: Config) -> Path | None:
     if (name := excluding_model(config)) is None:
         return None
-    return find_model(remote.localise(name), "select.exclude_model", "modules.json")
+    return find_model(remote.localise(name), "score.sentence_model", "modules.json")
 
 
 def fingerprint(run: Run) -> Any:

@@ -81,7 +81,19 @@ def test_what_it_writes_runs(
     assert {*found} == {*BOTH}
 
 
-def test_a_model_is_named_and_nothing_is_replaced(
+def test_with_a_model_it_estimates(
+    nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", *tsv(tmp_path), "--model", str(nmt_model)]) == 0
+    assert read_config("paraloom.yaml").nmt.model == str(nmt_model)
+    said = capsys.readouterr().out
+    assert "Estimates for the whole input" in said and "back_translate" in said
+    assert main(["init", "some.txt", "--out", "b", "--model", "m", "--from", "sample"]) == 2
+    assert "--model goes without --from" in capsys.readouterr().err
+
+
+def test_sections_of_another_configuration(
     tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
