@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from paraloom.models.embeddings.applications.evaluation import agreement, evaluate_on
+from paraloom.models.embeddings.applications.evaluation import agreement, correlation, scores
 from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.model import SentenceEncoder
@@ -125,9 +125,13 @@ class LabelTrainer(Trainer[LabelledExamples]):
 def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
     """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
     found: dict[str, Any] = {}
-    (correlations,) = evaluate_on(list(sets), [model]).correlations
-    for data, agreed in zip(sets, correlations, strict=True):
-        found[f"{data.group} {data.name}"] = {"pairs": len(data), **agreed._asdict()}
+    for data in sets:
+        predicted = scores(model.embed, data, model.compare)
+        found[f"{data.group} {data.name}"] = {
+            "pairs": len(data),
+            **correlation(predicted, data.scores)._asdict(),
+            "mse": float(np.mean((predicted - data.scores) ** 2)),
+        }
     if len(found) > 1:
         found["mean"] = {
             key: float(np.mean([of[key] for of in found.values()]))

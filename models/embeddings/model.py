@@ -16,9 +16,7 @@ from torch import nn
 from paraloom.models.embeddings.comparison import (
     Compare,
     ComparedModel,
-    Rank,
     Scores,
-    cosine_matrix,
     cosines,
     dots,
 )
@@ -109,11 +107,6 @@ class SentenceEncoder:
             predict: Compare = self.head.predict
             return predict
         return dots if self.options.score == "dot" else cosines
-
-    @property
-    def rank(self) -> Rank:
-        """The similarities by which neighbours are ranked: the head's, or the cosines."""
-        return cosine_matrix if self.head is None else self.head.rank
 
     def named(self, name: str) -> ComparedModel:
         """The model for `evaluate_models`."""

@@ -100,7 +100,7 @@ def test_the_command(year: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     found = json.loads(file.read_text())["mteb"]
     task = found["tasks"]["STS15"]
     assert found["version"] == "2" and task["local"]
-    pooled = evaluate_on(read_sts(year), [load_encoder(name).named(name)]).protocols["mteb"]
+    pooled = evaluate_on(read_sts(year), [load_encoder(name).named(name)]).mteb
     assert task["models"] == {name: pytest.approx(pooled[0][0], abs=0.05)}
 
 
