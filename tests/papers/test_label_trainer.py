@@ -186,7 +186,7 @@ def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:
     pairs = next(pairs for pairs in read_sick(sick) if pairs.name == "train")
     table = pa.table({"reference": pairs.first, "translation": pairs.second})
     pq.write_table(table, tmp_path / "a.parquet")
-    encoder = SystemOptions(model="lstm", dim=10, hidden=6, epochs=1, loaders=0)
+    encoder = SystemOptions(model="lstm", dim=10, hidden=6, epochs=1)
     train(encoder, tmp_path / "universal", shards=[str(tmp_path / "a.parquet")], seed=1)
     start = load_encoder(tmp_path / "universal")
     options = similarity(sick, start=str(tmp_path / "universal")).replace(dropout=0.5, epochs=3)

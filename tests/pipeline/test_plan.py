@@ -123,7 +123,6 @@ LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "stat
         ("embeddings.batch_size=7", {"embeddings"}),
         ("embeddings.initial_vectors=null", {"embeddings"}),
         ("embeddings.device=cpu", set()),
-        ("embeddings.loaders=0", set()),
         ("evaluate.sts={folder}/sts/2015", {"evaluate"}),
         ("statistics.spacy=en_core_web_sm", {"statistics"}),
     ],

@@ -97,9 +97,8 @@ def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
 def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> PairSource:
     held_out = options.development if isinstance(options.development, float) else 0.0
     columns = columns_of(options.pairs) if options.pairs else PairColumns(*_COLUMNS)
-    weights = [pairs.weight for pairs in options.pairs] if options.pairs else None
     columns = columns._replace(held_out=held_out)
-    source = PairSource(paths, columns, seed=seed, loaders=options.loaders, weights=weights)
+    source = PairSource(paths, columns, seed=seed)
     if options.pairs:
         source.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)
     return source

@@ -278,11 +278,10 @@ def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingO
     if options.like_embeddings:
         return encoder.replace(
             task="paraphrases",
-            **dict.fromkeys(("pairs", "language", "development", "patience", "steps")),
+            **dict.fromkeys(("pairs", "language", "development", "patience")),
             model=options.model,
             initial_vectors=encoder.vector_file,
             epochs=1,
-            loaders=0,
             device="cpu",
         )
     return EmbeddingOptions(
@@ -293,6 +292,5 @@ def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingO
         batch_size=20,  # samples are small: small batches give enough steps
         mega_batch=1,
         negatives="other",
-        loaders=0,
         device="cpu",
     )

@@ -16,7 +16,7 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
 
 WORDS = [f"word{i}" for i in range(40)]
-OPTIONS = EmbeddingOptions(dim=8, epochs=1, batch_size=10, mega_batch=1, loaders=0)
+OPTIONS = EmbeddingOptions(dim=8, epochs=1, batch_size=10, mega_batch=1)
 PARTS = [
     Subset(scorer="a", deciles=(0,), most=30),
     Subset(scorer="a", deciles=(0, 1), most=50),

@@ -80,11 +80,6 @@ def test_trigrams_of_sentences_have_the_spaces_between_words() -> None:
 
 def test_limits_keep_the_most_frequent() -> None:
     assert Vocabulary.build([column(TEXT)], kind="words", max_size=1).words == ["<unk>", "a"]
-    assert Vocabulary.build([column(TEXT)], kind="words", min_count=2).words == [
-        "<unk>",
-        "a",
-        "dog",
-    ]
     only_a = Vocabulary.build([column(TEXT)], kind="words", max_size=1)
     assert decoded(only_a, TEXT) == [
         ["a", "<unk>", "<unk>", "a", "<unk>", "<unk>"],

@@ -68,9 +68,9 @@ def test_the_texts_of_a_vocabulary_are_those_trained_on(source: PairSource) -> N
     assert sorted(read) == sorted(side for pair in trained for side in pair)
 
 
-def test_loader_processes_give_the_same(source: PairSource) -> None:
+def test_a_process_that_reads_ahead_gives_the_same(source: PairSource) -> None:
     expected = [texts(source, pool) for pool in source.epoch(0, 1)]
-    source.loaders = 1
+    source.ahead = True
     started = source.epoch(0, 1)
     assert isinstance(started, Generator)
     assert [texts(source, pool) for pool in islice(started, 3)] == expected[:3]
@@ -137,29 +137,6 @@ def test_held_out_pairs_have_two_different_sides(tmp_path: Path, monkeypatch: Pa
     chosen = text_hashes(pa.array([first for first, _ in rows])) < threshold(11 / 44)
     assert held_out() == [row for row, there in zip(rows, chosen, strict=True) if there]
     assert 4 < chosen.sum() < 18
-
-
-def test_a_share_of_a_row_group_is_another_in_each_group_file_epoch_and_seed(
-    tmp_path: Path,
-) -> None:
-    texts = [f"w{i}" for i in range(60)]
-    for name in "ab":
-        table = pa.table({"l": texts * 2, "r": [f"{text} x" for text in texts] * 2})
-        pq.write_table(table, tmp_path / name, row_group_size=60)
-
-    def shares(seed: int, epoch: int) -> list[tuple[str, ...]]:
-        source = PairSource(
-            [tmp_path / "a", tmp_path / "b"], ("l", "r"), seed=seed, weights=[0.5, 0.5]
-        )
-        assert source.rows == 120
-        chunks = [copy for pool in source.pools(epoch) for copy in pool]
-        assert [chunk.rows for chunk in chunks] == [30] * 4
-        read = [data._batches(chunk, source.columns) for chunk in chunks]
-        return [tuple(batch.texts[0].to_pylist()) for batches in read for batch in batches]
-
-    found = [*shares(1, 0), *shares(2, 0), *shares(1, 1)]
-    assert len(set(found)) == 12 and set(shares(1, 0)) == set(found[:4])
-    assert 20 < np.mean([len(share) for share in found]) < 40
 
 
 @pytest.mark.parametrize("tags", [False, True])
