@@ -16,7 +16,6 @@ from paraloom.models.files import digest
 from paraloom.models.languages import ENGLISH
 from paraloom.models.options import (
     Count,
-    Fraction,
     InputFile,
     InputPath,
     NonNegativeNumber,
@@ -143,11 +142,10 @@ class EmbeddingOptions(Options):
     take project, address and key from their own environment variables; null: neither."""
     checkpoint_every: Count = 5000
     """Steps between checkpoints, from which an interrupted training resumes."""
-    development: Fraction | InputFile | InputFiles | None = None
-    """Development data of task paraphrases; the weights with the best result are kept. A file or
-    folder of STS, SICK or judgments, or a list: mean Pearson × 100 over the data sets. A number:
-    this fraction of the pairs, held out by their first sentence: mean reciprocal rank × 100 of a
-    pair's second sentence among all. null: none, the last weights are kept."""
+    development: InputFile | InputFiles | None = None
+    """Development data of task paraphrases: a file or folder of STS, SICK or judgments, or a list.
+    The weights with the best mean Pearson × 100 over the data sets are kept. null: the last weights
+    are kept."""
     evaluate_every: Count | None = None
     """Steps between two evaluations on `development` within an epoch (checked after each
     mega-batch); null: only after each epoch."""
@@ -239,8 +237,8 @@ class EmbeddingOptions(Options):
     @property
     def development_files(self) -> list[str]:
         """Files and folders of development data."""
-        found = self.development
-        return [found] if isinstance(found, str) else found if isinstance(found, list) else []
+        found = self.development or []
+        return [found] if isinstance(found, str) else found
 
 
 KNOWN: list[type[EmbeddingOptions]] = [EmbeddingOptions]

@@ -11,7 +11,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -25,11 +24,10 @@ from paraloom.models.embeddings.ragged_columns import (
 from paraloom.models.embeddings.training.trainer import Pool
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind, tag_count
 from paraloom.models.errors import UserError, reading
-from paraloom.models.hashing import text_hashes, threshold
+from paraloom.models.hashing import text_hashes
 
 POOL = 200_000  # pairs shuffled together and held in memory
 _ROWS = 20_000  # rows tokenised at once
-_EVALUATED = 10_000  # held-out pairs to evaluate on, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +74,6 @@ class PairColumns(NamedTuple):
     first: str
     second: str
     negative: str | None = None
-    held_out: float = 0.0  # the share of rows, by their first text, that is not trained on
     same_first: bool = False  # rows with the same first text are no negatives of each other
 
     @property
@@ -123,30 +120,10 @@ class PairSource:
         self._only: Pairs | None = None
 
     def texts(self) -> Iterator[pa.StringArray]:
-        """The columns of all shards, batch by batch, in order, without held-out rows."""
+        """The columns of all shards, batch by batch, in order."""
         for chunk in self.chunks:
             for batch in _batches(chunk, self.columns):
                 yield from batch.texts
-
-    def held_out(self) -> tuple[pa.StringArray, pa.StringArray]:
-        """Both sides of the held-out pairs, of about 10,000 if there are more.
-
-        Pairs with an empty side, and those with equal sides, are left out.
-        """
-        share = self.columns.held_out
-        rows = sum(chunk.rows for chunk in self.chunks)
-        evaluated = threshold(min(share, _EVALUATED / rows))
-        found = [
-            pa.table(batch.texts[:2], ["first", "second"]).filter(
-                pa.array(text_hashes(batch.texts[0]) < evaluated)
-            )
-            for chunk in self.chunks
-            for batch in _batches(chunk, self.columns._replace(held_out=0.0))
-        ]
-        first, second = (side.combine_chunks() for side in pa.concat_tables(found).columns)
-        blank = (pc.equal(pc.utf8_trim_whitespace(side), "") for side in (first, second))
-        useful = pc.invert(pc.or_(pc.or_(*blank), pc.equal(first, second)))
-        return first.filter(useful), second.filter(useful)
 
     def pools(self, epoch: int) -> list[list[Chunk]]:
         """The row groups of an epoch, in pools."""
@@ -266,14 +243,8 @@ def _batches(chunk: Chunk, columns: PairColumns) -> Iterator[_Batch]:
         for batch in file.iter_batches(_ROWS, [chunk.group], names):
             texts = [batch.column(name).cast(pa.string()).fill_null("") for name in columns.texts]
             hashes = text_hashes(batch.column("id")) if several else None
-            rows = np.full(len(batch), True)
-            if columns.held_out or columns.same_first:
-                of_first = text_hashes(texts[0])
-                rows &= of_first >= threshold(columns.held_out)
-                hashes = of_first if columns.same_first else hashes
-            if not rows.all():
-                texts = [text.filter(pa.array(rows)) for text in texts]
-                hashes = None if hashes is None else hashes[rows]
+            if columns.same_first:
+                hashes = text_hashes(texts[0])
             yield _Batch(texts, hashes)
 
 

@@ -74,12 +74,6 @@ def test_word_vectors_stay_as_they_are(tmp_path: Path, sick: Path) -> None:
     assert (table.weight[1:] == 0.5).all()
 
 
-def test_patience_ends_training(tmp_path: Path, sick: Path) -> None:
-    options = malstm(sick, patience=2, entailment=False).replace(epochs=200)
-    metrics = tasks.train(options, tmp_path / "model", seed=1)
-    assert metrics["epochs"] == metrics["best_epoch"] + 2 < 200
-
-
 def test_the_lstm_starts_with_open_forget_gates(sick: Path) -> None:
     data = read_sick(sick)[0]
     model = new_model(malstm(sick), [data.first, data.second], 1)
@@ -89,12 +83,6 @@ def test_the_lstm_starts_with_open_forget_gates(sick: Path) -> None:
     assert (b_other == 0).all() and (b[6:12] == 2.5).all()
     assert (np.delete(b, range(6, 12)) == 0).all()
     assert np.std(W) == pytest.approx(0.01, rel=0.2) == np.std(U)
-
-
-def test_malstm_wants_an_lstm(tmp_path: Path, sick: Path) -> None:
-    with pytest.raises(UserError, match=r"embeddings\.model: MaLSTM needs an encoder with an LSTM"):
-        tasks.train(malstm(sick).replace(model="word-avg"), tmp_path / "model", seed=1)
-    assert not (tmp_path / "model").exists()
 
 
 def test_labels_on_another_scale(sick: Path) -> None:

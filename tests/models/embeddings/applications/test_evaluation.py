@@ -86,23 +86,6 @@ def test_undefined_correlations() -> None:
     assert np.isnan(correlation(noise, labels)).all()
 
 
-def test_an_undefined_data_set_makes_the_mean_undefined(bag_of_words: Embed) -> None:
-    def pairs(name: str, second: list[str]) -> LabelledPairs:
-        return LabelledPairs(
-            group="STS 2014",
-            name=name,
-            first=pa.array(["a b", "a b"]),
-            second=pa.array(second),
-            scores=np.array([1.0, 5.0]),
-        )
-
-    sets = [pairs("good", ["a c", "a b"]), pairs("bad", ["a b", "a b"])]
-    report = evaluate_on(sets, [("m", bag_of_words)])
-    assert report.correlations[0][0] == (100, 100)
-    assert np.isnan(report.mean(0, "STS 2014")).all()
-    assert "undefined" in shown(report)
-
-
 def made(group: str, name: str, rows: int, seed: int) -> LabelledPairs:
     random = np.random.default_rng(seed)
     first, second = (

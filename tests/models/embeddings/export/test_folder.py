@@ -11,11 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from paraloom.models.embeddings.encoders import build_encoder, kinds, random_vectors
-from paraloom.models.embeddings.encoders.average import Average
-from paraloom.models.embeddings.export.folder import is_static_embedding
 from paraloom.models.embeddings.export.tokenizer_words import equal_share, words_tokenizer
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -109,15 +106,6 @@ def test_a_language_whose_rules_are_not_said_exactly(tmp_path: Path, capsys: Cap
     assert share in capsys.readouterr().err
 
 
-def test_a_subclass_of_the_mean_keeps_our_module() -> None:
-    class Scaled(Average):
-        """A mean, scaled."""
-
-    mean = encoder().encoder
-    assert isinstance(mean, Average) and is_static_embedding(mean, tags=False)
-    assert not is_static_embedding(Scaled(mean.input), tags=False)
-
-
 @pytest.mark.parametrize(
     ("model", "options"),
     [("lstm-avg", {}), ("trigram-avg", {}), ("word-sum", {}), ("word-avg", {"tags": True})],
@@ -132,11 +120,3 @@ def test_encoders_that_keep_our_module(
     assert line.startswith(f"paraloom: {tmp_path / 'model'}: sentence-transformers loads this")
     texts = english_sentences(50)
     assert np.array_equal(load_encoder(tmp_path / "model").embed(texts), saved.embed(texts))
-
-
-def test_weights_of_another_shape(tmp_path: Path) -> None:
-    encoder().save(tmp_path / "model")
-    path = tmp_path / "model" / "model.safetensors"
-    save_file({"embeddings": torch.zeros(3, 12)}, path)
-    with pytest.raises(RuntimeError, match=r"size mismatch for input\.table\.weight"):
-        load_encoder(tmp_path / "model")

@@ -126,22 +126,6 @@ def test_initial_vectors(tmp_path: Path, shards: list[str]) -> None:
     assert train(options, tmp_path / "model", shards=shards, seed=1)["vocabulary"]
 
 
-def test_initial_vectors_of_another_length_are_refused(tmp_path: Path, shards: list[str]) -> None:
-    path = tmp_path / "vectors.txt"
-    path.write_text("w1 1 2\n")
-    with pytest.raises(UserError, match=f"{path}: vectors of 2 dim.*, but embeddings.dim is 16"):
-        train(SMALL.replace(initial_vectors=str(path)), tmp_path / "model", shards=shards, seed=1)
-    assert not (tmp_path / "model").exists()
-
-
-def test_a_damaged_shard_is_named(tmp_path: Path, shards: list[str]) -> None:
-    whole = Path(shards[0]).read_bytes()
-    Path(shards[0]).write_bytes(whole[:700] + bytes(99) + whole[799:])
-    with pytest.raises(OSError, match="CRC") as error:
-        train(SMALL, tmp_path / "model", shards=shards, seed=1)
-    assert shards[0] in error.value.__notes__
-
-
 def test_cuda_where_there_is_none(tmp_path: Path, shards: list[str], monkeypatch: Patch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UserError, match=r"embeddings\.device is cuda, but torch finds no GPU"):

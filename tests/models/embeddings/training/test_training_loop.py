@@ -62,15 +62,6 @@ def test_the_step_without_a_finite_loss_is_named() -> None:
         trainer.report(8)
 
 
-def test_a_resumed_training_goes_on_counting_seconds() -> None:
-    trainer = make_trainer(epochs=1)
-    trainer.progress.seconds = 1000.0
-    trainer.fit()
-    assert 1000 < trainer.progress.seconds < 1100
-    assert trainer.metrics()["seconds"] == round(trainer.progress.seconds, 2)
-    assert Progress(seen=30, seconds=4.0).rate == 7.5
-
-
 def test_the_bar_shows_the_pairs_that_are_left_to_train_on(monkeypatch: Patch) -> None:
     """Of the first epoch, left-out pairs are not known before its end."""
     trainer, totals = make_trainer(mega_batch=2, epochs=2), [(20 + 7) * 2, 40]
