@@ -76,9 +76,7 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
             f"{run}: no finished run with select.by: auto; run "
             "`paraloom select --config … --set select.by=auto`"
         )
-    encoder = EmbeddingOptions.of(config.json_values()["embeddings"]).replace(
-        loaders=0, device="cpu"
-    )
+    encoder = EmbeddingOptions.of(config.json_values()["embeddings"]).replace(device="cpu")
     rows = {
         f"chosen: {trial_name(found.chosen)}": Cell(options=encoder, pairs="chosen"),
         "as many pairs at random": Cell(options=encoder, pairs="random"),

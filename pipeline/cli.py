@@ -105,9 +105,7 @@ COMMANDS = (
     Command("doctor", "run.doctor", "Check libraries, engines and devices"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),
-    Command("neighbours", "model.neighbours", "Find the nearest sentences in a file"),
     Command("evaluate", "model.evaluate", "Evaluate on STS and SICK, with speed and size"),
-    Command("plot", "model.plot", "Draw sentences by their vectors (SVG)"),
 )
 
 _ROOM = "paraloom.papers"

@@ -122,7 +122,6 @@ def _words(inputs: Inputs) -> EmbeddingOptions:
         mega_batch=20,
         negatives="both",
         scramble=0.3,
-        loaders=0,
     )
 
 

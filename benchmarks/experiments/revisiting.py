@@ -106,7 +106,6 @@ def options_of(name: str, vectors: Path) -> SystemOptions:
         negatives="same",
         mega_batch=1,
         epochs=7 if name == "AVG" else 1,
-        loaders=0,
     )
 
 

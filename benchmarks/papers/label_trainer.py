@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from paraloom.models.embeddings.applications.evaluation import agreement, evaluate_on
+from paraloom.models.embeddings.applications.evaluation import agreement, correlation, scores
 from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.model import SentenceEncoder
@@ -55,8 +55,6 @@ class LabelTrainer(Trainer[LabelledExamples]):
     With adadelta, word vectors are not trained.
     """
 
-    weight_decay = 0.0
-
     def __init__(
         self,
         model: SentenceEncoder,
@@ -70,7 +68,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
     ) -> None:
         assert model.head is not None
         self.model, self.algorithm, self.label_head = model, algorithm, model.head
-        self.trains_words = algorithm == "adam"
+        self.adam = self.trains_words = algorithm == "adam"
 
         def evaluate() -> float:
             return agreement(model.embed, development, model.compare).pearson
@@ -78,7 +76,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         super().__init__(
             model.encoder,
             Memory(LabelledExamples.of(train, model), f"{train.group} {train.name}"),
-            model.options.replace(steps=None),
+            model.options,
             seed,
             head=model.head,
             evaluate=evaluate,
@@ -89,6 +87,12 @@ class LabelTrainer(Trainer[LabelledExamples]):
             for name, weight in self.weights.items()
             if anchored and name.startswith("encoder.")
         }
+
+    def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """Adam or Adadelta; `add_gradients` regularises."""
+        if self.adam:
+            return torch.optim.Adam(weights, self.options.learning_rate, fused=True)
+        return torch.optim.Adadelta(weights, 1.0, rho=0.95, eps=1e-6)
 
     def seed_noise(self) -> None:
         """Seed the noise of an epoch."""
@@ -125,9 +129,13 @@ class LabelTrainer(Trainer[LabelledExamples]):
 def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
     """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
     found: dict[str, Any] = {}
-    (correlations,) = evaluate_on(list(sets), [model]).correlations
-    for data, agreed in zip(sets, correlations, strict=True):
-        found[f"{data.group} {data.name}"] = {"pairs": len(data), **agreed._asdict()}
+    for data in sets:
+        predicted = scores(model.embed, data, model.compare)
+        found[f"{data.group} {data.name}"] = {
+            "pairs": len(data),
+            **correlation(predicted, data.scores)._asdict(),
+            "mse": float(np.mean((predicted - data.scores) ** 2)),
+        }
     if len(found) > 1:
         found["mean"] = {
             key: float(np.mean([of[key] for of in found.values()]))

@@ -138,6 +138,10 @@ class SystemOptions(EmbeddingOptions):
         "context": Task("paraloom.papers.tasks.context", _NEIGHBOURS),
     }
 
+    cell: Literal["torch", "peephole", "normalised", "cho"] = "torch"
+    """Recurrent cell: torch's, an LSTM with peepholes (Gers et al. 2003) as in W&G, a
+    layer-normalised GRU, or the GRU of Cho et al. (2014), which resets states before the product
+    with weights."""
     scramble_variant: Literal["sentences", "after_negatives"] | None = None
     """A variant of `scramble` (W&G, footnote 5): sentences are chosen singly, not both of a pair;
     or negatives are chosen before words are shuffled. null: neither."""

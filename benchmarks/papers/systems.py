@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any
 
 from paraloom.models.embeddings.encoders import ENCODERS, Entry
-from paraloom.models.embeddings.encoders.recurrent import Pooling, recurrent
+from paraloom.models.embeddings.encoders.recurrent import Pooling
 from paraloom.models.embeddings.options import KNOWN
 from paraloom.papers.encoders.gran import GRAN, Variant
 from paraloom.papers.encoders.gru import gru
+from paraloom.papers.encoders.lstm import recurrent
+from paraloom.papers.encoders.sums import Sum
 from paraloom.papers.options import SystemOptions
 
 
@@ -19,9 +21,19 @@ def _gran(pooling: Pooling, variant: Variant, meaning: str, **more: Any) -> Entr
     return Entry(meaning, recurrent(pooling, around=partial(GRAN, variant=variant), **more))
 
 
+_LSTMS = {  # with more cells
+    "lstm": recurrent("last"),
+    "lstm-avg": recurrent("mean"),
+    "bilstm": recurrent("last", both=True),
+    "bilstm-avg": recurrent("mean", both=True),
+    "bilstm-max": recurrent("max", both=True),
+}
+
 KNOWN.append(SystemOptions)
+ENCODERS |= {name: ENCODERS[name]._replace(build=build) for name, build in _LSTMS.items()}
 ENCODERS |= {
-    "gru": ENCODERS["gru"]._replace(build=gru),  # with more cells
+    "word-sum": Entry("sum of the vectors", lambda input, options: Sum(input)),
+    "gru": Entry("last state of a GRU", gru),
     "gran": _gran("mean", 1, "mean of word vectors, scaled by gates"),
     "gran-2": _gran("mean", 2, "mean of states, scaled by gates"),
     "gran-3": _gran("last", 3, "gated running sum of word vectors, divided by the length"),

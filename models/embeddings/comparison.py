@@ -15,8 +15,6 @@ Embed = Callable[[pa.StringArray], Vectors]
 """Sentences [n] to their vectors."""
 Compare = Callable[[Vectors, Vectors], Scores]
 """Vectors of n first and n second sentences to scores of the pairs."""
-Rank = Callable[[Vectors, Vectors], Vectors]
-"""Vectors of n queries and m other sentences to their similarities, [n, m]."""
 
 
 def cosines(a: Vectors, b: Vectors) -> Scores:
@@ -32,11 +30,6 @@ def unit(vectors: Vectors) -> Vectors:
     """Rows scaled to length 1, [n, dim]; zero rows remain zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))
-
-
-def cosine_matrix(a: Vectors, b: Vectors) -> Vectors:
-    """The cosines of n and m vectors, [n, m]; 0 where a vector is zero."""
-    return np.asarray(unit(a) @ unit(b).T)
 
 
 def dots(a: Vectors, b: Vectors) -> Scores:

@@ -16,7 +16,6 @@ from paraloom.models.files import digest
 from paraloom.models.languages import ENGLISH
 from paraloom.models.options import (
     Count,
-    Fraction,
     InputFile,
     InputPath,
     NonNegativeNumber,
@@ -36,7 +35,9 @@ FOR_PAPERS = (
     "is for `paraloom papers`, such as `paraloom papers train --config FILE`; in a program, import "
     "the module paraloom.papers.systems first"
 )
-_RUNTIME = ("track", "checkpoint_every", "loaders", "device")
+_RUNTIME = ("track", "checkpoint_every", "device")
+_FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
+"""Keys of version 0.2 and the values that all trainings have now: content keys go on."""
 
 
 class PairsOptions(Options):
@@ -53,9 +54,6 @@ class PairsOptions(Options):
     negative: Column | None = None
     """Column of a hard negative: a sentence that is no paraphrase of the two, or empty; null:
     negatives come from the other pairs only."""
-    weight: PositiveNumber = 1.0
-    """How often an epoch trains on each pair of this source: 2 is twice; 0.25 is a random quarter
-    of the pairs, another one in each epoch."""
 
 
 class Task(NamedTuple):
@@ -92,16 +90,12 @@ class EmbeddingOptions(Options):
 
     # The encoder
     model: str = "word-avg"
-    """Name of the encoder, such as word-avg, trigram-avg, lstm-avg, bilstm-max or gran (an unknown
-    name lists all); names joined by `+` are trained as one encoder (`word-avg+trigram-avg`)."""
+    """Name of the encoder, such as word-avg, trigram-avg, lstm-avg or bilstm-max (an unknown name
+    lists all); names joined by `+` are trained as one encoder (`word-avg+trigram-avg`)."""
     dim: Size = 300
     """Dimension of word vectors."""
     hidden: Size | None = None
     """Dimension of the recurrent state in each direction; null: the dimension of word vectors."""
-    cell: Literal["torch", "peephole", "normalised", "cho"] = "torch"
-    """Recurrent cell: torch's, an LSTM with peepholes (Gers et al. 2003) as in W&G, a
-    layer-normalised GRU, or the GRU of Cho et al. (2014), which resets states before the product
-    with weights."""
     combine: Literal["concat", "mean", "tanh"] = "concat"
     """How two directions are combined: concatenated, averaged, or by a tanh layer over both."""
     mix: Literal["concat", "add"] = "concat"
@@ -114,14 +108,10 @@ class EmbeddingOptions(Options):
     else random; null: random. Task paraphrases only: others take auto as null."""
     max_vocabulary: Count | None = 200_000
     """Number of most frequent words (or trigrams) with a vector of their own; null: all."""
-    min_count: Count = 1
-    """Words with fewer occurrences share the vector of unknown words."""
 
     # Training
     epochs: Count = 5
     """Passes over all pairs."""
-    steps: Count | None = None
-    """Train for so many mini-batches instead of `epochs`; null: `epochs` decides."""
     batch_size: Count = 100
     """Pairs in a mini-batch; each mini-batch is one optimiser step."""
     mega_batch: Count = 40
@@ -130,10 +120,6 @@ class EmbeddingOptions(Options):
     """Side of the other pairs that a sentence's negative is chosen from; same: as in W&G 3.2.1."""
     margin: PositiveNumber = 0.4
     """δ of the loss: the paraphrase must be more similar than the negative by this much."""
-    false_negative_margin: NonNegativeNumber | None = None
-    """δ' of ParaNMT's footnote 4, less than `margin`: a sentence is a negative only if its cosine
-    is at least this much below the paraphrase's, so that unknown paraphrases are none; hard
-    negatives of `pairs` are, in any case. null: the nearest sentence is the negative."""
     learning_rate: PositiveNumber = 0.001
     """Step size of Adam."""
     clip: PositiveNumber | None = None
@@ -156,28 +142,27 @@ class EmbeddingOptions(Options):
     take project, address and key from their own environment variables; null: neither."""
     checkpoint_every: Count = 5000
     """Steps between checkpoints, from which an interrupted training resumes."""
-    development: Fraction | InputFile | InputFiles | None = None
-    """Development data of task paraphrases; the weights with the best result are kept. A file or
-    folder of STS, SICK or judgments, or a list: mean Pearson × 100 over the data sets. A number:
-    this fraction of the pairs, held out by their first sentence: mean reciprocal rank × 100 of a
-    pair's second sentence among all. null: none, the last weights are kept."""
+    development: InputFile | InputFiles | None = None
+    """Development data of task paraphrases: a file or folder of STS, SICK or judgments, or a list.
+    The weights with the best mean Pearson × 100 over the data sets are kept. null: the last weights
+    are kept."""
     evaluate_every: Count | None = None
     """Steps between two evaluations on `development` within an epoch (checked after each
     mega-batch); null: only after each epoch."""
     patience: Count | None = None
     """Training ends after so many evaluations without a better one; null: after all epochs."""
-    loaders: Annotated[int, Field(ge=0)] = 1
-    """Processes that read and tokenise ahead, for corpora larger than memory; 0: none."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; auto takes a GPU if there is one."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Number type of matrix products on a GPU; weights are float32 in either case."""
 
     @model_validator(mode="before")
     @classmethod
-    def _has_a_known_task(cls, values: Any) -> Any:
-        """Name the command of other tasks, before their sections are called unknown keys."""
-        task = values.get("task") if isinstance(values, Mapping) else None
+    def _is_not_of_the_papers(cls, values: Any) -> Any:
+        """Name the command of other tasks and cells, before keys are called unknown."""
+        if not isinstance(values, Mapping):
+            return values
+        if "cell" in values and "cell" not in cls.model_fields:
+            raise ValueError(f"cell: {FOR_PAPERS}")
+        task = values.get("task")
         if task in get_args(TaskName) and task not in cls.tasks:
             raise ValueError(f"task: {task} {FOR_PAPERS}")
         return values
@@ -185,11 +170,6 @@ class EmbeddingOptions(Options):
     def _check(self) -> None:
         if self.language is not None and self.pairs is None:
             raise ValueError("language: belongs to pairs; a run has input.target_language")
-        if self.false_negative_margin is not None and self.false_negative_margin >= self.margin:
-            raise ValueError(
-                f"false_negative_margin: must be less than margin ({self.margin:g}), from which on "
-                "no negative has a loss"
-            )
         if self.patience is not None and self.development is None:
             raise ValueError("patience: needs development data; set development")
 
@@ -214,9 +194,11 @@ class EmbeddingOptions(Options):
 
         The automatic choice of initial vectors is null: it depends on the run.
         """
-        values = self.map_files(lambda key, path, mark: digest(path)).chosen()
+        values = {**_FORMER, **self.map_files(lambda key, path, mark: digest(path)).chosen()}
         if self.initial_vectors == AUTO:
             values["initial_vectors"] = None
+        if self.pairs:
+            values["pairs"] = [{**source, "weight": 1.0} for source in values["pairs"]]
         return {name: value for name, value in values.items() if name not in _RUNTIME}
 
     @property
@@ -255,8 +237,8 @@ class EmbeddingOptions(Options):
     @property
     def development_files(self) -> list[str]:
         """Files and folders of development data."""
-        found = self.development
-        return [found] if isinstance(found, str) else found if isinstance(found, list) else []
+        found = self.development or []
+        return [found] if isinstance(found, str) else found
 
 
 KNOWN: list[type[EmbeddingOptions]] = [EmbeddingOptions]
@@ -318,8 +300,12 @@ class EncoderSettings(_Settings):
     @model_validator(mode="before")
     @classmethod
     def _without_former_options(cls, values: Any) -> Any:
-        """Leave out what trained an encoder of format 1 and is no option any more."""
-        if isinstance(values, dict) and values.get("format") == 1:
-            options = {k: v for k, v in values["options"].items() if k in KNOWN[-1].model_fields}
+        """Leave out what trained the encoder and is no option any more."""
+        if isinstance(values, dict) and isinstance(given := values.get("options"), dict):
+            if given.get("cell", "torch") != "torch" and "cell" not in KNOWN[-1].model_fields:
+                raise ValueError(f"options.cell: {given['cell']} {FOR_PAPERS}")
+            options = {k: v for k, v in given.items() if k in KNOWN[-1].model_fields}
+            for source in options.get("pairs") or ():
+                source.pop("weight", None)
             return {**values, "options": options}
         return values

@@ -161,7 +161,6 @@ def build_vocabularies(
     kinds: Sequence[Kind],
     *,
     max_size: int | None = None,
-    min_count: int = 1,
     tags: Tags = False,
     language: str = ENGLISH,
 ) -> dict[Kind, Vocabulary]:
@@ -184,7 +183,6 @@ def build_vocabularies(
         if kind == "trigrams":
             entries, counts = _count_trigrams(entries, counts)
         table = pa.table({"entry": entries, "count": counts})
-        table = table.filter(pc.greater_equal(table["count"], min_count))
         order = pc.sort_indices(table, [("count", "descending"), ("entry", "ascending")])
         entries = table["entry"].take(order[:max_size]).to_pylist()
         built[kind] = Vocabulary(entries, kind=kind, tags=tags, language=language)

@@ -25,7 +25,7 @@ from paraloom.models.errors import UserError
 from tests.benchmarks.conftest import WORDS
 from tests.run_helpers import Capsys, Patch
 
-SMALL = EmbeddingOptions(dim=4, epochs=1, mega_batch=1, initial_vectors=None, loaders=0)
+SMALL = EmbeddingOptions(dim=4, epochs=1, mega_batch=1, initial_vectors=None)
 
 
 @pytest.fixture

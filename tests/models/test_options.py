@@ -30,7 +30,7 @@ CHANGED = SystemOptions(
         (AutoOptions().model_dump(), "44ece47505dab3db"),
         (CHANGED.of_weights(), "f9bfb92bd32f4f8f"),
         (
-            CHANGED.replace(checkpoint_every=7, loaders=0, device="cpu").of_weights(),
+            CHANGED.replace(checkpoint_every=7, device="cpu").of_weights(),
             "f9bfb92bd32f4f8f",
         ),
     ],

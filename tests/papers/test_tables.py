@@ -6,8 +6,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from paraloom.beam_jobs.io.bitext import BitextReader
-from paraloom.beam_jobs.io.bitext.formats import READERS
 from paraloom.models.scorers import SCORERS, Resource, Scorer
 from paraloom.papers.documentation import PAGES
 from paraloom.papers.tables import TABLES, filled, names
@@ -26,15 +24,6 @@ def test_each_table_stands_once() -> None:
     assert found == Counter(TABLES.keys())
 
 
-def test_every_row_has_the_cells_of_the_head() -> None:
-    tables = re.findall(
-        r"^<!-- \w+: .*-->\n((?:\|.*\n)+)<!-- end -->$", "".join(TEXTS.values()), re.M
-    )
-    assert len(tables) == len(TABLES)
-    for table in tables:
-        assert len({len(CELLS.findall(row)) for row in table.splitlines()}) == 1, table
-
-
 def test_a_new_scorer_is_a_new_row(monkeypatch: pytest.MonkeyPatch) -> None:
     given = Resource(name="words", open=str, remedy="a list: set score.words to it")
     score = Scorer(
@@ -51,20 +40,4 @@ def test_a_new_scorer_is_a_new_row(monkeypatch: pytest.MonkeyPatch) -> None:
         "| `mine` | ≥ −2; lower is better | `source`; a list: set `score.words` to it | a \\| b |\n"
     )
     before = TEXTS["scorers.md"]
-    assert filled(before) == before.replace("\n<!-- end -->", f"\n{row}<!-- end -->")
-
-
-def test_a_new_format_is_a_new_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Lines(BitextReader):
-        """A line is `a`, then `b`.
-
-        More.
-        """
-
-        name = "lines"
-        columns = ("source", "reference")
-
-    monkeypatch.setitem(READERS, "lines", Lines())
-    row = "| `lines` | A line is `a`, then `b` | `source`, `reference` |\n"
-    before = TEXTS["inputs.md"]
     assert filled(before) == before.replace("\n<!-- end -->", f"\n{row}<!-- end -->")

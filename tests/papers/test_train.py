@@ -97,26 +97,6 @@ def test_mistakes_are_one_line(config: Path, capsys: Capsys, change: str, messag
     assert code == 2 and message in error and error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "content", "message"),
-    [
-        ("{task: context, context: {text: [FILE]}, model: word-sum}", "It rains.", "nowhere do th"),
-        ("{task: phrases, phrases: {table: FILE}}", "", "FILE: empty, no phrase pairs"),
-        ("{task: malstm, malstm: {data: [FILE]}, model: lstm}", "6\ta\tb\n", "6 is not in 0–5"),
-    ],
-)
-def test_files_that_are_wrong(
-    config: Path, capsys: Capsys, change: str, content: str, message: str
-) -> None:
-    path = config.with_name("file.tsv")
-    path.write_text(content)
-    code, _, error = run(config, capsys, f"embeddings={change.replace('FILE', str(path))}")
-    (line,) = (of for of in error.splitlines() if of.startswith("paraloom:"))
-    assert code == 2
-    assert message.replace("FILE", str(path)) in line
-    assert not list((config.parent / "run").glob("embeddings*"))
-
-
 def test_other_commands_name_the_papers(config: Path, capsys: Capsys, tmp_path: Path) -> None:
     """In a process that does not know these systems: their tasks, encoders, cells and models."""
     assert run(config, capsys, "embeddings.model=gran")[0] == 0

@@ -9,15 +9,14 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.ragged_columns import join_all, take_all
 from paraloom.models.embeddings.training.data import learnable
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.papers import tasks
 from paraloom.papers.label_trainer import LabelTrainer
-from paraloom.papers.options import PhrasesOptions, SimilarityOptions, SystemOptions
+from paraloom.papers.options import SimilarityOptions, SystemOptions
 from paraloom.papers.scrambling import VariantTrainer, scrambled
 from paraloom.pipeline.config import read_config
 from tests.models.embeddings.encoders.test_encoders import encode, encoder_of, gradient_of
@@ -166,15 +165,6 @@ def test_negatives_may_be_selected_before_scrambling(
     assert not np.array_equal(trained[0]["words"].ids[: len(plain)], plain)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("scramble_swaps", 1.0), ("scramble_variant", "sentences")]
-)
-def test_variants_need_scrambling(key: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"{key}: changes how `scramble` works, which is 0"):
-        SystemOptions(**{key: value})
-    assert SystemOptions(**{key: value}, scramble=0.5)
-
-
 @pytest.mark.parametrize(("tags", "expected"), [("start", [1, 3]), ("end", [3, 2])])
 def test_one_tag(tmp_path: Path, tags: Any, expected: list[int]) -> None:
     """Footnote 4 tunes over both tags, each of them, and none."""
@@ -185,21 +175,6 @@ def test_one_tag(tmp_path: Path, tags: Any, expected: list[int]) -> None:
     assert Vocabulary.load(tmp_path / "words.txt").tags == tags
     pairs = learnable(pa.array(["dog", ""]), pa.array(["cat", "dog"]), {"words": vocabulary})
     assert (len(pairs), pairs.empty) == (1, 1)
-
-
-def test_an_encoder_with_an_end_tag_loads_in_sentence_transformers(tmp_path: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    options = SystemOptions(model="lstm", dim=4, tags="end")
-    vocabulary = Vocabulary(WORDS, tags="end")
-    torch.manual_seed(0)
-    encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)}).eval()
-    made = SentenceEncoder(encoder, {"words": vocabulary}, options)
-    made.save(tmp_path / "model")
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
-    theirs = loaded.encode(["dog runs"])
-    assert np.allclose(theirs, made.embed(["dog runs"]), atol=1e-6)
-    assert load_encoder(tmp_path / "model").vocabularies["words"].tags == "end"
 
 
 def write_sick(folder: Path, **rows: int) -> None:
@@ -253,11 +228,6 @@ def test_words_are_scrambled_in_supervised_training(tmp_path: Path, monkeypatch:
         assert 0.6 < (rows[0] != rows[1]).any(axis=1).mean() < 0.95
     with pytest.raises(ValueError, match="scramble_variant: task similarity has no negatives"):
         sick_options(tmp_path / "sick", scramble=0.5, scramble_variant="after_negatives")
-
-
-def test_a_task_that_cannot_scramble_says_so() -> None:
-    with pytest.raises(ValueError, match=r"scramble: task phrases .* set it to 0"):
-        SystemOptions(task="phrases", phrases=PhrasesOptions(table="t"), scramble=0.3)
 
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

@@ -174,12 +174,6 @@ def test_beam_options_where_no_beam_is(capsys: Capsys) -> None:
     assert one_line(capsys) == "paraloom: mteb takes no Beam options"
 
 
-def test_no_neighbours(tmp_path: Path, capsys: Capsys) -> None:
-    arguments = ["neighbours", "--model", str(tmp_path), "--in", str(tmp_path), "--count", "0"]
-    assert main(arguments) == 2
-    assert one_line(capsys) == "paraloom: neighbours: --count must be at least 1"
-
-
 EVERY = {entry.name: entry for entry in COMMANDS} | {
     f"papers {entry.name}": entry for entry in PAPERS
 }

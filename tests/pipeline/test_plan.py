@@ -118,7 +118,6 @@ LANGUAGE = ("nmt", "idf", "paragram", "score", "embeddings")
         ("embeddings.batch_size=7", {"embeddings"}),
         ("embeddings.initial_vectors=null", {"embeddings"}),
         ("embeddings.device=cpu", set()),
-        ("embeddings.loaders=0", set()),
         ("evaluate.sts={folder}/sts/2015", {"evaluate"}),
     ],
 )

@@ -67,7 +67,7 @@ def changes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "labelled": [str(sts / "2012"), str(sts / "2014" / "images.tsv")],
             "where": ["translation_score >= -1.2"],
         },
-        "embeddings": {"dim": 16, "epochs": 1, "batch_size": 10, "mega_batch": 2, "loaders": 0},
+        "embeddings": {"dim": 16, "epochs": 1, "batch_size": 10, "mega_batch": 2},
         "evaluate": {"sts": str(sts)},
         "loop": {"rounds": 2},
     }

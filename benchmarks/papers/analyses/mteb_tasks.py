@@ -10,13 +10,12 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
+from paraloom.models.embeddings.applications.evaluation import benchmarks
 from paraloom.models.embeddings.applications.opened import OpenedModel
-from paraloom.models.embeddings.applications.protocols import benchmarks
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.papers.analyses.options import Sts, open_models
-from paraloom.pipeline.commands.model.comparison_page import short_names
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write_json
 from paraloom.pipeline.console import console
 
@@ -82,7 +81,7 @@ def _set_data(task: Any, data: Sequence[LabelledPairs]) -> bool:
         if benchmark.task == task.metadata.name and benchmark.complete:
             from datasets import Dataset
 
-            sets = [data[i] for i in benchmark.mteb]
+            sets = [data[i] for i in benchmark.sets]
             columns = {
                 "sentence1": [text for each in sets for text in each.first.to_pylist()],
                 "sentence2": [text for each in sets for text in each.second.to_pylist()],
@@ -152,4 +151,4 @@ def command(
     data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]
     results = run_mteb(open_models(model, "the tasks of MTEB are"), found, data)
     write_json(json, {"models": model, "mteb": results})
-    console().print(mteb_table(short_names(model), results))
+    console().print(mteb_table(model, results))

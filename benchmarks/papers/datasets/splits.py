@@ -81,7 +81,6 @@ def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
         second=data.second.take(pa.array(rows)),
         scores=data.scores[rows],
         unscored=0,
-        genres=None if data.genres is None else data.genres.take(pa.array(rows)),
         entailment=None if data.entailment is None else data.entailment.take(pa.array(rows)),
     )
 

@@ -1,4 +1,4 @@
-"""Gated recurrent units: the one of Cho et al. 2014, and one with layer normalisation.
+"""Gated recurrent units: torch's, the one of Cho et al. 2014, and one with layer normalisation.
 
 Rows are selected by `index_select`: the gradient of `x[rows]` is summed in no fixed order.
 """
@@ -7,12 +7,37 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
 from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch
 from paraloom.models.embeddings.encoders.recurrent import Recurrent
-from paraloom.models.embeddings.encoders.recurrent import gru as plain_gru
 from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.papers.encoders.lstm import cell_of
+
+
+class GRU(nn.Module):
+    """A GRU over sentences in one direction, as torch computes it:
+
+    r = σ(Wᵣ x + Uᵣ h + bᵣ),  z = σ(W_z x + U_z h + b_z),  g = tanh(W x + b + r ⊙ (U h + c))
+    and the next state is z ⊙ h + (1 - z) ⊙ g.
+    """
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.weights = nn.GRU(dim, hidden)
+        self.dim = hidden
+
+    def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
+        """The states at the nodes of the batch's trie, [nodes, hidden], and the trie."""
+        vectors, rows, offsets = batch
+        trie = build_trie(rows, offsets, share=False)
+        if not len(trie.rows):
+            return vectors.new_zeros(0, self.dim), trie
+        # Not `vectors[rows]`, whose gradient is summed in no fixed order.
+        inputs = vectors.index_select(0, torch.from_numpy(trie.rows).to(vectors.device))
+        packed = PackedSequence(inputs, torch.from_numpy(np.diff(trie.starts)))
+        return self.weights(packed)[0].data, trie
 
 
 class SteppedGRU(nn.Module):
@@ -132,9 +157,10 @@ def _first(initial: Tensor, trie: PrefixTrie, offsets: NDArray[np.int64]) -> Ten
 
 
 def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
-    """Build a GRU in one direction, also one of this module."""
-    kinds: dict[str, type[SteppedGRU]] = {"cho": ChoGRU, "normalised": NormalisedGRU}
-    if options.cell not in kinds:
-        return plain_gru(input, options)
-    network = kinds[options.cell](input.dim, options.hidden or input.dim)
-    return Recurrent(input, [network], "last")
+    """Build a GRU in one direction."""
+    kinds: dict[str, type[GRU | SteppedGRU]] = {
+        **{"torch": GRU, "cho": ChoGRU, "normalised": NormalisedGRU}
+    }
+    if (cell := cell_of(options)) not in kinds:
+        raise ValueError(f"cell: {cell}, but a GRU has none")
+    return Recurrent(input, [kinds[cell](input.dim, options.hidden or input.dim)], "last")

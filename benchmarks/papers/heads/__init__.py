@@ -12,8 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from paraloom.models.embeddings.comparison import cosine_matrix
-
 HEADS = {
     "distribution": "paraloom.papers.heads.distribution.Distribution",
     "manhattan": "paraloom.papers.heads.manhattan.Manhattan",
@@ -40,10 +38,6 @@ class Head(nn.Module):
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Predicted labels, [n], of vectors [n, dim] twice."""
         raise NotImplementedError
-
-    def rank(self, queries: NDArray[np.floating], others: NDArray[np.floating]) -> NDArray[Any]:
-        """Similarities that order the m others of n queries, [n, m]; the cosines."""
-        return cosine_matrix(queries, others)
 
     @torch.no_grad()
     def predict(

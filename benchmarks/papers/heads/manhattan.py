@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
@@ -107,13 +106,6 @@ class Manhattan(Head):
     def similarity(self, first: Tensor, second: Tensor) -> Tensor:
         """g = exp(−‖a − b‖₁), [n], in (0, 1]."""
         return torch.exp(-(first - second).abs().sum(dim=1))
-
-    def rank(self, queries: NDArray[np.floating], others: NDArray[np.floating]) -> NDArray[Any]:
-        """g of each query and each of the others, [n, m]."""
-        distances = cdist(
-            np.asarray(queries, np.float64), np.asarray(others, np.float64), "cityblock"
-        )
-        return np.asarray(np.exp(-distances))
 
     def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
         """Mean squared error of g."""

@@ -79,8 +79,7 @@ class ContextTrainer(Trainer[SentencesInContext]):
         """One step on a mini-batch."""
         assert isinstance(self.encoder, Context)
         self.seed_noise()
-        with self.precision():
-            self.optimizer_step(self.encoder.loss(batch))
+        self.optimizer_step(self.encoder.loss(batch))
 
 
 @dataclass

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from paraloom.models.embeddings.encoders.base import Encoder
@@ -130,7 +130,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         evaluate: the score of the present weights; None: the last weights are left.
     """
 
-    algorithm = "sgd"
+    adam = False
 
     def __init__(
         self,
@@ -150,6 +150,11 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         super().__init__(encoder, source, options, seed, evaluate=evaluate)
         self.phrases, self.margin, self.samples = phrases, margin, samples
         self.cell_dropout = cell_dropout
+
+    def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """Plain gradient descent, with the gradient of λ_c ‖W‖²."""
+        rate, decay = self.options.learning_rate, 2 * self.options.lambda_c
+        return torch.optim.SGD(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
         """Train to the end; leave the best or last weights."""

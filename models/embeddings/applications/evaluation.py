@@ -1,7 +1,12 @@
-"""Evaluation on labelled pairs: correlations of scores with labels, per data set and year."""
+"""Evaluation on labelled pairs: correlations per data set and year, and by the protocol of MTEB.
+
+MTEB (mteb 2.26, main score `cosine_spearman`) takes the test pairs of a year as one set. Its STS12
+has all five sets, its STS13 leaves out SMT, its STS17 is the pair of languages en-en, its
+STSBenchmark is the test split, and its SICK-R has the pairs of all three SICK files.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,8 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from rich.table import Table
 
-from paraloom.models.embeddings.applications.cost_table import Cost, ResultRow, cost_rows
-from paraloom.models.embeddings.applications.protocols import PROTOCOLS, Benchmark, benchmarks
 from paraloom.models.embeddings.comparison import (
     Compare,
     ComparedModel,
@@ -21,6 +24,8 @@ from paraloom.models.embeddings.comparison import (
     cosines,
 )
 from paraloom.models.embeddings.datasets.similarity import (
+    SEMEVAL,
+    STS_BENCHMARK,
     LabelledPairs,
     missing,
     read_sick,
@@ -28,7 +33,13 @@ from paraloom.models.embeddings.datasets.similarity import (
 )
 from paraloom.models.errors import UserError
 
-_TITLES = {"papers": "papers", "mteb": "MTEB"}
+_CAPTION = """Pearson / Spearman × 100
+MTEB: Spearman of the cosines × 100; all pairs of a year as one set"""
+_PAIRS = {
+    **{"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STS17": 250},
+    **{"STSBenchmark": 1379, "SICK-R": 9927},
+}
+_NOT_IN_MTEB = {"STS13": {"SMT"}}
 
 
 class LabelCorrelation(NamedTuple):
@@ -36,16 +47,46 @@ class LabelCorrelation(NamedTuple):
 
     pearson: float
     spearman: float
-    mse: float = np.nan
-    """Mean squared error of predicted labels; NaN if there are none."""
 
 
-class SetResult(NamedTuple):
-    """The results of a model on one data set."""
+class Benchmark(NamedTuple):
+    """What has one result by MTEB's protocol: a year of STS, the STS Benchmark, SICK."""
 
-    correlation: LabelCorrelation
-    genres: dict[str, LabelCorrelation]  # of the STS Benchmark
-    cosines: Scores
+    name: str
+    task: str  # of MTEB
+    sets: list[int]  # numbers of the data sets that are pooled
+    pairs: int  # of the pooled sets
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are as many pooled pairs as MTEB's task has."""
+        return self.pairs == _PAIRS[self.task]
+
+
+def benchmarks(data: Sequence[LabelledPairs]) -> list[Benchmark]:
+    """The benchmarks among these data sets, in their order. Training sets are not among them.
+
+    Of the STS Benchmark, the test set counts where it is there, else the development set.
+    """
+    found = []
+    for group in dict.fromkeys(pairs.group for pairs in data):
+        sets = {pairs.name: i for i, pairs in enumerate(data) if pairs.group == group}
+        year = group.removeprefix("STS ")
+        split = next((name for name in ("sts-test", "sts-dev") if name in sets), None)
+        if year in SEMEVAL:
+            name, task = group, f"STS{year[2:]}"
+            names = set(SEMEVAL[year]) - _NOT_IN_MTEB.get(task, set())
+            pooled = [i for of, i in sets.items() if of in names]
+        elif group == "SICK":
+            name, task, pooled = group, "SICK-R", [*sets.values()]
+        elif split:
+            name, task = f"STS Benchmark {STS_BENCHMARK[split]}", "STSBenchmark"
+            pooled = [sets[split]]
+        else:
+            continue
+        if pooled:
+            found.append(Benchmark(name, task, pooled, sum(len(data[i]) for i in pooled)))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,110 +96,55 @@ class Report:
     models: list[str]
     data: list[LabelledPairs]
     correlations: list[list[LabelCorrelation]]  # [models][data sets]
-    genres: list[list[dict[str, LabelCorrelation]]] = field(default_factory=list)
-    """[models][data sets]: the correlations of each genre; empty but for the STS Benchmark"""
-    benchmarks: list[Benchmark] = field(default_factory=list)
-    protocols: dict[str, list[list[float]]] = field(default_factory=dict)
-    """of each protocol, [models][benchmarks]: correlation × 100"""
+    mteb: list[list[float]]  # [models][benchmarks]: by MTEB's protocol
 
     def mean(self, model: int, group: str) -> LabelCorrelation:
         """Unweighted mean over the group's data sets; undefined if one of them is undefined."""
         pairs = zip(self.data, self.correlations[model], strict=True)
-        found = [correlation[:2] for data, correlation in pairs if data.group == group]
+        found = [correlation for data, correlation in pairs if data.group == group]
         return LabelCorrelation(*(float(column) for column in np.mean(found, axis=0)))
 
-    def table(
-        self, costs: Sequence[Cost] = (), how: str = "", names: Sequence[str] | None = None
-    ) -> Table:
+    def table(self) -> Table:
         """`Pearson / Spearman` of every model by data set, the means, and the missing data sets;
-        then the results by protocol, and the costs [models], which `how` explains.
-
-        Args:
-            names: [models], to show instead of the models' own
-        """
-        caption = "\n".join(filter(None, [self.meaning(), how]))
-        table = Table("data set", "pairs", caption=caption)
+        then the results by MTEB's protocol."""
+        table = Table("data set", "pairs", caption=_CAPTION)
         table.columns[1].justify = "right"
-        for name in names or self.models:
+        for name in self.models:
             table.add_column(name, justify="right")
-        styles = {"mean": "bold", "missing": "dim"}
-        for section in [*self.sections(), cost_rows(costs)]:
-            for row in section:
-                table.add_row(row.head, row.pairs, *row.cells, style=styles.get(row.kind))
+        for group, found in self._by_group(_cell).items():
+            for name, of in found["data_sets"].items():
+                table.add_row(f"{group} {name}", f"{of['pairs']:,}", *of["models"].values())
+            if "mean" in found:
+                table.add_row(f"{group} mean", "", *found["mean"].values(), style="bold")
+            if found["missing"]:
+                absent = f"{group} without {', '.join(found['missing'])} (not there)"
+                table.add_row(absent, style="dim")
             table.add_section()
+        for i, each in enumerate(benchmarks(self.data)):
+            head = f"MTEB: {each.name} ({each.task}{'' if each.complete else ', incomplete'})"
+            table.add_row(head, f"{each.pairs:,}", *(f"{of[i]:.1f}" for of in self.mteb))
+        table.add_section()
         return table
-
-    def meaning(self) -> str:
-        """What the numbers in `sections` are."""
-        lines = ["Pearson / Spearman × 100"]
-        if not np.isnan([each.mse for of in self.correlations for each in of]).all():
-            lines[0] += ", mean squared error of predicted labels"
-        if self.benchmarks:
-            lines += PROTOCOLS.values()
-        return "\n".join(lines)
-
-    def sections(self) -> list[list[ResultRow]]:
-        """The rows of a table: of each group of data sets, then of each protocol."""
-        found = [self._group_rows(*group) for group in self._by_group(_cell).items()]
-        return [*found, *(self._protocol_rows(name) for name in self.protocols)]
-
-    def _group_rows(self, group: str, found: dict[str, Any]) -> list[ResultRow]:
-        rows = []
-        for name, results in found["data_sets"].items():
-            genres = results.get("genres", {})
-            of_genres = {f"{name}, {genre}": of_genre for genre, of_genre in genres.items()}
-            for head, shown in ({name: results} | of_genres).items():
-                cells = list(shown["models"].values())
-                rows.append(ResultRow(f"{group} {head}", f"{shown['pairs']:,}", cells))
-        if "mean" in found:
-            rows.append(ResultRow(f"{group} mean", "", list(found["mean"].values()), "mean"))
-        if found["missing"]:
-            absent = f"{group} without {', '.join(found['missing'])} (not there)"
-            rows.append(ResultRow(absent, "", [""] * len(self.models), "missing"))
-        return rows
-
-    def _protocol_rows(self, protocol: str) -> list[ResultRow]:
-        rows, results = [], self.protocols[protocol]
-        for i, benchmark in enumerate(self.benchmarks):
-            head, pairs = f"{_TITLES[protocol]}: {benchmark.name}", ""
-            if protocol == "mteb":
-                incomplete = "" if benchmark.complete else ", incomplete"
-                head, pairs = f"{head} ({benchmark.task}{incomplete})", f"{benchmark.pairs:,}"
-            rows.append(ResultRow(head, pairs, [_number(of[i]) for of in results]))
-        if self.benchmarks:
-            means = [_number(self.overall(protocol, model)) for model in range(len(self.models))]
-            rows.append(ResultRow(f"{_TITLES[protocol]}: mean", "", means, "mean"))
-        return rows
-
-    def overall(self, protocol: str, model: int) -> float:
-        """Unweighted mean over the benchmarks."""
-        return float(np.mean(self.protocols[protocol][model]))
 
     def json(self) -> dict[str, Any]:
         """The results for programs; an undefined correlation is None.
 
         `groups.<group>.data_sets.<name>.models.<model>.pearson`, `groups.<year>.mean.<model>.…`,
-        `protocols.<protocol>.results.<benchmark>.<model>`, `protocols.<protocol>.mean.<model>`
+        `protocols.mteb.results.<benchmark>.<model>`
         """
-        found = {"models": self.models, "groups": self._by_group(_numbers)}
-        return found | ({"protocols": self._by_protocol()} if self.benchmarks else {})
-
-    def _by_protocol(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for protocol, results in self.protocols.items():
-            by_name = {
-                benchmark.name: self._of_models([_rounded(of[i]) for of in results])
-                for i, benchmark in enumerate(self.benchmarks)
-            }
-            means = self._of_models(
-                [_rounded(self.overall(protocol, model)) for model in range(len(self.models))]
-            )
-            found[protocol] = {"what": PROTOCOLS[protocol], "results": by_name, "mean": means}
-        found["mteb"]["tasks"] = {
-            each.name: {"task": each.task, "pairs": each.pairs, "complete": each.complete}
-            for each in self.benchmarks
+        found = benchmarks(self.data)
+        mteb = {
+            "results": {
+                each.name: self._of_models([_rounded(of[i]) for of in self.mteb])
+                for i, each in enumerate(found)
+            },
+            "tasks": {
+                each.name: {"task": each.task, "pairs": each.pairs, "complete": each.complete}
+                for each in found
+            },
         }
-        return found
+        groups = self._by_group(lambda of: {key: _rounded(x) for key, x in of._asdict().items()})
+        return {"models": self.models, "groups": groups, "protocols": {"mteb": mteb}}
 
     def _of_models(self, values: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.models, values, strict=True))
@@ -168,19 +154,11 @@ class Report:
         groups: dict[str, Any] = {}
         for i, data in enumerate(self.data):
             new = {"data_sets": {}, "missing": lacking.get(data.group, [])}
-            found = groups.setdefault(data.group, new)["data_sets"][data.name] = {
+            groups.setdefault(data.group, new)["data_sets"][data.name] = {
                 "pairs": len(data),
                 "unscored": data.unscored,
                 "models": self._of_models([show(of[i]) for of in self.correlations]),
             }
-            if data.genres is not None and self.genres:
-                found["genres"] = {
-                    genre: {
-                        "pairs": data.genres.to_pylist().count(genre),
-                        "models": self._of_models([show(of[i][genre]) for of in self.genres]),
-                    }
-                    for genre in self.genres[0][i]
-                }
         for group, found in groups.items():
             if group.removeprefix("STS ").isdecimal():  # a year
                 means = [show(self.mean(model, group)) for model in range(len(self.models))]
@@ -207,31 +185,24 @@ def evaluate_on(
     names = [model.name for model in entered]
     check_distinct(names, "models")
     check_distinct([f"{pairs.group} {pairs.name}" for pairs in data], "data sets")
-    judged = [[_judge(model, pairs) for pairs in data] for model in entered]
-    found = benchmarks(data)
-    labels = [pairs.scores for pairs in data]
-    papers = [
-        [float(np.mean([of[i].correlation.pearson for i in each.papers])) for each in found]
-        for of in judged
-    ]
-    mteb = [
-        [
-            correlation(
-                np.concatenate([of[i].cosines for i in each.mteb]),
-                np.concatenate([labels[i] for i in each.mteb]),
-            ).spearman
-            for each in found
-        ]
-        for of in judged
-    ]
-    return Report(
-        models=names,
-        data=data,
-        correlations=[[each.correlation for each in of] for of in judged],
-        genres=[[each.genres for each in of] for of in judged],
-        benchmarks=found,
-        protocols={"papers": papers, "mteb": mteb},
-    )
+    correlations, mteb = [], []
+    for model in entered:
+        vectors = [embed_pairs(model.embed, pairs.first, pairs.second) for pairs in data]
+        scored = [model.compare(*of) for of in vectors]
+        by_cosine = [cosines(*of) for of in vectors]
+        correlations.append(
+            [correlation(x, pairs.scores) for x, pairs in zip(scored, data, strict=True)]
+        )
+        mteb.append(
+            [
+                correlation(
+                    np.concatenate([by_cosine[i] for i in each.sets]),
+                    np.concatenate([data[i].scores for i in each.sets]),
+                ).spearman
+                for each in benchmarks(data)
+            ]
+        )
+    return Report(models=names, data=data, correlations=correlations, mteb=mteb)
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:
@@ -239,21 +210,6 @@ def check_distinct(names: Sequence[str], what: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"{name}: stands twice among the {what}")
-
-
-def _judge(model: ComparedModel, data: LabelledPairs) -> SetResult:
-    vectors = embed_pairs(model.embed, data.first, data.second)
-    found = model.compare(*vectors)
-    error = np.mean((found - data.scores) ** 2) if model.scale == data.scale else np.nan
-    genres = np.array([] if data.genres is None else data.genres.to_pylist(), object)
-    return SetResult(
-        correlation(found, data.scores)._replace(mse=float(error)),
-        {
-            genre: correlation(found[genres == genre], data.scores[genres == genre])
-            for genre in sorted(set(genres))
-        },
-        found if model.compare is cosines else cosines(*vectors),
-    )
 
 
 def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> LabelCorrelation:
@@ -295,23 +251,10 @@ def _pearson(x: NDArray[np.floating], y: NDArray[np.floating]) -> float:
     return float(100 * np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1, 1))
 
 
-def _cell(correlation: LabelCorrelation) -> str:
+def _cell(found: LabelCorrelation) -> str:
     # Pearson and Spearman are undefined together.
-    undefined = np.isnan(correlation.pearson)
-    cell = "undefined" if undefined else "{:.1f} / {:.1f}".format(*correlation)
-    return cell if np.isnan(correlation.mse) else f"{cell}, {correlation.mse:.3f}"
-
-
-def _numbers(correlation: LabelCorrelation) -> dict[str, float | None]:
-    values = correlation._asdict()
-    if np.isnan(correlation.mse):
-        del values["mse"]
-    return {key: _rounded(value) for key, value in values.items()}
+    return "undefined" if np.isnan(found.pearson) else "{:.1f} / {:.1f}".format(*found)
 
 
 def _rounded(value: float) -> float | None:
     return None if np.isnan(value) else round(value, 4)
-
-
-def _number(value: float) -> str:
-    return "undefined" if np.isnan(value) else f"{value:.1f}"

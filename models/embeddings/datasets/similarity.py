@@ -49,8 +49,6 @@ class LabelledPairs:
     scores: NDArray[np.float64]  # [n]
     unscored: int = 0  # rows without an official score, left out of the above
     scale: tuple[float, float] = STS_SCALE  # the lowest and the highest possible score
-    genres: pa.StringArray | None = None
-    """[n], of the STS Benchmark: main-captions, main-forums or main-news"""
     entailment: pa.StringArray | None = None
     """[n], of SICK: whether the first sentence entails the second, contradicts it, or neither"""
 
@@ -146,7 +144,6 @@ def _read_sts_file(path: Path) -> LabelledPairs:
     if group == "STS 2017" and name in _ENGLISH_2017:
         name = SEMEVAL["2017"][0]
     rows: list[tuple[str, str, float]] = []
-    genres = []
     unscored = 0
     for number, row in tab_separated(path):
         # The benchmark's rows may have further columns, with the sources of the sentences.
@@ -157,11 +154,9 @@ def _read_sts_file(path: Path) -> LabelledPairs:
         if columns[0].strip():
             score = _score(columns[0], STS_SCALE, path, number)
             rows.append((columns[1], columns[2], score))
-            genres.append(row[0])
         else:
             unscored += 1
-    found = _labelled(group, name, rows, unscored, path)
-    return replace(found, genres=pa.array(genres)) if path.suffix == ".csv" else found
+    return _labelled(group, name, rows, unscored, path)
 
 
 def _read_sick_file(path: Path) -> LabelledPairs:

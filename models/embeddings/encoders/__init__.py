@@ -11,11 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from paraloom.models.embeddings.encoders.average import Average, Sum
+from paraloom.models.embeddings.encoders.average import Average
 from paraloom.models.embeddings.encoders.base import Encoder, Mixed, TokenEncoder
 from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 from paraloom.models.embeddings.encoders.ragged_batches import Input
-from paraloom.models.embeddings.encoders.recurrent import gru, recurrent
+from paraloom.models.embeddings.encoders.recurrent import recurrent
 from paraloom.models.embeddings.options import FOR_PAPERS, EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind
 
@@ -32,12 +32,10 @@ class Entry(NamedTuple):
 
 ENCODERS: dict[str, Entry] = {
     "word-avg": Entry("mean of the vectors", lambda input, options: Average(input)),
-    "word-sum": Entry("sum of the vectors", lambda input, options: Sum(input)),
     "trigram-avg": Entry("mean of the vectors", lambda input, options: Average(input), "trigrams"),
     "sentence-trigram-avg": Entry(
         "mean of the vectors", lambda input, options: Average(input), "sentence-trigrams"
     ),
-    "gru": Entry("last state of a GRU", gru),
     "lstm": Entry("last state of an LSTM", recurrent("last")),
     "lstm-avg": Entry("mean of an LSTM's states", recurrent("mean")),
     "bilstm": Entry("last states of LSTMs in both directions", recurrent("last", both=True)),
@@ -45,7 +43,18 @@ ENCODERS: dict[str, Entry] = {
     "bilstm-max": Entry("maximum of the states of both directions", recurrent("max", both=True)),
 }
 OF_THE_PAPERS = (
-    *("gran", "gran-2", "gran-3", "gran-4", "gran-5", "gran-tanh", "gran-relu", "bigran"),
+    *(
+        "word-sum",
+        "gru",
+        "gran",
+        "gran-2",
+        "gran-3",
+        "gran-4",
+        "gran-5",
+        "gran-tanh",
+        "gran-relu",
+        "bigran",
+    ),
 )
 
 

@@ -1,12 +1,11 @@
-"""Word Avg and Trigram Avg: the mean, or the sum, of a sentence's word or trigram vectors."""
+"""Word Avg and Trigram Avg: the mean of a sentence's word or trigram vectors."""
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from paraloom.models.embeddings.encoders.base import TokenEncoder
-from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, means, weighted_sums
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, means
 
 
 class Average(TokenEncoder):
@@ -26,13 +25,3 @@ class Average(TokenEncoder):
         return embedding_bag(
             flat, vectors.float(), starts.int(), mode="mean", include_last_offset=True
         )
-
-
-class Sum(TokenEncoder):
-    """The sum of the word vectors, [n, dim] (BOW of Zhelezniak et al. 2018)."""
-
-    reads_order = False
-
-    def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences after the lookup."""
-        return weighted_sums(batch, np.ones(len(batch.rows)))

@@ -25,7 +25,9 @@ class LSTM(nn.Module):
     share the states of common prefixes. Either way, an `nn.LSTM` holds the weights.
     """
 
-    def __init__(self, dim: int, hidden: int, *, peepholes: bool, backward: bool = False) -> None:
+    def __init__(
+        self, dim: int, hidden: int, *, peepholes: bool = False, backward: bool = False
+    ) -> None:
         super().__init__()
         self.weights = nn.LSTM(dim, hidden)
         self.peepholes = nn.Parameter(torch.randn(3, hidden) * 0.1) if peepholes else None
@@ -56,7 +58,6 @@ class _States(torch.autograd.Function):
     """
 
     @staticmethod
-    @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
     def forward(
         ctx: Any, gates: Tensor, recurrent: Tensor, peepholes: Tensor | None, trie: PrefixTrie
     ) -> Tensor:
@@ -94,7 +95,6 @@ class _States(torch.autograd.Function):
         return states
 
     @staticmethod
-    @torch.amp.custom_bwd(device_type="cuda")  # type: ignore[untyped-decorator]
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
         active, cells, squashed, states, recurrent, peepholes = ctx.saved_tensors
         levels: _Levels = ctx.levels

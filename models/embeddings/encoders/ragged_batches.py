@@ -92,10 +92,7 @@ def maxima(batch: RaggedBatch) -> Tensor:
 
 def weighted_sums(batch: RaggedBatch, weights: NDArray[np.float64]) -> Tensor:
     """Σ weight · vector over the tokens of each sentence, [n, dim], with weights [tokens]."""
-    vectors, rows, offsets = batch
-    if vectors.dtype in (torch.bfloat16, torch.float16):
-        vectors = vectors.float()  # a long sum in half precision would lose digits
-    sums: Tensor = _WeightedSums.apply(vectors, rows, offsets, weights)
+    sums: Tensor = _WeightedSums.apply(*batch, weights)
     return sums
 
 

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.base import TokenEncoder
-from paraloom.models.embeddings.encoders.gru import GRU
 from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, maxima, means
-from paraloom.models.embeddings.options import FOR_PAPERS, EmbeddingOptions
+from paraloom.models.embeddings.options import EmbeddingOptions
 
 Pooling = Literal["last", "mean", "max"]
 Combination = Literal["concat", "mean", "tanh"]
@@ -86,34 +85,12 @@ def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
     return means(batch._replace(vectors=batch.vectors.double())).float()
 
 
-def recurrent(
-    pooling: Pooling,
-    *,
-    both: bool = False,
-    around: Callable[[LSTM, int], nn.Module] | None = None,
-) -> Build:
-    """A builder of LSTMs in one direction or both, or of networks `around` an LSTM and the length
-    of a word vector."""
+def recurrent(pooling: Pooling, *, both: bool = False) -> Build:
+    """A builder of LSTMs in one direction or both."""
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:
-        if options.cell in ("normalised", "cho"):
-            raise ValueError(
-                f"cell: {options.cell}, but only a GRU can be; an LSTM is torch or peephole"
-            )
-        networks: list[nn.Module] = []
-        for backward in (False, True)[: 1 + both]:
-            size, peepholes = options.hidden or input.dim, options.cell == "peephole"
-            lstm = LSTM(input.dim, size, peepholes=peepholes, backward=backward)
-            networks.append(around(lstm, input.dim) if around else lstm)
+        size, directions = options.hidden or input.dim, (False, True)[: 1 + both]
+        networks = [LSTM(input.dim, size, backward=backward) for backward in directions]
         return Recurrent(input, networks, pooling, options.combine)
 
     return build
-
-
-def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
-    """Build a GRU in one direction."""
-    if options.cell == "peephole":
-        raise ValueError("cell: peephole, but a GRU has none")
-    if options.cell != "torch":
-        raise ValueError(f"cell: {options.cell} {FOR_PAPERS}")
-    return Recurrent(input, [GRU(input.dim, options.hidden or input.dim)], "last")

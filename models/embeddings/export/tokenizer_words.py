@@ -3,18 +3,24 @@
 A few replacements separate full stops from their words, then one regular expression cuts the
 tokens. The pipeline gives the tokens of `paraloom.models.text.tokens` on English text; strings of
 random punctuation differ in about 5% of cases, because Moses' C++ code has a state. Other languages
-get their own abbreviations and rules for apostrophes; `check` measures how often the tokens are
-equal.
+get their own abbreviations and rules for apostrophes; `equal_share` measures how often the tokens
+are equal.
 """
 
+from collections.abc import Iterable
 from importlib.resources import files
+from itertools import islice
 
+import numpy as np
+import pyarrow as pa
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 
 from paraloom.models.embeddings.vocabulary import UNKNOWN, Vocabulary
 from paraloom.models.languages import is_unspaced, short_code
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
+
+_COMPARED = 4000  # sentences
 
 # Classes of characters, without brackets. C0 controls and spacing marks are spaces for Moses, two
 # line breaks of Unicode are not.
@@ -51,6 +57,20 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
         pattern = _tokens(short_code(language))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
     return tokenizer
+
+
+def equal_share(
+    tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
+) -> float:
+    """The share of the first sentences of `texts` that have the ids of the vocabulary."""
+    rows = (row for text in texts for row in text.drop_null().to_pylist())
+    if not (sentences := list(islice(rows, _COMPARED))):
+        return 1.0
+    column = vocabulary.ids(pa.array(sentences, pa.string()))
+    wanted = np.split(column.ids, column.offsets[1:-1])
+    found = tokenizer.encode_batch(sentences)
+    equal = [a.ids == b.tolist() for a, b in zip(found, wanted, strict=True)]
+    return sum(equal) / len(equal)
 
 
 # Arrow lower-cases characters one to one; this dotted capital has two characters in lower case.

@@ -11,12 +11,12 @@ import pyarrow as pa
 import torch
 
 from paraloom.models.embeddings.applications.evaluation import agreement
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
+from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import AUTO, EmbeddingOptions
 from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.embeddings.training.data import PairColumns, PairSource, learnable
-from paraloom.models.embeddings.training.development import read_development
 from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
@@ -53,12 +53,13 @@ def train(
     if source is None:
         copies = copy_pairs(options.pairs or [], work.folder / "pairs")
         source = _open(copies, options, seed)
-    development = read_development(options, source)
+    files = options.development_files
+    sets = read_ranking(files, "embeddings.development") if files else []
     model = new_model(
         options, source.texts(), seed, language=language, initial=initial, folder=work.folder
     )
     source.vocabularies = model.vocabularies
-    evaluate = development and partial(development.score, model)
+    evaluate = partial(mean_agreement, model, sets) if sets else None
     training = trainer(model.encoder, source, options, seed, folder=work, evaluate=evaluate)
     with reading(f"{work.folder}: remove it to start afresh"):
         if (last := work.last()) is not None:
@@ -72,8 +73,10 @@ def train(
     metrics["vocabulary"] = {kind: len(words) for kind, words in model.vocabularies.items()}
     if initial is not None and "words" in model.vocabularies:
         metrics["initial_vectors"] = "PARAGRAM vectors of the run"
-    if development:
-        metrics |= {"development_data": development.name, **training.evaluations()}
+    if sets:
+        pairs = f"{sum(map(len, sets)):,} labelled pairs of {len(sets)} data sets"
+        metrics["development_data"] = f"{pairs}, mean Pearson × 100"
+        metrics |= training.evaluations()
     log = work.folder / "metrics.jsonl"
     model.save(folder, metrics=metrics, log=log, texts=source.texts())
     work.remove()
@@ -95,11 +98,8 @@ def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
 
 
 def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> PairSource:
-    held_out = options.development if isinstance(options.development, float) else 0.0
     columns = columns_of(options.pairs) if options.pairs else PairColumns(*_COLUMNS)
-    weights = [pairs.weight for pairs in options.pairs] if options.pairs else None
-    columns = columns._replace(held_out=held_out)
-    source = PairSource(paths, columns, seed=seed, loaders=options.loaders, weights=weights)
+    source = PairSource(paths, columns, seed=seed)
     if options.pairs:
         source.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)
     return source
@@ -133,15 +133,23 @@ def run_probe(
 ) -> float:
     """Train a small encoder on n pairs; return the mean Pearson × 100 over labelled data sets.
 
-    Trains like `train`, but in memory, on the CPU and without files. A data set on which
-    all predictions are equal (the encoder knows none of the words) counts as 0.
+    Trains like `train`, but in memory, on the CPU and without files.
     """
     initial = _vectors(options.vector_file) if options.vector_file else None
     cpu = torch.device("cpu")
     model = new_model(options, [left, right], seed, language=language, initial=initial, device=cpu)
     pairs = Memory(learnable(left, right, model.vocabularies), f"{len(left):,} pairs")
     PairTrainer(model.encoder, pairs, options, seed).fit()
-    return float(np.mean(np.nan_to_num([agreement(model.embed, d).pearson for d in labelled])))
+    return mean_agreement(model, labelled)
+
+
+def mean_agreement(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> float:
+    """Mean Pearson × 100 over labelled data sets.
+
+    A data set on which all predictions are equal (the encoder knows none of the words) counts as 0.
+    """
+    found = [agreement(model.embed, data, model.compare).pearson for data in sets]
+    return float(np.mean(np.nan_to_num(found)))
 
 
 @lru_cache(maxsize=1)

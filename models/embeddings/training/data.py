@@ -2,7 +2,6 @@
 
 import multiprocessing
 import random
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -26,11 +24,10 @@ from paraloom.models.embeddings.ragged_columns import (
 from paraloom.models.embeddings.training.trainer import Pool
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind, tag_count
 from paraloom.models.errors import UserError, reading
-from paraloom.models.hashing import text_hashes, threshold
+from paraloom.models.hashing import text_hashes
 
 POOL = 200_000  # pairs shuffled together and held in memory
 _ROWS = 20_000  # rows tokenised at once
-_EVALUATED = 10_000  # held-out pairs to evaluate on, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +74,6 @@ class PairColumns(NamedTuple):
     first: str
     second: str
     negative: str | None = None
-    held_out: float = 0.0  # the share of rows, by their first text, that is not trained on
     same_first: bool = False  # rows with the same first text are no negatives of each other
 
     @property
@@ -87,22 +83,11 @@ class PairColumns(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A row group of a Parquet file, or a random share of its rows."""
+    """A row group of a Parquet file."""
 
     path: str
     group: int
     rows: int
-    weight: float = 1.0  # how often an epoch reads it
-    sample: tuple[int, ...] | None = None  # seed of the share `weight`; None: all rows
-
-    def copies(self, *seed: int) -> list[Self]:
-        """What an epoch reads of it."""
-        whole, share = divmod(self.weight, 1.0)
-        found = [self._replace(weight=1.0)] * int(whole)
-        if share:
-            rows = max(1, round(share * self.rows))
-            found.append(self._replace(rows=rows, weight=share, sample=(*seed, self.group)))
-        return found
 
 
 class PairSource:
@@ -113,68 +98,36 @@ class PairSource:
     can be resumed at any pool.
     """
 
+    ahead = True  # a process tokenises the next pool in advance
+
     def __init__(
         self,
         paths: Sequence[str | Path],
         columns: tuple[str, str] | PairColumns,
         *,
         seed: int = 0,
-        loaders: int = 0,
-        weights: Sequence[float] | None = None,
     ) -> None:
-        """Read the shards' footers; `loaders` processes tokenise the next pools in advance.
-
-        With `weights`, one per path, an epoch reads each pair of a file so many times; of a
-        fraction, a random part of the pairs.
-        """
+        """Read the shards' footers."""
         if not paths:
             raise UserError("no shard to train on: the list of Parquet files is empty")
-        self.columns, self.seed, self.loaders = PairColumns(*columns), seed, loaders
+        self.columns, self.seed = PairColumns(*columns), seed
         self.name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} … {paths[-1]}"
-        self.chunks = [
-            chunk._replace(weight=weight)
-            for path, weight in zip(paths, weights or [1.0] * len(paths), strict=True)
-            for chunk in _chunks(str(path))
-        ]
-        self.rows = round(sum(chunk.rows * chunk.weight for chunk in self.chunks))
-        if not any(chunk.rows for chunk in self.chunks):
+        self.chunks = [chunk for path in paths for chunk in _chunks(str(path))]
+        self.rows = sum(chunk.rows for chunk in self.chunks)
+        if not self.rows:
             raise UserError(f"{self.name}: nothing to train on (no rows)")
         self.vocabularies: Mapping[Kind, Vocabulary] = {}
         self._only: Pairs | None = None
 
     def texts(self) -> Iterator[pa.StringArray]:
-        """The columns of all shards, batch by batch, in order, without held-out rows."""
+        """The columns of all shards, batch by batch, in order."""
         for chunk in self.chunks:
             for batch in _batches(chunk, self.columns):
                 yield from batch.texts
 
-    def held_out(self) -> tuple[pa.StringArray, pa.StringArray]:
-        """Both sides of the held-out pairs, of about 10,000 if there are more.
-
-        Pairs with an empty side, and those with equal sides, are left out.
-        """
-        share = self.columns.held_out
-        rows = sum(chunk.rows for chunk in self.chunks)
-        evaluated = threshold(min(share, _EVALUATED / rows))
-        found = [
-            pa.table(batch.texts[:2], ["first", "second"]).filter(
-                pa.array(text_hashes(batch.texts[0]) < evaluated)
-            )
-            for chunk in self.chunks
-            for batch in _batches(chunk, self.columns._replace(held_out=0.0))
-        ]
-        first, second = (side.combine_chunks() for side in pa.concat_tables(found).columns)
-        blank = (pc.equal(pc.utf8_trim_whitespace(side), "") for side in (first, second))
-        useful = pc.invert(pc.or_(pc.or_(*blank), pc.equal(first, second)))
-        return first.filter(useful), second.filter(useful)
-
     def pools(self, epoch: int) -> list[list[Chunk]]:
         """The row groups of an epoch, in pools."""
-        order = [
-            copy
-            for number, chunk in enumerate(self.chunks)
-            for copy in chunk.copies(self.seed, epoch, number)
-        ]
+        order = list(self.chunks)
         random.Random(f"{self.seed} {epoch}").shuffle(order)
         pools: list[list[Chunk]] = []
         room = 0
@@ -189,25 +142,24 @@ class PairSource:
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
         """The pools from number `first` on, in the ids of `vocabularies`."""
         pools = self.pools(epoch)
-        if len(pools) == 1 and not any(chunk.sample for chunk in pools[0]):
+        if len(pools) == 1:
             # It fits into memory: tokenised once, for all epochs, in the order of the files.
-            chunks = [copy for chunk in self.chunks for copy in chunk.copies()]
-            self._only = self._only or _read(chunks, self.columns, self.vocabularies)
+            self._only = self._only or _read(self.chunks, self.columns, self.vocabularies)
             yield from [self._only][first:]
-        elif not self.loaders:
+        elif not self.ahead:
             for pool in pools[first:]:
                 yield _read(pool, self.columns, self.vocabularies)
         else:
             # Spawned, not forked: a fork of a process with torch's threads may hang.
-            processes = ProcessPoolExecutor(self.loaders, multiprocessing.get_context("spawn"))
-            ahead = deque[Future[Pairs]]()
+            processes = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+            waiting: list[Future[Pairs]] = []
             try:
                 for pool in pools[first:]:
-                    ahead.append(processes.submit(_read, pool, self.columns, self.vocabularies))
-                    if len(ahead) > self.loaders:
-                        yield ahead.popleft().result()
-                while ahead:
-                    yield ahead.popleft().result()
+                    waiting.append(processes.submit(_read, pool, self.columns, self.vocabularies))
+                    if len(waiting) > 1:
+                        yield waiting.pop(0).result()
+                for last in waiting:
+                    yield last.result()
             finally:
                 processes.shutdown(cancel_futures=True)
 
@@ -288,20 +240,11 @@ def _batches(chunk: Chunk, columns: PairColumns) -> Iterator[_Batch]:
     with opened_parquet(chunk.path) as file:
         several = {"candidate", "id"} <= set(file.schema_arrow.names)
         names = [*columns.texts, *["id"] * several]
-        for number, batch in enumerate(file.iter_batches(_ROWS, [chunk.group], names)):
+        for batch in file.iter_batches(_ROWS, [chunk.group], names):
             texts = [batch.column(name).cast(pa.string()).fill_null("") for name in columns.texts]
             hashes = text_hashes(batch.column("id")) if several else None
-            rows = np.full(len(batch), True)
-            if chunk.sample:
-                random = np.random.default_rng([*chunk.sample, number])
-                rows = random.random(len(batch)) < chunk.weight
-            if columns.held_out or columns.same_first:
-                of_first = text_hashes(texts[0])
-                rows &= of_first >= threshold(columns.held_out)
-                hashes = of_first if columns.same_first else hashes
-            if not rows.all():
-                texts = [text.filter(pa.array(rows)) for text in texts]
-                hashes = None if hashes is None else hashes[rows]
+            if columns.same_first:
+                hashes = text_hashes(texts[0])
             yield _Batch(texts, hashes)
 
 

@@ -77,7 +77,6 @@ def _vocabularies(
         texts,
         kinds(options.model),
         max_size=options.max_vocabulary,
-        min_count=options.min_count,
         tags=options.tags,
         language=language,
     )

@@ -24,8 +24,6 @@ def hardest_negatives(
     right_keys: NDArray[np.uint64],
     pool: NegativesFrom,
     sources: NDArray[np.uint64] | None = None,
-    *,
-    false_negative_margin: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """For each sentence of n pairs, the nearest one that equals neither it nor its paraphrase.
 
@@ -35,38 +33,24 @@ def hardest_negatives(
     pool is the `other` side of the pairs, the `same` side, or `both`. Returns the rows of the
     negatives of left and of right, among left and right (0 … 2n-1), int64 [n] on the CPU; -1 where
     every sentence of the pool is excluded.
-
-    With a `false_negative_margin` δ', a sentence t with cos(l, t) > cos(l, r) - δ' is excluded from
-    the negatives of l, of which it may be a paraphrase; r has the same limit. This is ParaNMT's
-    footnote 4 as we read it: "the nearest neighbor that had a cosine distance of at least delta
-    from the gold paraphrase pair". The footnote does not say whether the distance is measured to
-    l, to r, or as a difference of cosines, nor what a sentence without such a neighbour gets; here
-    it gets none.
     """
     n = len(left)
     both, _ = unit(torch.cat([left, right]))
     left, right = both[:n], both[n:]
-    limit: Tensor | None = None
-    if false_negative_margin is not None:
-        limit = torch.linalg.vecdot(left, right) - false_negative_margin
     if pool == "both":
         keys = np.concatenate([left_keys, right_keys])
         partners = np.concatenate([right_keys, left_keys])
         twice = None if sources is None else np.tile(sources, 2)
-        limits = None if limit is None else limit.tile(2)
-        nearest = _nearest(both, both, _excluded(keys, partners, keys, twice), limits)
+        nearest = _nearest(both, both, _excluded(keys, partners, keys, twice))
         return nearest[:n], nearest[n:]
-    other = pool == "other"
-    left_pool, right_pool = (right, left) if other else (left, right)
-    left_pool_keys, right_pool_keys = (right_keys, left_keys) if other else (left_keys, right_keys)
-    not_for_left = _excluded(left_keys, right_keys, left_pool_keys, sources)
-    not_for_right = _excluded(right_keys, left_keys, right_pool_keys, sources)
-    if other and limit is None:
+    if pool == "other":
+        not_for_left = _excluded(left_keys, right_keys, right_keys, sources)
+        not_for_right = _excluded(right_keys, left_keys, left_keys, sources)
         of_left, of_right = _nearest_of_each_other(left, right, not_for_left, not_for_right)
         return _shift(of_left, n), of_right
-    of_left = _nearest(left, left_pool, not_for_left, limit)
-    of_right = _nearest(right, right_pool, not_for_right, limit)
-    return (_shift(of_left, n), of_right) if other else (of_left, _shift(of_right, n))
+    of_left = _nearest(left, left, _excluded(left_keys, right_keys, left_keys, sources))
+    of_right = _nearest(right, right, _excluded(right_keys, left_keys, right_keys, sources))
+    return of_left, _shift(of_right, n)
 
 
 def nearer_given(
@@ -87,19 +71,12 @@ def nearer_given(
     return np.where(nearer, np.arange(2 * n, 3 * n), found)
 
 
-def _nearest(
-    anchors: Tensor, pool: Tensor, excluded: Excluded, limit: Tensor | None = None
-) -> Tensor:
-    """The row of the pool nearest to each anchor, int64 on the CPU; -1 if all are excluded.
-
-    With a `limit`, [anchors], rows with a larger cosine are excluded, too.
-    """
+def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
+    """The row of the pool nearest to each anchor, int64 on the CPU; -1 if all are excluded."""
     step, nearest = _step(pool), []
     for start in range(0, len(anchors), step):
         cosines = anchors[start : start + step] @ pool.T
         cosines[_in_block(excluded, start, step, pool.device)] = _NEVER
-        if limit is not None:
-            cosines.masked_fill_(cosines > limit[start : start + step, None], _NEVER)
         nearest.append(_argmax(cosines))
     return torch.cat(nearest).cpu()
 

@@ -1,7 +1,7 @@
 """Files of pairs that a user names, copied once as Parquet in the form that `PairSource` reads.
 
 The copy has row groups of a bounded size, so that large row groups in the user's files take no more
-memory, and its texts are known to be valid: every error is found before training.
+memory, and every error is found before training.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,6 @@ from itertools import chain, islice
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraloom.models.embeddings.datasets.lines import tab_separated
@@ -17,13 +16,10 @@ from paraloom.models.embeddings.options import PairsOptions
 from paraloom.models.embeddings.training.data import PairColumns, opened_parquet
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import atomic_folder
-from paraloom.models.printing import say
 
 _ROWS = 20_000  # in a row group
 _MAGIC = b"PAR1"
-_BY_NAME = ("reference", "translation")  # a tab-separated file without these has no names
-
-Columns = list[pa.StringArray]  # first, second and negative, of the same rows
+_BY_NAME = ["reference", "translation"]  # a tab-separated file without these has no names
 
 
 def columns_of(sources: Sequence[PairsOptions]) -> PairColumns:
@@ -35,7 +31,7 @@ def columns_of(sources: Sequence[PairsOptions]) -> PairColumns:
 def copy_pairs(sources: Sequence[PairsOptions], folder: Path) -> list[Path]:
     """Copy every source to a Parquet file in `folder`, unless that was done before.
 
-    Pairs with an empty side are copied, too; training leaves them out. Their number is printed.
+    Pairs with an empty side are copied, too; training leaves them out.
     """
     copies = [folder / f"{number}.parquet" for number in range(len(sources))]
     if not folder.exists():
@@ -48,21 +44,16 @@ def copy_pairs(sources: Sequence[PairsOptions], folder: Path) -> list[Path]:
 
 
 def _copy(source: PairsOptions, copy: Path, schema: pa.Schema) -> None:
-    rows = empty = 0
+    rows = 0
     with pq.ParquetWriter(copy, schema, compression="zstd") as writer:
         for path in _files(source):
             for columns in _read(source, path):
-                without = pc.or_(*(pc.equal(pc.utf8_trim_whitespace(s), "") for s in columns[:2]))
-                size = len(without)
-                rows += size
-                empty += pc.sum(without).as_py() or 0
+                size = len(columns[0])
                 columns += [pa.array([""] * size, pa.string())] * (len(schema) - len(columns))
                 writer.write_table(pa.table(columns, schema=schema))
+                rows += size
     if not rows:
         raise UserError(f"{', '.join(source.paths)}: no pairs (no rows)")
-    if empty:
-        names = source.paths[0] if len(source.paths) == 1 else f"{len(source.paths)} files"
-        say(f"{names}: {empty:,} of {rows:,} pairs have an empty side and are left out")
 
 
 def _files(source: PairsOptions) -> Iterator[Path]:
@@ -74,49 +65,32 @@ def _files(source: PairsOptions) -> Iterator[Path]:
         yield from found
 
 
-def _read(source: PairsOptions, path: Path) -> Iterator[Columns]:
+def _read(source: PairsOptions, path: Path) -> Iterator[list[pa.StringArray]]:
+    """The columns first, second and negative of a file, in blocks."""
+    columns = [c for c in (source.first, source.second, source.negative) if c is not None]
     with path.open("rb") as stream:
         is_parquet = stream.read(len(_MAGIC)) == _MAGIC or path.suffix == ".parquet"
-    return _read_parquet(source, path) if is_parquet else _read_text(source, path)
+    return _read_parquet(columns, path) if is_parquet else _read_text(columns, path)
 
 
-def _wanted(source: PairsOptions) -> list[str | int]:
-    return [c for c in (source.first, source.second, source.negative) if c is not None]
-
-
-def _read_parquet(source: PairsOptions, path: Path) -> Iterator[Columns]:
+def _read_parquet(columns: list[str | int], path: Path) -> Iterator[list[pa.StringArray]]:
     with opened_parquet(str(path)) as file:
-        schema = file.schema_arrow
-        fields = [_field(column, schema) for column in _wanted(source)]
-        before = 0
-        for batch in file.iter_batches(_ROWS, columns=list({field.name for field in fields})):
-            columns = [batch.column(field.name).cast(pa.string()).fill_null("") for field in fields]
-            for field, column in zip(fields, columns, strict=True):
-                with reading(f"column {field.name}, after row {before}"):
-                    column.validate(full=True)  # its bytes are UTF-8
-            before += len(batch)
-            yield columns
+        names = file.schema_arrow.names
+        wanted = [names[at] for at in _positions(columns, names)]
+        for batch in file.iter_batches(_ROWS, columns=wanted):
+            yield [batch.column(name).cast(pa.string()).fill_null("") for name in wanted]
 
 
-def _field(column: str | int, schema: pa.Schema) -> pa.Field:
-    """The column of text with this name, or this number from 1."""
-    names: list[str] = schema.names
-    there = 0 < column <= len(names) if isinstance(column, int) else names.count(column) == 1
-    if not there:
-        raise UserError(f"no column {column!r}, or several; there are {', '.join(names)}")
-    field = schema.field(column - 1 if isinstance(column, int) else column)
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    if kind not in (pa.string(), pa.large_string(), pa.string_view(), pa.null()):
-        raise UserError(f"column {column!r} holds {kind}, not text")
-    return field
-
-
-def _read_text(source: PairsOptions, path: Path) -> Iterator[Columns]:
+def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringArray]]:
     lines = ((number, row) for number, row in tab_separated(path) if row != [""])
     if (first := next(lines, None)) is None:
         return
-    positions, has_names = _positions(source, first[1], f"{path}, row {first[0]}")
-    rows = lines if has_names else chain([first], lines)
+    names = [column for column in columns if isinstance(column, str)]
+    if names == _BY_NAME and not {*names} & {*first[1]}:
+        columns, names = [1, 2, *columns[2:]], []
+    with reading(f"{path}, row {first[0]}"):
+        positions = _positions(columns, first[1])
+    rows = lines if names else chain([first], lines)
     while block := list(islice(rows, _ROWS)):
         found = []
         for number, row in block:
@@ -129,25 +103,10 @@ def _read_text(source: PairsOptions, path: Path) -> Iterator[Columns]:
         yield [pa.array(column, pa.string()) for column in zip(*found, strict=True)]
 
 
-def _positions(source: PairsOptions, header: list[str], where: str) -> tuple[list[int], bool]:
-    """The positions of the columns, and whether the first line has their names.
-
-    A line on standard error says if columns are read by their number because it has no names.
-    """
-    columns = _wanted(source)
-    names = [column for column in columns if isinstance(column, str)]
-    missing = [name for name in names if name not in header]
-    if names == missing == list(_BY_NAME):
-        say(
-            f"{where} does not name the columns reference and translation, so that it is a pair, "
-            "and columns 1 and 2 are read"
-        )
-        columns = [1, 2, *columns[2:]]
-    elif missing:
-        known = ", ".join(header)
-        raise UserError(
-            f"{where}: no column {missing[0]!r}, there are {known[:200]} "
-            "(a file without names has columns 1, 2 …)"
-        )
-    found = [c - 1 if isinstance(c, int) else header.index(c) for c in columns]
-    return found, bool(names) and not missing
+def _positions(columns: list[str | int], names: list[str]) -> list[int]:
+    """The positions, from 0, of columns that have a name or a number from 1."""
+    numbers = [names.index(c) + 1 if isinstance(c, str) and c in names else c for c in columns]
+    for number in numbers:
+        if not isinstance(number, int) or number > len(names):
+            raise UserError(f"no column {number!r}, there are {', '.join(names)[:200]}")
+    return [int(number) - 1 for number in numbers]

@@ -24,10 +24,7 @@ class PairTrainer(Trainer[Pairs]):
     @property
     def batch_rows(self) -> int:
         """Pairs of a mega-batch: M mini-batches."""
-        M = self.options.mega_batch
-        if self.options.steps is not None:
-            M = min(M, self.options.steps - self.progress.step)
-        return M * self.options.batch_size
+        return self.options.mega_batch * self.options.batch_size
 
     def train_on(self, batch: Pairs) -> None:
         """Select the negatives of a mega-batch with the present weights; then one step for each
@@ -69,14 +66,8 @@ class PairTrainer(Trainer[Pairs]):
         chunks = (np.arange(start, min(start + _ENCODED, total)) for start in starts)
         vectors = torch.cat([self.encode(take_all(sentences, rows)) for rows in chunks])
         self.encoder.train()
-        options = self.options
-        of_sides = hardest_negatives(
-            *(vectors[:n], vectors[n : 2 * n], keys[0], keys[1]),
-            options.negatives,
-            sources,
-            false_negative_margin=options.false_negative_margin,
-        )
-        found = torch.stack(of_sides).numpy()
+        sides = vectors[:n], vectors[n : 2 * n], *keys
+        found = torch.stack(hardest_negatives(*sides, self.options.negatives, sources)).numpy()
         if total > 2 * n:
             there = lengths[2 * n :] > tag_count(self.options.tags)
             found = nearer_given(found, vectors, there)

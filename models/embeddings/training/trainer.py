@@ -3,9 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -102,7 +101,7 @@ class Trainer(Generic[Batch]):
     training ends after `patience` evaluations without a better one.
     """
 
-    algorithm: Literal["adam", "sgd", "adadelta"] = "adam"
+    adam = True  # without, word vectors take plain gradient steps
     trains_words = True
 
     def __init__(
@@ -126,31 +125,19 @@ class Trainer(Generic[Batch]):
         self.device = next(iter(matrices.values())).weight.device
         self.matrices = matrices if self.trains_words else {}
         for matrix in self.matrices.values():
-            matrix.prepare(
-                options.learning_rate, towards=options.lambda_w, adam=self.algorithm == "adam"
-            )
+            matrix.prepare(options.learning_rate, towards=options.lambda_w, adam=self.adam)
         self.weights = dict(self.trained.named_parameters())
-        self.optimizer = self._optimizer() if self.weights else None
+        self.optimizer = self.new_optimizer([*self.weights.values()]) if self.weights else None
 
-    @property
-    def weight_decay(self) -> float:
-        """What the optimiser adds to the gradient of W, over W: 2 λ, the gradient of λ ‖W‖²."""
-        return 2 * self.options.lambda_c
-
-    def _optimizer(self) -> torch.optim.Optimizer:
-        weights = list(self.weights.values())
-        if self.algorithm == "adadelta":
-            return torch.optim.Adadelta(weights, 1.0, rho=0.95, eps=1e-6)
-        kind = torch.optim.Adam if self.algorithm == "adam" else torch.optim.SGD
-        rate = self.options.learning_rate
-        return kind(weights, rate, weight_decay=self.weight_decay, fused=True)
+    def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """The optimiser of all weights but word vectors: Adam, with the gradient of λ_c ‖W‖²."""
+        rate, decay = self.options.learning_rate, 2 * self.options.lambda_c
+        return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
         """Train to the end; then only the best or final weights are left."""
         options, progress = self.options, self.progress
         total = self.source.rows * options.epochs
-        if options.steps is not None:
-            total = options.steps * options.batch_size
         started = time.monotonic() - progress.seconds
         self.trained.train()
         with meter("train", total, "pairs") as bar, torch.random.fork_rng():
@@ -170,7 +157,7 @@ class Trainer(Generic[Batch]):
                         progress.seen += len(rows)
                         progress.seconds = time.monotonic() - started
                         self.report(before)
-                        if progress.epoch and options.steps is None:  # left-out pairs are known now
+                        if progress.epoch:  # left-out pairs are known now
                             total = progress.pairs * options.epochs
                         bar.set(progress.seen, total=total, note=f"loss {progress.loss:.4f}")
                     progress.pool, progress.row = progress.pool + 1, 0
@@ -193,13 +180,11 @@ class Trainer(Generic[Batch]):
 
     @property
     def finished(self) -> bool:
-        """Whether all steps or epochs are done, or the last evaluations brought nothing better."""
+        """Whether all epochs are done, or the last evaluations brought nothing better."""
         progress = self.progress
         waited = len(progress.evaluations) - 1 - progress.chosen
         if self.patience is not None and waited >= self.patience:
             return True
-        if self.options.steps is not None:
-            return progress.step >= self.options.steps
         return progress.epoch >= self.options.epochs
 
     @property
@@ -217,15 +202,9 @@ class Trainer(Generic[Batch]):
             torch.manual_seed((self.seed << 40) + self.progress.step)
 
     def encode(self, sentences: Sentences) -> Tensor:
-        """Vectors of a batch, float32, computed in the precision of the options."""
-        with self.precision():
-            vectors: Tensor = self.encoder(sentences).float()
+        """Vectors of a batch."""
+        vectors: Tensor = self.encoder(sentences)
         return vectors
-
-    def precision(self) -> AbstractContextManager[Any]:
-        """Context in which matrix products have the precision of the options."""
-        half = self.options.precision == "bfloat16" and self.device.type == "cuda"
-        return torch.autocast("cuda", torch.bfloat16) if half else nullcontext()
 
     def optimizer_step(self, loss: Tensor) -> None:
         """One step down the gradient of a loss."""
@@ -308,11 +287,10 @@ class Trainer(Generic[Batch]):
         for name, weight in self.weights.items():
             assert self.optimizer is not None
             weight.data.copy_(state[name])
-            if self.algorithm == "adam":
-                self.optimizer.state[weight] = {
-                    key: state[f"adam.{key}.{name}"].to(weight.device)
-                    for key in ("step", "exp_avg", "exp_avg_sq")
-                }
+            self.optimizer.state[weight] = {
+                key: state[f"adam.{key}.{name}"].to(weight.device)
+                for key in ("step", "exp_avg", "exp_avg_sq")
+            }
         self.progress, self.losses = progress, list(state["losses"].to(self.device))
         best = weights(self.trained) if progress.evaluations else ()
         self.kept = {name: state[f"best.{name}"] for name in best}

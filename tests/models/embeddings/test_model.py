@@ -124,12 +124,6 @@ def test_a_damaged_file_is_named(
     refused(tmp_path / "model", message)
 
 
-def test_a_vocabulary_of_another_size_does_not_fit_the_weights(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "model")
-    Vocabulary(["a", "b"]).save(folder / "words.txt")
-    refused(folder, "size mismatch for input.table.weight")
-
-
 @pytest.mark.parametrize("file", ["model.safetensors", "head.safetensors"])
 def test_weights_of_another_shape_are_named(tmp_path: Path, file: str) -> None:
     path = saved(tmp_path / "model") / file

@@ -66,17 +66,6 @@ def test_the_same_vectors(model: str, sentences: list[str], tmp_path: Path) -> N
         np.testing.assert_allclose(back, ours[: len(sentences)], atol=1e-6)  # in other batches
 
 
-def test_our_module_loads_what_theirs_could(sentences: list[str], tmp_path: Path) -> None:
-    saved = encoder("word-avg", sentences)
-    saved.write(tmp_path, native=False)
-    ours = load_encoder(tmp_path).embed(sentences)
-    assert np.array_equal(ours, saved.embed(sentences))
-    loaded = opened(tmp_path)
-    np.testing.assert_allclose(loaded.encode(sentences), ours, atol=1e-5)
-    loaded.save(str(tmp_path / "again"))
-    assert np.array_equal(load_encoder(tmp_path / "again").embed(sentences), ours)
-
-
 def test_a_prompt_stands_before_the_sentence(sentences: list[str], tmp_path: Path) -> None:
     saved = encoder("gru", sentences)
     saved.save(tmp_path / "model")

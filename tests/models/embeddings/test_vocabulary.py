@@ -80,11 +80,6 @@ def test_trigrams_of_sentences_have_the_spaces_between_words() -> None:
 
 def test_limits_keep_the_most_frequent() -> None:
     assert Vocabulary.build([column(TEXT)], kind="words", max_size=1).words == ["<unk>", "a"]
-    assert Vocabulary.build([column(TEXT)], kind="words", min_count=2).words == [
-        "<unk>",
-        "a",
-        "dog",
-    ]
     only_a = Vocabulary.build([column(TEXT)], kind="words", max_size=1)
     assert decoded(only_a, TEXT) == [
         ["a", "<unk>", "<unk>", "a", "<unk>", "<unk>"],
@@ -138,13 +133,6 @@ def test_counting_forgets_the_rarest_when_there_are_too_many(monkeypatch: Patch)
     assert len(vocabulary) <= 1 + 10 + 2
 
 
-def test_a_slice_of_a_column_gives_the_ids_of_its_rows() -> None:
-    vocabulary = Vocabulary.build([column(TEXT)], kind="words")
-    flat = vocabulary.ids(column(TEXT).slice(2))
-    assert flat.offsets.tolist() == [0, 3]
-    assert [vocabulary.words[i] for i in flat.ids] == ["the", "dog", "runs"]
-
-
 def test_several_vocabularies_of_the_same_sentences() -> None:
     kinds: dict[Kind, Vocabulary] = {
         "words": Vocabulary.build([column(TEXT)], kind="words"),
@@ -155,14 +143,6 @@ def test_several_vocabularies_of_the_same_sentences() -> None:
         alone = kinds[kind].ids(column(TEXT))
         assert flat.ids.tolist() == alone.ids.tolist()
         assert flat.offsets.tolist() == alone.offsets.tolist()
-
-
-def test_no_rows_and_no_entries() -> None:
-    for kind in PARTS:
-        empty = Vocabulary.build([], kind=kind)
-        assert empty.words == ["<unk>"]
-        assert empty.ids(column([])).offsets.tolist() == [0]
-        assert set(empty.ids(column(["a dog"])).ids.tolist()) == {0}
 
 
 @pytest.mark.parametrize("tags", [False, True])
@@ -198,12 +178,3 @@ def test_a_damaged_file_is_refused(
     assert str(path) in str(error.value)
     with pytest.raises(UserError, match="nowhere"):
         Vocabulary.load(tmp_path / "nowhere")
-
-
-def test_entries_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="twice"):
-        Vocabulary(["a", "a"])
-    with pytest.raises(ValueError, match="three characters"):
-        Vocabulary(["ab"], kind="trigrams")
-    with pytest.raises(ValueError, match="line feed"):
-        Vocabulary(["a\nb"]).save(tmp_path / "vocabulary.txt")

@@ -64,22 +64,6 @@ def test_scores_are_stretched_to_the_scale_set_by_set() -> None:
     assert [d.first for d in for_a] == ["x 0", "x 1"] or [d.first for d in for_a] == ["x 1", "x 0"]
 
 
-def test_as_many_as_asked_for() -> None:
-    random = np.random.default_rng(0)
-    sets = [data(name, random.uniform(0, 5, 50)) for name in "xy"]
-    said = [{name: random.uniform(0, 5, 50) for name in "xy"} for _ in range(2)]
-    models = model("A", said[0], (0, 5)), model("B", said[1], (0, 5))
-    gains = {
-        f"{of.name} {i}": abs(said[0][of.name][i] - label) - abs(said[1][of.name][i] - label)
-        for of in sets
-        for i, label in enumerate(of.scores)
-    }
-    order = sorted(gains, key=lambda name: -gains[name])
-    for_b, for_a = disagreements(models, sets, count=7)
-    assert [d.first for d in for_b] == order[:7]
-    assert [d.first for d in for_a] == order[:-8:-1]
-
-
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("word-avg", "gran"):
         model_of(name).save(tmp_path / name)

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.gate_analysis import gate_norms, labels_of
@@ -75,13 +74,6 @@ def test_norms_by_label(pipeline: str, name: str, tags: bool) -> None:
     assert "nsubj" in found.dependencies and "VERB ROOT" in found.conjunctions
 
 
-def test_long_sentences_are_left_out(pipeline: str) -> None:
-    model, parser = model_of(tags="end"), Parser(pipeline)
-    found = gate_norms(model, parser, [TEXTS], max_tokens=5)
-    short = gate_norms(model, parser, [TEXTS.take(pa.array([0, 2, 3, 4]))])
-    assert found == short and found != gate_norms(model, parser, [TEXTS])
-
-
 def test_both_directions_count(pipeline: str) -> None:
     model, parser = model_of("bigran"), Parser(pipeline)
     both = gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean
@@ -92,18 +84,6 @@ def test_both_directions_count(pipeline: str) -> None:
         means.append(gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean)
         model = model_of("bigran")
     assert both == pytest.approx(np.mean(means), abs=1e-6) and means[0] != means[1]
-
-
-@pytest.mark.parametrize("name", ["gran-3", "word-avg+gran"])
-def test_models_without_such_a_gate(pipeline: str, name: str) -> None:
-    with pytest.raises(UserError, match="has no gate that scales each word: take"):
-        gate_norms(model_of(name), Parser(pipeline), [TEXTS])
-
-
-def test_a_pipeline_without_parts_of_speech(tmp_path: Path) -> None:
-    parser = Parser(train_parser(tmp_path / "parser", tags=False))
-    with pytest.raises(UserError, match="gives no parts of speech: name one with a tagger"):
-        gate_norms(model_of(), parser, [TEXTS])
 
 
 def test_the_command(tmp_path: Path, pipeline: str, capsys: Capsys, monkeypatch: Patch) -> None:

@@ -15,8 +15,7 @@ from paraloom.models.embeddings.applications.opened import OpenedModel
 from paraloom.models.embeddings.comparison import cosines
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL, read_sts
 from paraloom.models.embeddings.model import load_encoder
-from paraloom.models.errors import UserError
-from paraloom.papers.analyses.mteb_tasks import MTEBEncoder, find_tasks, run_mteb
+from paraloom.papers.analyses.mteb_tasks import MTEBEncoder
 from paraloom.pipeline import cli
 from tests.papers.analyses.test_gate_analysis import model_of
 
@@ -100,20 +99,5 @@ def test_the_command(year: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     found = json.loads(file.read_text())["mteb"]
     task = found["tasks"]["STS15"]
     assert found["version"] == "2" and task["local"]
-    pooled = evaluate_on(read_sts(year), [load_encoder(name).named(name)]).protocols["mteb"]
+    pooled = evaluate_on(read_sts(year), [load_encoder(name).named(name)]).mteb
     assert task["models"] == {name: pytest.approx(pooled[0][0], abs=0.05)}
-
-
-@pytest.mark.usefixtures("mteb")
-def test_mistakes(model: OpenedModel) -> None:
-    with pytest.raises(UserError, match="mteb has no task STS99"):
-        find_tasks(["STS15", "STS99"])
-    message = "STS14: mteb cannot run it on words .*the Hub cannot be reached"
-    with pytest.raises(UserError, match=message):
-        run_mteb([model], find_tasks(["STS14"]), [])
-
-
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mteb", None)
-    with pytest.raises(UserError, match="run `pip install mteb`"):
-        find_tasks(["STS15"])

@@ -73,19 +73,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert lines == expected(PAIRS, 3)
     said = capsys.readouterr().out
     assert said == f"{table}: {len(lines):,} phrase pairs of {len(PAIRS)} sentence pairs\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--min-count", "0"], "--min-count 0: must be at least 1"),
-        (["--min-count", "99"], "lower --min-count or make a larger corpus"),
-    ],
-)
-def test_what_a_user_can_get_wrong(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
-    run_folder(tmp_path / "run", PAIRS)
-    assert cli.main(["papers", "extract-phrases", str(tmp_path / "run"), *arguments]) == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
-    assert not (tmp_path / "run" / "phrases.txt.gz").exists()

@@ -10,12 +10,10 @@ import pyarrow as pa
 import pytest
 
 from paraloom.models.embeddings.comparison import ComparedModel, Scores, Vectors, dots
-from paraloom.models.errors import UserError
 from paraloom.papers.analyses import phrase_tests
 from paraloom.papers.analyses.phrase_tests import (
     Question,
     WordsAndPhrases,
-    _sample,
     choose,
     evaluate_phrases,
     read_semeval2013,
@@ -76,19 +74,6 @@ def test_each_pair_is_compared_with_other_phrases(block: int, monkeypatch: Patch
     assert all(len(set(row)) == 99 for row in others.tolist())
     hits = (scores[:, 0] > scores[:, 1:].max(axis=1)).mean()
     assert found == pytest.approx(100 * hits) and 0 < hits < 1
-
-
-def test_every_sample_is_as_likely_as_any_other() -> None:
-    """Of three among four numbers there are 24 in order: so each number at each place, too."""
-    rows = 24_000
-    drawn = _sample(np.random.default_rng(0), rows, 3, 4)
-    ordered, counts = np.unique(drawn, axis=0, return_counts=True)
-    assert len(ordered) == 24
-    spread = np.sqrt(rows / 24 * (1 - 1 / 24))
-    assert np.abs(counts - rows / 24).max() < 4 * spread
-    for place in drawn.T:
-        spread = np.sqrt(rows / 4 * (1 - 1 / 4))
-        assert np.abs(np.bincount(place, minlength=4) - rows / 4).max() < 4 * spread
 
 
 def write_semeval(folder: Path) -> Path:
@@ -171,20 +156,6 @@ def test_turney_2012(tmp_path: Path) -> None:
     only = [Question("fantasy world", questions[0].choices)]
     assert turney2012(order, only) == {"5 choices": 100.0, "10 choices": 50.0}
     assert set(evaluate_phrases(model, questions=questions)) == {"Turney 2012"}
-
-
-def test_broken_files_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "jair.data"
-    for text, message in (
-        ("a b | c\n", "row 1: not a stem of two words and seven choices between bars"),
-        (TURNEY + "one | a | b | c | d | e | f | g\n", "row 3: the stem 'one' has not two words"),
-        ("", "jair.data: empty"),
-    ):
-        path.write_text(text)
-        with pytest.raises(UserError, match=message):
-            read_turney2012(path)
-    with pytest.raises(UserError, match=r"no en\.trainSet\.positiveInstances-v2 here"):
-        read_semeval2013(tmp_path)
 
 
 def test_held_out_pairs_are_those_of_the_models_own_training(

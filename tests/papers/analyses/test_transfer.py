@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
-from paraloom.models.errors import UserError
 from paraloom.papers.analyses import transfer as module
 from paraloom.papers.analyses.transfer import evaluate
 from paraloom.papers.datasets.transfer import LabelledSentences, TransferTask, find_tasks
@@ -49,34 +47,6 @@ def test_sentevals_forms(tmp_path: Path) -> None:
     assert tasks["MRPC"].test is not None and tasks["MRPC"].test.second is not None
     assert tasks["MRPC"].test.second.to_pylist() == ["b d"]
     assert tasks["MRPC"].train.labels.tolist() == ["1"]
-
-
-def test_label_and_text_and_what_is_missing(tmp_path: Path) -> None:
-    write(tmp_path / "subj.all", "0 a b\n1 c d\n\n")
-    write(tmp_path / "stsa.binary.train", "1 a\n0 b\n")
-    write(tmp_path / "stsa.binary.dev", "1 c\n")
-    tasks, missing = find_tasks(tmp_path)
-    assert [task.name for task in tasks] == ["SUBJ", "SST"]
-    assert tasks[0].train.first.to_pylist() == ["a b", "c d"]
-    assert tasks[1].tested == "dev" and missing == [
-        "MR", "CR", "MPQA", "TREC", "MRPC", "SICK-R", "SICK-E",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("subj.all", "0 a\nword\n", r"subj\.all, row 2: no text behind the label 'word'"),
-        ("sentiment-train", "a 1\n", r"sentiment-train, row 1: no tab between text and label"),
-        ("msr-para-train.tsv", "head\n2\t1\t1\ta\tb\n", r"row 2: expected 0 or 1, two numbers"),
-        ("msr-para-train.tsv", "head\n", r"msr-para-train\.tsv: no row with a label"),
-        ("other.txt", "x\n", "none of the transfer tasks is here"),
-    ],
-)
-def test_broken_files_are_named(tmp_path: Path, name: str, text: str, message: str) -> None:
-    write(tmp_path / name, text)
-    with pytest.raises(UserError, match=message):
-        find_tasks(tmp_path)
 
 
 def numbers(text: pa.StringArray) -> np.ndarray:
@@ -130,14 +100,6 @@ def test_a_tenth_that_is_not_trained_on_chooses_the_regularisation(monkeypatch: 
     assert tested.pop() == (0.01, x[40:, 0].tolist()) and scores == {"accuracy": 100}
     for (_, rest), (_, held_out) in zip(fitted, tested, strict=False):
         assert sorted([*rest, *held_out]) == x[:40, 0].tolist()
-
-
-def test_f1_is_of_the_paraphrases() -> None:
-    predicted, labels = (np.array(list(text)) for text in ("110100", "100110"))
-    found = module._judge(predicted, labels, "MRPC")
-    assert found == pytest.approx({"accuracy": 200 / 3, "f1": 200 / 3})
-    assert module._judge(np.array(list("111100")), labels, "MRPC")["f1"] == pytest.approx(400 / 7)
-    assert "f1" not in module._judge(predicted, labels, "SST")
 
 
 def test_pairs_by_products_and_distances() -> None:

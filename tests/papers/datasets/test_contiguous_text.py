@@ -9,7 +9,6 @@ import pytest
 
 from paraloom.models.embeddings.ragged_columns import RaggedIds, take
 from paraloom.models.embeddings.vocabulary import Vocabulary
-from paraloom.models.errors import UserError
 from paraloom.papers.datasets import contiguous_text
 from paraloom.papers.datasets.contiguous_text import TextFormat, TextIds, read_text, truncated
 
@@ -64,12 +63,6 @@ def test_a_book_without_its_head_and_foot(tmp_path: Path, zipped: bool, end: str
     assert documents == [0] * 5
 
 
-def test_text_without_marks_is_taken_whole(tmp_path: Path) -> None:
-    text = "One. Two.\n\n" + "Three.\n\n" * 150 + "Four."
-    sentences, _ = read(tmp_path / "text", text)
-    assert sentences == ["One.", "Two.", *["Three."] * 150, "Four."]
-
-
 def test_documents_of_czeng(tmp_path: Path) -> None:
     path = tmp_path / "czeng"
     assert read(path, CZENG, "czeng20") == (["A dog.", "It runs.", "A cat."], [0, 0, 1])
@@ -83,22 +76,6 @@ def test_one_sentence_a_line(tmp_path: Path) -> None:
     sentences, documents = read(tmp_path / "books", text, "lines", zipped=True)
     assert sentences == ["he said : `` it rains . ''", "it did !", "the second\tbook ."]
     assert documents == [0, 0, 2]
-
-
-@pytest.mark.parametrize(
-    ("text", "format", "message"),
-    [
-        (b"a\tb\n", "czeng20", "row 1: 2 tab-separated columns, expected 6"),
-        (b"\n\n", "plain", "no sentence in it"),
-    ],
-)
-def test_what_can_be_wrong_with_a_file(
-    tmp_path: Path, text: bytes, format: TextFormat, message: str
-) -> None:
-    path = tmp_path / "text"
-    path.write_bytes(text)
-    with pytest.raises(UserError, match=f"{path}.*{message}"):
-        list(read_text([path], format))
 
 
 @pytest.mark.parametrize("block", [1, 3, 10_000])
@@ -121,16 +98,6 @@ def test_ids_on_disk(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
     assert np.diff(offsets).tolist() == np.minimum(expected, 5).tolist()
     again = TextIds(tmp_path / "t")
     assert np.array_equal(again.sentences.ids, ids)
-
-
-def test_too_little_text(tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_text("One. Two.")
-    with pytest.raises(UserError, match="nowhere do three sentences follow one another"):
-        TextIds.write(
-            tmp_path / "t", read_text([path]), Vocabulary(["one"], tags=True), max_words=9
-        )
-    assert not (tmp_path / "t").exists()
 
 
 @pytest.mark.parametrize("tags", [0, 2])

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraloom.models.errors import UserError
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split, usable
 
 PPDB = """\
@@ -44,16 +43,6 @@ def test_the_paper_s_filter(tmp_path: Path, block: int, monkeypatch: pytest.Monk
     ]
     known = pa.array(["a", "big", "large", "dog", "the"])
     assert rows(read_phrase_pairs(table, known)) == [("a big dog", "a large dog")]
-
-
-def test_nothing_is_left(tmp_path: Path) -> None:
-    table = write(tmp_path / "ppdb.gz", PPDB)
-    with pytest.raises(UserError, match=r"ppdb\.gz: no two different phrases .* whose words"):
-        read_phrase_pairs(table, pa.array(["cat"]))
-    with pytest.raises(UserError, match="no two different phrases of letters of which one"):
-        read_phrase_pairs(write(tmp_path / "b.gz", "[X] ||| a ||| b |||\n"))
-    with pytest.raises(UserError, match="line 2 holds no pair"):
-        read_phrase_pairs(write(tmp_path / "c.gz", "a b ||| b\nc\n"))
 
 
 phrase = st.lists(st.sampled_from(["a", "b", "c3", "d", "-"]), min_size=1, max_size=3)

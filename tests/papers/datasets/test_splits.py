@@ -6,7 +6,7 @@ import pytest
 
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
-from paraloom.papers.datasets.splits import STS_SHARES, pool, shares, split
+from paraloom.papers.datasets.splits import STS_SHARES, shares, split
 
 
 def pairs(n: int, name: str = "a") -> LabelledPairs:
@@ -30,17 +30,6 @@ def test_parts_are_disjoint_whole_and_always_the_same() -> None:
     number = int(parts[2].first[row].as_py().split()[1])
     assert parts[2].second[row].as_py() == f"a {number} again"
     assert parts[2].scores[row] == number % 6
-
-
-def test_too_few_pairs() -> None:
-    with pytest.raises(UserError, match="STS 2012 a: 2 pairs are too few to cut into 3 parts"):
-        shares(pairs(2), STS_SHARES)
-
-
-def test_pooled() -> None:
-    found = pool([pairs(3), pairs(2, "b")])
-    assert found.first.to_pylist() == ["a 0", "a 1", "a 2", "b 0", "b 1"]
-    assert found.scores.tolist() == [0, 1, 2, 0, 1] and found.entailment is None
 
 
 def sick(path: Path, rows: int) -> None:

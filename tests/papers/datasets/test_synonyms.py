@@ -2,10 +2,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
-from paraloom.models.errors import UserError
 from paraloom.papers.datasets.synonyms import augmented, read_synonyms
 
 WORDNET = (
@@ -34,21 +32,6 @@ def test_paraphrases_give_those_of_single_words(tmp_path: Path) -> None:
     assert read_synonyms(path) == {"dog": ["hound"]}
     path.write_text("dog hound dog\nrun runs\n")
     assert read_synonyms(path) == {"dog": ["hound"], "run": ["runs"]}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("00014358 00 a zz ample 0\n", "data.noun: line 1 is no synset"),
-        ("00014358 00 a\n", "data.noun: line 1 is no synset"),
-        ("00014358 00 a 05 ample 0\n", r"line 1 has fewer words than it says \(5\)"),
-        ("00014358 00 n 01 dog 0 000 | x\n", "no two words that mean the same"),
-    ],
-)
-def test_a_broken_thesaurus(tmp_path: Path, line: str, message: str) -> None:
-    (tmp_path / "data.noun").write_text(line)
-    with pytest.raises(UserError, match=message):
-        read_synonyms(tmp_path)
 
 
 def test_augmented_pairs_are_pairs_with_synonyms_in_them() -> None:

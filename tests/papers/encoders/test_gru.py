@@ -8,8 +8,7 @@ import torch
 from torch.nn.functional import layer_norm
 
 from paraloom.models.embeddings.encoders import embedding_matrices
-from paraloom.models.embeddings.encoders.gru import GRU
-from paraloom.papers.encoders.gru import NormalisedGRU
+from paraloom.papers.encoders.gru import GRU, NormalisedGRU
 from tests.models.embeddings.encoders.test_encoders import (
     SENTENCES,
     D,

@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from paraloom.papers.heads import open_head
-from paraloom.papers.heads.distribution import Distribution, target_distributions
+from paraloom.papers.heads.distribution import Distribution
 from paraloom.papers.heads.manhattan import Manhattan
 
 
@@ -64,14 +62,6 @@ def test_the_gradient_of_the_kl_objective() -> None:
     sides = [torch.from_numpy(side).requires_grad_() for side in random_vectors(4, 3)]
     labels = torch.tensor([0.0, 2.5, 5.0, 3.75], dtype=torch.float64)
     assert torch.autograd.gradcheck(lambda a, b: head.loss(a, b, labels), sides)
-
-
-@given(st.lists(st.floats(0, 5), min_size=1, max_size=20))
-def test_target_distributions_have_the_labels_as_means(labels: list[float]) -> None:
-    found = target_distributions(torch.tensor(labels, dtype=torch.float64), 0, 5).numpy()
-    assert (found >= 0).all() and found.sum(1) == pytest.approx(np.ones(len(labels)))
-    assert found @ np.arange(6) == pytest.approx(np.array(labels), abs=1e-9)
-    assert ((found > 0).sum(1) <= 2).all()
 
 
 def test_the_distance_of_malstm() -> None:

@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paraloom.papers.heads import manhattan
@@ -55,22 +53,6 @@ def test_the_bandwidth_is_the_one_with_the_least_error(
     for h in (0.01, 0.03, 0.1, 0.3, 1.0):
         assert fitted.leave_one_out() <= LocalLinear(x, y, h).leave_one_out() + 1e-3
     assert np.mean((fitted(x) - np.sin(4 * x)) ** 2) < 0.02  # noise has a variance of 0.04
-
-
-@settings(max_examples=30)
-@given(
-    st.lists(st.integers(0, 20), min_size=3, max_size=20),
-    st.floats(-3, 3),
-    st.floats(-3, 3),
-    st.floats(0.3, 5),
-)
-def test_a_line_is_kept(places: list[float], slope: float, height: float, bandwidth: float) -> None:
-    x = np.array(places, np.float64) / 20
-    if np.ptp(x) == 0:
-        x[0] += 1
-    at = np.linspace(x.min(), x.max(), 5)
-    found = LocalLinear(x, height + slope * x, bandwidth)(at)
-    assert found == pytest.approx(height + slope * at, abs=1e-6)
 
 
 def test_far_away_and_in_one_place() -> None:

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from paraloom.models.embeddings.comparison import cosines, dots
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
-from paraloom.models.embeddings.encoders import build_encoder, check_encoder, embedding_matrices
+from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
@@ -150,13 +150,6 @@ def test_spaces_of_one_model() -> None:
     assert torch.allclose(model(sentences), joined.reshape(3, 4, H).mean(dim=1))
 
 
-def test_what_does_not_fit() -> None:
-    for model in ("word-avg+gru", "trigram-avg"):
-        options = SystemOptions(task="context", context=ContextOptions(text=["t"]), model=model)
-        with pytest.raises(ValueError, match=f"model: {model.replace('+', '.')}, but task context"):
-            check_encoder(options)
-
-
 VERBS = ["runs", "sleeps", "eats"]
 ANIMALS = ["dog", "cat", "bird", "fish"]
 
@@ -190,11 +183,6 @@ def train(
         clip=5.0,
     )
     return tasks.train(options, folder, seed=1, threads=1)
-
-
-def test_a_bow_decoder_names_the_other_key() -> None:
-    with pytest.raises(ValueError, match=r"set embeddings\.context\.vector=encoder, too"):
-        ContextOptions(text=["a"], decoder="bow", vector="concat")
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), [("gru", "gru"), ("bow", "bow")])
@@ -307,18 +295,6 @@ def test_sentences_are_truncated_at_evaluation_too(tmp_path: Path, story: str) -
     model = load_encoder(tmp_path / "m")
     long, short = model.embed(["the dog often runs and eats", "the dog often"])
     assert np.array_equal(long, short)
-
-
-def test_spaces_need_decoders(tmp_path: Path, story: str) -> None:
-    train(story, tmp_path / "m", "gru", "bow")
-    model = load_encoder(tmp_path / "m")
-    assert list(compare_spaces(model, [labelled()])) == [Space("encoder")]
-    with pytest.raises(UserError, match="concat 3: a bow decoder has no states to unroll"):
-        in_space(model, Space("concat", 3))
-    options = SystemOptions(dim=3)
-    model.encoder = build_encoder(options, {"words": torch.zeros(4, 3)})
-    with pytest.raises(UserError, match="has no decoders; embeddings"):
-        compare_spaces(model, [labelled()])
 
 
 def words_of(model: SentenceEncoder) -> torch.Tensor:

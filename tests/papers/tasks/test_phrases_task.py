@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.model import load_encoder
@@ -98,23 +97,6 @@ def test_steps_are_plain_gradient_steps_against_sampled_phrases() -> None:
     assert trainer.losses[-1].item() == pytest.approx(loss.item(), rel=1e-5)
 
 
-def test_a_random_contrast_is_any_phrase_of_the_table(tmp_path: Path) -> None:
-    """Of the whole table, as in 2.4, held-out phrases included; each as likely as any other."""
-    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"))
-    data = read_phrase_data(section, None)
-    held_out = set(data.test.phrases().to_pylist()) - set(data.train.phrases().to_pylist())
-    assert held_out and held_out < set(data.phrases.to_pylist())
-    assert len(data.phrases) == len(set(data.phrases.to_pylist()))
-    trainer = plain_trainer("word-avg")
-    (source,) = trainer.source.epoch(0)
-    pool = source.take(np.arange(len(source)))
-    counts = np.zeros(len(trainer.phrases["words"].lengths))
-    for trainer.progress.step in range(60):
-        rows = trainer.contrasts(pool)
-        np.add.at(counts, rows[rows >= 0], 1)
-    assert counts.min() > 0.7 * counts.mean() and counts.max() < 1.3 * counts.mean()
-
-
 def test_noise_and_contrasts_are_new_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = plain_trainer("gru", cell_dropout=0.5)
     (pool,) = trainer.source.epoch(0)
@@ -190,32 +172,6 @@ def test_train_save_load(tmp_path: Path) -> None:
     assert near == vectors[0] @ vectors[1] and near > far  # the dot product
 
 
-def test_the_seed_chooses_the_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen: list[list[int]] = []
-    trainers: list[PhraseTrainer] = []
-    take = PhraseData.take
-
-    def record(data: PhraseData, rows: NDArray[np.int64]) -> PhraseData:
-        chosen.append(rows.tolist())
-        return take(data, rows)
-
-    monkeypatch.setattr(PhraseData, "take", record)
-    monkeypatch.setattr(PhraseTrainer, "fit", lambda self: trainers.append(self))
-    own = {"samples": 5, "margin": 0.6, "dropout": 0.1, "learning_rate": 0.2, "clip": 3.0}
-    table = write_table(tmp_path / "table.txt")
-    section = PhrasesOptions.of({"table": table, "fraction": 0.1, **own})
-    options = SystemOptions(task="phrases", phrases=section, dim=4, epochs=1)
-    for seed in (1, 1, 2):
-        tasks.train(options, tmp_path / "m", seed=seed)
-    assert chosen[0] == chosen[1] == sorted(set(chosen[0])) and chosen[2] != chosen[0]
-    data = read_phrase_data(section, None)
-    assert len(chosen[0]) == round(0.1 * len(data.train))
-    # The options of the section are those of the training.
-    (*_, last) = trainers
-    assert (last.seed, last.samples, last.margin, last.cell_dropout) == (2, 5, 0.6, 0.1)
-    assert (last.options.learning_rate, last.options.clip) == (0.2, 3.0)
-
-
 def vectors_of(path: Path, dim: int = 8) -> str:
     random = np.random.default_rng(0)
     words = sorted({*sum(SYNONYMS, ()), *NOUNS, "high", "river", "dry", "hot"})
@@ -279,21 +235,3 @@ def test_training_on_turneys_questions(tmp_path: Path) -> None:
     metrics = tasks.train(options, tmp_path / "m", seed=1)
     scores = turney2012(load_encoder(tmp_path / "m").named("m"), read_turney2012(path))
     assert metrics["development"] == np.mean(list(scores.values())) > 70
-
-
-def test_training_on_semevals_set(tmp_path: Path) -> None:
-    folder = tmp_path / "semeval"
-    folder.mkdir()
-    pairs = [(other, f"{one} {noun}") for one, other in SYNONYMS for noun in NOUNS]
-    for kind, shift in (("positive", 0), ("negative", 9)):
-        rows = [f"{pairs[(i + shift) % 32][0]}\t{phrase}" for i, (_, phrase) in enumerate(pairs)]
-        (folder / f"en.trainSet.{kind}Instances-v2").write_text("\n".join(rows) + "\n")
-    section = PhrasesOptions(table=str(folder), held_out=0.2, dropout=0.0)
-    options = SystemOptions(
-        task="phrases", phrases=section, model="gru", dim=16, epochs=4, batch_size=4
-    )
-    data = read_phrase_data(section, None)
-    metrics = tasks.train(options, tmp_path / "m", seed=1)
-    assert metrics["pairs"] == len(data.train) and metrics["choose_among_100"] is None
-    assert 2 * metrics["pairs"] + metrics["development_pairs"] == 64
-    assert metrics["development"] >= 50

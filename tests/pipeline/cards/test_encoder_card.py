@@ -29,7 +29,7 @@ def arguments(tmp_path: Path, sts: Path) -> list[str]:
     """Of a training that takes a second, with development data and an evaluation."""
     lines = [f"dog {i} runs\thound {i} sprints" for i in range(40)]
     (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
-    keys = ("dim=8", "epochs=2", "loaders=0", f"development={sts}/2012")
+    keys = ("dim=8", "epochs=2", f"development={sts}/2012")
     changes = [part for key in keys for part in ("--set", f"embeddings.{key}")]
     out = ["--pairs", str(tmp_path / "pairs.tsv"), "--out", str(tmp_path / "run")]
     return [*out, *changes, "--set", f"evaluate.sts={sts}"]

@@ -53,7 +53,7 @@ def test_vectors_of_lines(bag_of_words: Embed, count: int, end: str) -> None:
     np.testing.assert_array_equal(vectors, expected)
 
 
-@pytest.mark.parametrize("mode", ["wb", "ab", "behind"])
+@pytest.mark.parametrize("mode", ["wb", "behind"])
 def test_standard_output_in_a_file(bag_of_words: Embed, tmp_path: Path, mode: str) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"before")

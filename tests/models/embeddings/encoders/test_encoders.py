@@ -6,7 +6,6 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from paraloom.models.embeddings.encoders import ENCODERS, build_encoder, embedding_matrices, kinds
 from paraloom.models.embeddings.encoders.base import Encoder
@@ -14,7 +13,6 @@ from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
 from paraloom.models.embeddings.encoders.recurrent import _pool
 from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds
-from paraloom.papers.encoders.gran import GRAN
 from paraloom.papers.options import SystemOptions
 
 D = 5
@@ -157,31 +155,6 @@ def test_averages(model: str) -> None:
         assert torch.allclose(vector, expected.double(), rtol=0, atol=1e-7)
 
 
-def open_gates(network: GRAN, *values: int) -> None:
-    """Set a GRAN's gates: 1 or 0, whatever is read."""
-    for linear in (network.from_words, network.from_states):
-        nn.init.zeros_(linear.weight)
-    bias = torch.cat([torch.full((D,), 1000.0 if value else -1000.0) for value in values])
-    network.from_words.bias.data = bias.double()
-
-
-def test_gran_with_open_gates_is_word_avg() -> None:
-    gran, average = encoder_of("gran"), encoder_of("word-avg")
-    average.input.table.weight = gran.input.table.weight
-    open_gates(gran.directions[0], 1)
-    assert torch.allclose(encode(gran), encode(average), rtol=0, atol=1e-7)
-
-
-@pytest.mark.parametrize(("gates", "model"), [((1, 0), "word-avg"), ((0, 1), "lstm-avg")])
-def test_gran_5_is_word_avg_or_lstm_avg(gates: tuple[int, int], model: str) -> None:
-    gran, average = encoder_of("gran-5"), encoder_of(model)
-    average.input.table.weight = gran.input.table.weight
-    if model == "lstm-avg":
-        average.directions[0] = gran.directions[0].lstm
-    open_gates(gran.directions[0], *gates)
-    assert torch.allclose(encode(gran), encode(average), rtol=0, atol=1e-7)
-
-
 @pytest.mark.parametrize("mix", ["concat", "add"])
 def test_mixed(mix: str) -> None:
     encoder = encoder_of("word-avg+lstm-avg+trigram-avg", mix=mix)
@@ -221,15 +194,6 @@ def test_noise_is_new_for_every_token_and_unbiased(model: str, noise: str) -> No
         assert share == pytest.approx(0.25, abs=0.03)  # both tokens dropped
     torch.autograd.backward(noisy.sum())
     gradient_of(embedding_matrices(encoder)["input.table"].read)
-
-
-def test_both_directions_see_the_same_noise() -> None:
-    encoder = encoder_of("bigran", combine="concat", dropout=0.5)
-    for network in encoder.directions:
-        open_gates(network, 1)
-    encoder.train()
-    forward, backward = encode(encoder).chunk(2, dim=1)
-    assert torch.allclose(forward, backward, rtol=0, atol=1e-7)
 
 
 def test_names() -> None:

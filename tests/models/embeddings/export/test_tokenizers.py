@@ -9,10 +9,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraloom.models.embeddings.datasets.similarity import read_sts
-from paraloom.models.embeddings.export.check import ODD
 from paraloom.models.embeddings.export.tokenizer_words import words_tokenizer
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.sample import SIMILARITY, english_sentences, odd_sentences
+
+ODD = (
+    *("", " ", "\t", ".", "...", "-", "--", "'", '"', "!?", "¿Qué?", "\u2028", "…", "a", "A."),
+    "A dog runs.",
+    "Mr. and Mrs. Smith met Dr. J. R. Brown at 5 p.m. on Jan. 3rd, No. 5, in the U.S. of A.",
+    "I don't think it's John's; they'd've said 'no' in the '90s, or rock 'n' roll.",
+    "\"Quotes,\" she said, “curly ones” and ‘single’, `back` and ``double''.",
+    "1,000.5 km, 3-4, 10:30, 50%, $1,234,567.89, 1.2.3, v2.0, 3,a and ,5",
+    "See http://a.b/c?d=1&e=2, www.example.com, me@example.org or C:\\file_name.txt",
+    "😀 👍🏽 👨\u200d👩\u200d👧 🇨🇿 ❤️ great!!! :-) <3 #tag @name",
+    "Žluťoučký kůň úpěl ďábelské ódy. İstanbul, ŒUVRE, STRASSE, straße, ǅ, ﬁ, Å, e\u0301",
+    "Привет, мир. Γειά σου Κόσμε. 你好,世界。 こんにちは 안녕하세요 नमस्ते สวัสดี שלום مرحبا",
+    "<unk> <s> </s> [UNK] [CLS] ##ing ▁word &amp; &#39; <b>bold</b> {x} | a|b",
+    "one\u00a0two\u2003three\u200bfour\ufefffive\u0085six\x01seven\u00adeight",
+    "wait...what.. no.... etc. Well-known -- and re-elected – or—so; e.g. this, i.e. that (p. 5).",
+    "x" * 1000,
+    "The cat sat on the mat, and the dog on the log. " * 8,
+)
+"""Sentences that tokenisers often see differently."""
 
 
 def vocabulary(texts: Sequence[str], language: str = "en", size: int | None = None) -> Vocabulary:

@@ -38,7 +38,6 @@ OPTIONS = EmbeddingOptions(
     dropout=0.2,
     scramble=0.5,
     checkpoint_every=4,
-    loaders=0,
     device="cpu",
 )
 CHILD = """
@@ -65,6 +64,7 @@ def run(
     vectors: str | None = None,
 ) -> dict[str, Any]:
     data.POOL = 30
+    data.PairSource.ahead = False
     trainer.LOG_EVERY = 5
     shards = [str(path) for path in sorted(folder.glob("*.parquet"))]
     return train(options, folder / name, shards=shards, vectors=vectors, seed=5, threads=1)
@@ -201,7 +201,7 @@ def test_what_a_training_is_known_by(folder: Path) -> None:
     def rewrite(path: Path) -> None:  # so that size and name stay
         path.write_bytes(path.read_bytes()[::-1])
 
-    same = OPTIONS.replace(checkpoint_every=9, loaders=2, device="auto")
+    same = OPTIONS.replace(checkpoint_every=9, device="auto")
     assert key() == key(same)
     keys = [key(), key(seed=2), key(language="fr"), key(OPTIONS.replace(dropout=0.3))]
     keys += [key(shards=shards[:1]), key(shards=shards[::-1]), key(own_vectors=True)]

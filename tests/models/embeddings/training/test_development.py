@@ -1,31 +1,25 @@
 """Development data choose the weights; a killed training resumes with its evaluations."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
-from scipy.stats import rankdata
 
-from paraloom.models.embeddings.comparison import cosines
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import train
-from paraloom.models.embeddings.training import data, development
-from paraloom.models.embeddings.training.development import mean_agreement, reciprocal_rank
+from paraloom.models.embeddings.tasks.paraphrases import mean_agreement
+from paraloom.models.embeddings.training import data
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.errors import UserError
 from tests.models.embeddings.training.test_pair_files import WORDS, rows, tsv
 from tests.run_helpers import Patch
 
 OPTIONS = EmbeddingOptions(
-    dim=8, epochs=4, batch_size=8, mega_batch=2, learning_rate=0.05, checkpoint_every=3, loaders=0
+    dim=8, epochs=4, batch_size=8, mega_batch=2, learning_rate=0.05, checkpoint_every=3
 )
 
 
@@ -74,14 +68,13 @@ def test_the_best_weights_are_kept(
 
 
 def test_patience_ends_the_training(
-    tmp_path: Path, pairs: list[PairsOptions], monkeypatch: Patch
+    tmp_path: Path, pairs: list[PairsOptions], labelled: str, monkeypatch: Patch
 ) -> None:
     scores = iter([1.0, 3.0, 2.0, float("nan"), 9.0])
     monkeypatch.setattr(
-        "paraloom.models.embeddings.training.development.mean_reciprocal_rank",
-        lambda *_, **__: next(scores),
+        "paraloom.models.embeddings.tasks.paraphrases.mean_agreement", lambda *_: next(scores)
     )
-    options = OPTIONS.replace(pairs=pairs, development=0.2, patience=2, epochs=9)
+    options = OPTIONS.replace(pairs=pairs, development=labelled, patience=2, epochs=9)
     found = train(options, tmp_path / "model", seed=1)
     assert [e["epoch"] for e in found["evaluations"]] == [1, 2, 3, 4]
     assert (found["best_epoch"], found["epochs"]) == (2, 4)
@@ -116,40 +109,6 @@ def test_killed_and_resumed_is_the_same(
     folders = tmp_path / "whole", tmp_path / "resumed"
     for name in ("model.safetensors", "words.txt"):
         assert len({(folder / name).read_bytes() for folder in folders}) == 1
-
-
-def test_held_out_pairs_are_not_trained_on(tmp_path: Path, pairs: list[PairsOptions]) -> None:
-    all_pairs = train(OPTIONS.replace(pairs=pairs), tmp_path / "a", seed=1)["pairs"]
-    metrics = train(OPTIONS.replace(pairs=pairs, development=0.3), tmp_path / "b", seed=1)
-    held_out = int(metrics["development_data"].split()[0])
-    assert metrics["pairs"] + held_out == all_pairs and 0.15 < held_out / all_pairs < 0.45
-    with pytest.raises(UserError, match=r"^embeddings.development: 1e-09 of 150 pairs holds out 0"):
-        train(OPTIONS.replace(pairs=pairs, development=1e-9), tmp_path / "c", seed=1)
-
-
-def test_equal_predictions_count_as_no_agreement(labelled: str) -> None:
-    (data,) = read_labelled(labelled)
-    lengths = [len(text) for side in (data.first, data.second) for text in side.to_pylist()]
-    random = dict(zip(lengths, np.random.default_rng(0).standard_normal((50, 3)), strict=False))
-
-    def embed(texts: pa.StringArray) -> NDArray[np.float64]:
-        return np.array([random[len(text)] for text in texts.to_pylist()])
-
-    model: Any = SimpleNamespace(embed=embed, compare=cosines)
-    same = replace(data, second=data.first)  # all cosines are 1
-    once = mean_agreement(model, [data])
-    assert once != 0 and mean_agreement(model, [data, same]) == pytest.approx(once / 2)
-
-
-@pytest.mark.parametrize("block", [7, 1000])
-def test_reciprocal_rank_is_that_of_its_definition(block: int, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(development, "_BLOCK", block)
-    random = np.random.default_rng(0)
-    first, second = random.standard_normal((2, 40, 3))
-    cosines = (first @ second.T) / np.linalg.norm(second, axis=1)
-    ranks = [rankdata(-row)[i] for i, row in enumerate(cosines)]
-    assert reciprocal_rank(first, second) == pytest.approx(100 * np.mean(1 / np.array(ranks)))
-    assert reciprocal_rank(np.zeros((2, 3)), np.ones((2, 3))) == 100  # ties count for the pair
 
 
 def test_wrong_development_data_name_their_key(tmp_path: Path, pairs: list[PairsOptions]) -> None:

@@ -11,9 +11,9 @@ import torch
 from paraloom.models.embeddings.encoders import embedding_matrices, random_vectors
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks.paraphrases import _initial
-from paraloom.models.embeddings.training.initial_model import device_of, new_model
+from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.text.vectors import UNKNOWN, WordVectors, write_vectors
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import Capsys
 
 TEXTS = [pa.array(["b a", "a c a"]), pa.array(["c d"])]
 MATRIX = np.random.default_rng(0).normal(0, 3, (4, 5)).astype(np.float32)
@@ -74,15 +74,6 @@ def test_vocabularies_of_a_folder_are_taken_from_there(tmp_path: Path) -> None:
     (tmp_path / "trigrams.txt").unlink()  # killed between the two
     with pytest.raises(AssertionError):
         new_model(options, unread(), 1, folder=tmp_path)
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_the_gpu_is_taken_if_there_is_one_and_it_is_wanted(there: bool, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("torch.cuda.is_available", lambda: there)
-    auto, cpu = (device_of(EmbeddingOptions(device=name)) for name in ("auto", "cpu"))
-    assert (auto.type, cpu.type) == ("cuda" if there else "cpu", "cpu")
-    if there:
-        assert device_of(EmbeddingOptions(device="cuda")).type == "cuda"
 
 
 def test_the_vectors_of_the_run_are_taken_where_they_fit(tmp_path: Path, capsys: Capsys) -> None:

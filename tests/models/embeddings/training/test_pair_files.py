@@ -1,4 +1,4 @@
-"""Training on files of pairs: forms, columns, weights, hard negatives, wrong files."""
+"""Training on files of pairs: forms, columns, hard negatives, wrong files."""
 
 import gzip
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import train
 from paraloom.models.embeddings.training import pair_trainer
-from paraloom.models.embeddings.training.data import PairColumns, PairSource, learnable
+from paraloom.models.embeddings.training.data import PairSource, learnable
 from paraloom.models.embeddings.training.negatives import nearer_given
 from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
@@ -25,9 +25,9 @@ from paraloom.models.embeddings.training.trainer import Memory
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import Patch
 
-SMALL = EmbeddingOptions(dim=8, epochs=2, batch_size=10, mega_batch=3, loaders=0)
+SMALL = EmbeddingOptions(dim=8, epochs=2, batch_size=10, mega_batch=3)
 WORDS = [f"w{i}" for i in range(30)]
 
 
@@ -80,13 +80,12 @@ def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> 
     assert np.array_equal(hard[0], hard[1]) and not np.array_equal(hard[0], expected)
 
 
-def test_rows_with_an_empty_side_are_counted(tmp_path: Path, capsys: Capsys) -> None:
+def test_rows_with_an_empty_side_are_counted(tmp_path: Path) -> None:
     found = [*rows(), ("", "a b", ""), ("a b", " ", ""), ("same", "Same", "")]
     (tmp_path / "pairs.tsv").write_bytes(tsv(found) + b"\n")
     source = PairsOptions(paths=[str(tmp_path / "pairs.tsv")])
     metrics = train(SMALL.replace(pairs=[source]), tmp_path / "model", seed=1)
     assert (metrics["pairs"], metrics["identical"], metrics["empty"]) == (60, 1, 2)
-    assert "2 of 63 pairs have an empty side and are left out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -94,26 +93,11 @@ def test_rows_with_an_empty_side_are_counted(tmp_path: Path, capsys: Capsys) -> 
     [
         (b"reference\ttranslation\n", {}, "no pairs (no rows)"),
         (b"a\tb\nc\n", {}, "row 2: 1 tab-separated columns, but column 2 is needed"),
-        (b"a\tb\n", {"first": "x"}, "row 1: no column 'x', there are a, b"),
+        (b"a\tb\n", {"first": "x"}, "no column 'x', there are a, b"),
         (b"a\tb\nc\t\xff\n", {}, "row 2: not UTF-8"),
         (gzip.compress(tsv(rows()))[:-30], {}, "damaged gzip file"),
         (b"PAR1 and more", {}, "Parquet magic bytes"),
-        ([("reference", pa.array(["a"]))], {}, "no column 'translation', or several"),
-        (
-            [(name, pa.array(["a"])) for name in ("reference", "translation", "translation")],
-            {},
-            "no column 'translation', or several",
-        ),
-        (
-            [("reference", pa.array(["a"])), ("translation", pa.array([1.5]))],
-            {"second": 2},
-            "column 2 holds double, not text",
-        ),
-        (
-            [("reference", pa.array(["a"])), ("translation", pa.array([b"\xff"]).view("string"))],
-            {},
-            "column translation, after row 0",
-        ),
+        ([("reference", pa.array(["a"]))], {}, "no column 'translation', there are reference"),
     ],
 )
 def test_wrong_files_are_named(
@@ -136,64 +120,15 @@ def test_wrong_files_are_named(
     assert not (tmp_path / "model").exists()
 
 
-def test_names_may_follow_empty_lines(tmp_path: Path, capsys: Capsys) -> None:
+def test_names_may_follow_empty_lines(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_bytes(b"\n" + tsv([("a", "b")], "reference\ttranslation"))
     source = PairsOptions(paths=[str(path)])
     (copy,) = copy_pairs([source], tmp_path / "named")
     assert pq.read_table(copy).to_pylist() == [{"first": "a", "second": "b"}]
-    assert not capsys.readouterr().err
     path.write_bytes(tsv([("a", "b")], "sentence1\tsentence2"))
     (copy,) = copy_pairs([source], tmp_path / "other")
     assert pq.read_table(copy).num_rows == 2
-    assert "row 1 does not name the columns reference and" in capsys.readouterr().err
-
-
-def test_text_without_values_and_views(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.parquet"
-    views, nulls = pa.array(["b"]).cast(pa.string_view()), pa.nulls(1)
-    pq.write_table(pa.table({"reference": ["a"], "translation": views, "no": nulls}), path)
-    source = PairsOptions(paths=[str(path)], negative="no")
-    (copy,) = copy_pairs([source], tmp_path / "copies")
-    assert pq.read_table(copy).to_pylist() == [{"first": "a", "second": "b", "negative": ""}]
-
-
-def test_errors_of_training_name_the_users_file(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_bytes(tsv([("a", "A")]))
-    sources = [PairsOptions(paths=[str(path)], weight=0.1)]
-    with pytest.raises(UserError, match=f"^{path}: nothing to train on"):
-        train(SMALL.replace(pairs=sources), tmp_path / "model", seed=1)
-
-
-def test_weights_are_how_often_an_epoch_has_a_pair(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("paraloom.models.embeddings.training.data._ROWS", 100)
-    sources = []
-    for name, count, weight in (("a", 400, 2.5), ("b", 100, 1.0), ("c", 1000, 0.1)):
-        path = tmp_path / name
-        path.write_bytes(tsv([(f"{name}{i} x", f"{name}{i} y") for i in range(count)]))
-        sources.append(PairsOptions(paths=[str(path)], weight=weight))
-    copies = copy_pairs(sources, tmp_path / "copies")
-    weights = [source.weight for source in sources]
-
-    def epoch(number: int) -> list[str]:
-        """The first words of an epoch's pairs."""
-        shards = PairSource(copies, columns_of(sources), seed=1, weights=weights)
-        vocabulary = Vocabulary.build(shards.texts())
-        shards.vocabularies = {"words": vocabulary}
-        (pool,) = shards.epoch(number)
-        pairs = pool.take(np.arange(len(pool)))
-        return [vocabulary.words[i] for i in pairs.left["words"].ids[::2]]
-
-    found = epoch(0)
-    counts = {name: sum(word[0] == name for word in found) for name in "abc"}
-    assert 900 < counts["a"] < 1100 and counts["b"] == 100 and 60 < counts["c"] < 140
-    assert (
-        len({int(word[1:]) % 100 for word in found if word[0] == "c"}) > 40
-    )  # of each batch others
-    of_a = np.unique([w for w in found if w[0] == "a"], return_counts=True)[1]
-    assert len(of_a) == 400 and set(of_a) == {2, 3}
-    assert found == epoch(0) and set(found) != set(epoch(1))
 
 
 def test_a_given_negative_is_taken_where_it_is_nearer() -> None:
@@ -244,14 +179,11 @@ def test_a_negative_that_is_a_side_of_its_pair_is_removed() -> None:
     assert pairs.take(np.array([1])).negatives["words"].lengths.tolist() == [1]  # type: ignore[index]
 
 
-def test_a_pair_keeps_its_source_where_others_are_held_out(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(tsv([(f"x{i // 2}", f"y{i}") for i in range(80)]))
-    copies = copy_pairs([PairsOptions(paths=[str(tmp_path / "a")])], tmp_path / "copies")
-    shards = PairSource(copies, PairColumns("first", "second", same_first=True, held_out=0.5))
+def test_pairs_with_the_same_first_sentence_have_a_source(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(tsv([(f"x{i // 2}", f"y{i}") for i in range(8)]))
+    sources = [PairsOptions(paths=[str(tmp_path / "a")])]
+    shards = PairSource(copy_pairs(sources, tmp_path / "copies"), columns_of(sources))
     shards.vocabularies = {"words": Vocabulary.build(shards.texts())}
     (pool,) = shards.epoch(0)
-    pairs = pool.take(np.arange(len(pool)))
-    words = shards.vocabularies["words"].words
-    first = pa.array([words[i] for i in pairs.left["words"].ids])
-    assert pairs.sources is not None and 20 < len(first) < 60
-    assert np.array_equal(pairs.sources, text_hashes(first))
+    first = pa.array([f"x{i // 2}" for i in range(8)])
+    assert np.array_equal(pool.take(np.arange(8)).sources, text_hashes(first))  # type: ignore[arg-type]

@@ -25,12 +25,6 @@ def test_formats(tmp_path: Path, text: str, zipped: bool) -> None:
     assert list(read_phrases(path)) == [("the car", "the automobile")]
 
 
-def test_lexicon(tmp_path: Path) -> None:
-    path = tmp_path / "phrases"
-    path.write_text("fawn crawl cringe\n\n1,800 1.8\n")
-    assert list(read_phrases(path)) == [("fawn", "crawl"), ("fawn", "cringe"), ("1,800", "1.8")]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -77,11 +71,3 @@ def test_the_options_are_those_of_the_paper() -> None:
     assert (found.model, found.negatives, found.initial_vectors) == ("word-avg", "other", None)
     for name, value in options.model_dump().items():
         assert getattr(found, name) == value
-
-
-def test_nothing_is_written_without_pairs(tmp_path: Path) -> None:
-    path, out = tmp_path / "phrases", tmp_path / "vectors.txt"
-    path.write_text("same same\n")
-    with pytest.raises(UserError, match="no pair of different phrases"):
-        train_paragram(path, out, ParagramOptions(dim=4), seed=1)
-    assert not out.exists()

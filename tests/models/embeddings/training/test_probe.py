@@ -49,7 +49,7 @@ def test_it_is_the_training_of_the_run(
         vectors = str(tmp_path / "vectors.txt")
         write_vectors(vectors, [*WORDS[:9], "new"], np.eye(10, 12, dtype=np.float32) + 0.1)
     options = EmbeddingOptions(
-        model=model, dim=12, initial_vectors=vectors, epochs=1, batch_size=20, loaders=0
+        model=model, dim=12, initial_vectors=vectors, epochs=1, batch_size=20
     )
     pq.write_table(pairs, tmp_path / "pairs.parquet")
     train(options, tmp_path / "model", shards=[str(tmp_path / "pairs.parquet")], seed=5)
@@ -62,7 +62,7 @@ def test_it_is_the_training_of_the_run(
 def test_what_it_knows_nothing_of_counts_as_nothing(
     pairs: pa.Table, labelled: Path, tmp_path: Path
 ) -> None:
-    options = EmbeddingOptions(dim=12, epochs=1, batch_size=20, loaders=0)
+    options = EmbeddingOptions(dim=12, epochs=1, batch_size=20)
     left, right = (pairs[name].combine_chunks() for name in ("reference", "translation"))
     (tmp_path / "foreign.tsv").write_text("1\taaa\tbbb\n3\tccc ddd\teee\n")
     data = read_sts(labelled)

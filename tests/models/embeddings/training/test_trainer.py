@@ -13,7 +13,7 @@ from paraloom.models.embeddings.ragged_columns import Sentences, take_all
 from paraloom.models.embeddings.training import pair_trainer as module
 from paraloom.models.embeddings.training.data import Pairs, learnable
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
-from paraloom.models.embeddings.training.trainer import Memory, Progress, Trainer, better
+from paraloom.models.embeddings.training.trainer import Memory, Progress, Trainer
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 
@@ -247,9 +247,3 @@ def test_mega_batches_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "_ENCODED", 7)
     parts.train_on(pairs)
     assert torch.allclose(torch.stack(whole.losses), torch.stack(parts.losses), atol=1e-6)
-
-
-def test_better() -> None:
-    nan = float("nan")
-    assert better(1.0, None) and better(nan, None) and better(2.0, 1.0) and better(1.0, nan)
-    assert not better(1.0, 1.0) and not better(nan, 1.0) and not better(nan, nan)

@@ -16,12 +16,6 @@ from tests.models.embeddings.training.test_trainer import make_trainer, pool_of
 from tests.run_helpers import Patch
 
 
-def test_training_ends_after_so_many_steps() -> None:
-    trainer = make_trainer(steps=23, epochs=1)
-    at = trainer.fit()
-    assert (at.step, at.pairs, at.seen) == (23, 90, 230)
-
-
 class Recorder:
     """In place of a `TrainingFolder`."""
 
@@ -68,23 +62,9 @@ def test_the_step_without_a_finite_loss_is_named() -> None:
         trainer.report(8)
 
 
-def test_a_resumed_training_goes_on_counting_seconds() -> None:
-    trainer = make_trainer(steps=3)
-    trainer.progress.seconds = 1000.0
-    trainer.fit()
-    assert 1000 < trainer.progress.seconds < 1100
-    assert trainer.metrics()["seconds"] == round(trainer.progress.seconds, 2)
-    assert Progress(seen=30, seconds=4.0).rate == 7.5
-
-
-@pytest.mark.parametrize(
-    ("options", "totals"), [({"epochs": 2}, [(20 + 7) * 2, 40]), ({"steps": 3}, [30, 30, 30])]
-)
-def test_the_bar_shows_the_pairs_that_are_left_to_train_on(
-    options: dict[str, Any], totals: list[int], monkeypatch: Patch
-) -> None:
+def test_the_bar_shows_the_pairs_that_are_left_to_train_on(monkeypatch: Patch) -> None:
     """Of the first epoch, left-out pairs are not known before its end."""
-    trainer = make_trainer(mega_batch=1 if "steps" in options else 2, **options)
+    trainer, totals = make_trainer(mega_batch=2, epochs=2), [(20 + 7) * 2, 40]
     pool = replace(pool_of(trainer).take(np.arange(20)), identical=4, empty=3)
     trainer.source = Memory(pool, "memory")
     shown: list[tuple[int, int]] = []
@@ -100,8 +80,7 @@ def test_the_bar_shows_the_pairs_that_are_left_to_train_on(
 
     monkeypatch.setattr("paraloom.models.embeddings.training.trainer.meter", meter)
     trainer.fit()
-    step = 10 if "steps" in options else 20
-    assert shown == [(step * (i + 1), total) for i, total in enumerate(totals)]
+    assert shown == [(20 * (i + 1), total) for i, total in enumerate(totals)]
 
 
 class Twice(Memory[Pairs]):
