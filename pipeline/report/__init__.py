@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import content_key
-from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions
