@@ -38,6 +38,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     Targets,
     position,
 )
+from paraloom.beam_jobs.transforms.shares import quotas
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import SCORERS
@@ -65,7 +66,9 @@ class Criteria:
     max_overlap: float = 1.0  # largest trigram overlap of two `diverse` translations of a source
     language: str = ENGLISH  # of the translations, for their overlap
     exclude: Exclusion | None = None  # evaluation sentences, which no pair may hold
+    generators: bool = False  # whether several generators made the translations
     rank: str | None = None  # the score that orders the pairs of a source; None: as they stand
+    per_generator: float | None = None  # largest share of one generator in the corpus
 
     @property
     def columns(self) -> list[str]:
@@ -74,8 +77,22 @@ class Criteria:
         columns = [*schema.ROW, *texts, *(f"{side}_tokens" for side in texts)]
         if self.deciles is not None:
             columns.append(schema.decile(self.by))
+        columns += [schema.GENERATOR.name] if self.generators else []
         columns += [self.rank] if self.rank else []
         return list(dict.fromkeys([*columns, *(p.column for p in self.where)]))
+
+    @property
+    def draws(self) -> bool:
+        """Whether it takes some of the pairs that meet the other conditions."""
+        return self.size is not None or self.per_generator is not None
+
+    def quotas(self, rows: dict[str, int]) -> dict[str, int]:
+        """How many to take, of so many pairs of each generator, or of all pairs."""
+        return quotas(rows, self.per_generator, self.size)
+
+    def ranks(self, rows: dict[str, int]) -> dict[str, list[int]]:
+        """The rank of the first row of each generator that is not taken."""
+        return {name: [quota] for name, quota in self.quotas(rows).items()}
 
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
@@ -160,7 +177,6 @@ def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
 
 _REPEATS = "repeats an earlier pair"
 _NOT_DRAWN = "not drawn"
-_DRAWN = "sample"  # the name of the one column that `size` draws by
 
 
 class Select(beam.PTransform):
@@ -187,14 +203,13 @@ class Select(beam.PTransform):
             table = read_shard(unit.shard, criteria.columns)
             reasons, _ = decide(table, criteria)
             reasons[duplicates] = _REPEATS
-            return {_DRAWN: _column(table, np.flatnonzero(reasons == ""))}
+            return {name: _column(table, of) for name, of in _drawn_from(table, reasons, criteria)}
 
         joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows, self.output)
         write = _WriteCorpus(self.output, criteria)
-        if (size := criteria.size) is None:
+        if not criteria.draws:
             return joined | "Write" >> beam.ParDo(write)
-        ranks = OrderStatistics(accepted, lambda rows: {_DRAWN: [size]}, seed=criteria.seed)
-        bound = joined | "Sample" >> ranks
+        bound = joined | "Sample" >> OrderStatistics(accepted, criteria.ranks, seed=criteria.seed)
         return joined | "Write" >> beam.ParDo(write, beam.pvalue.AsSingleton(bound))
 
 
@@ -209,10 +224,11 @@ class Preview(NamedTuple):
 def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
     """Judge pairs without a job; nothing is written. `size` is counted, but not drawn."""
     counts: Counter[str] = Counter()
-    hashes, units, rows = [np.empty((0, 2), np.uint64)], [], []
+    hashes, units, rows, kinds = [np.empty((0, 2), np.uint64)], [], [], []
     for unit, shard in enumerate(shards):
         table = read_shard(shard, criteria.columns)
         reasons, hashed = decide(table, criteria)
+        kinds.append(_kinds(table, criteria)[reasons == ""])
         counts.update(as_counted(pa.array(reasons[reasons != ""], pa.string())).to_pylist())
         hashes.append(hashed)
         rows.append(np.flatnonzero(reasons == ""))
@@ -220,7 +236,8 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
     unit_of, row_of = (np.concatenate([[], *of]).astype(np.int64) for of in (units, rows))
     first = ~repeated(np.concatenate(hashes), unit_of, row_of)
     selected = int(np.count_nonzero(first))
-    drawn = selected if criteria.size is None else min(selected, criteria.size)
+    of_kind = Counter(np.concatenate([[], *kinds])[first].tolist())
+    drawn = sum(criteria.quotas(of_kind).values()) if criteria.draws else selected
     counts.update({_REPEATS: len(first) - selected, _NOT_DRAWN: selected - drawn})
     found = {reason: count for reason, count in counts.most_common() if count}
     return Preview({**found, "selected": drawn}, unit_of[first], row_of[first])
@@ -282,15 +299,32 @@ class _WriteCorpus(UnitDoFn):
         reasons, _ = decide(table, self.criteria)
         reasons[duplicates] = _REPEATS
         if bound is not None:
-            rows = np.flatnonzero(reasons == "")
-            targets = bound.get(_DRAWN, [])
-            beyond = position(_column(table, rows), targets, self.criteria.seed) > 0
-            reasons[rows[beyond]] = _NOT_DRAWN
+            for name, rows in _drawn_from(table, reasons, self.criteria):
+                column = _column(table, rows)
+                beyond = position(column, bound.get(name, []), self.criteria.seed) > 0
+                more = f"more than the share of generator {name}"
+                reasons[rows[beyond]] = more if self.criteria.size is None else _NOT_DRAWN
         accepted = pa.array(reasons == "")
         names = [name for name in schema.ROW if name in table.column_names]
         rejected = table.select(names).append_column(schema.REASON, pa.array(reasons, pa.string()))
         rejected = rejected.filter(pc.invert(accepted))
         return self.commit(unit, table.num_rows, [(unit.name, table.filter(accepted), rejected)])
+
+
+def _kinds(table: pa.Table, criteria: Criteria) -> np.ndarray:
+    """What the number of rows to draw depends on, text [n]: the generator with `per_generator`."""
+    if criteria.per_generator is None:
+        return np.full(len(table), "sample", object)
+    return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)
+
+
+def _drawn_from(
+    table: pa.Table, reasons: np.ndarray, criteria: Criteria
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The accepted rows of each kind, int64 [m], by its name."""
+    kinds, accepted = _kinds(table, criteria), reasons == ""
+    for name in sorted({*kinds[accepted]} or {"sample"}):
+        yield name, np.flatnonzero(accepted & (kinds == name))
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:

@@ -75,6 +75,7 @@ class SelectSection(Lenient):
     size: int | None = None
     where: list[str] = []
     per_source: str = "all"
+    per_generator: float | None = None
     named: dict[str, dict[str, Any]] = {}
 
 

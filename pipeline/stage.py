@@ -183,7 +183,9 @@ class Run:
             max_overlap=options.max_overlap,
             language=self.language,
             exclude=self.exclusion,
+            generators=bool(self.config.generators),
             rank="translation_score" if self.config.generators and self.config.has_model else None,
+            per_generator=options.per_generator,
         )
 
     @property

@@ -242,6 +242,8 @@ class Config(Options):
 
     def _check_generators(self) -> None:
         if self.generators is None:
+            if self.select.per_generator:
+                raise ValueError("select.per_generator: needs several generators")
             return
         names = [of.name for of in self.generators]
         if len({*names}) < len(names):
@@ -251,6 +253,12 @@ class Config(Options):
         total = sum(of.n for of in self.chats) + self.translates * self.nmt.candidates
         if total > MOST:
             raise ValueError(f"generators: {total} candidates of a pair are more than {MOST}")
+        share = self.select.per_generator
+        if share and share * len(names) < 1:
+            raise ValueError(
+                f"select.per_generator: {share:g} of {len(names)} generators is not the whole "
+                f"corpus; it needs at least {1 / len(names):.3g}"
+            )
         if not self.has_model and "translation_score" in self.score.scorers:
             raise ValueError(
                 "score.scorers: translation_score needs a translation model; take it out, name "

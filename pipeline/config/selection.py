@@ -56,6 +56,8 @@ class SelectOptions(Options):
     per_source: PerSource = "diverse"
     """Which translations of a source to select if `nmt.candidates` is more than 1, among those that
     meet all other conditions: the best one, diverse ones, or all."""
+    per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
+    """Largest share of the corpus that one of `generators` may have made; null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Largest share of trigrams that two translations of a source share with `per_source:
     diverse`."""

@@ -110,6 +110,8 @@ def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`
         parts.append(f"at most {select.max_tokens} tokens a side")
     if select.per_source != "all":
         parts.append(_PER_SOURCE[select.per_source])
+    if select.per_generator is not None:
+        parts.append(f"at most {select.per_generator:.0%} of one generator")
     if select.size is not None:
         parts.append(f"{select.size:,} of them drawn at random")
     return ", ".join(parts) or "every pair"

@@ -40,8 +40,9 @@ def fingerprint(run: Run) -> Any:
     language, exclude = values.pop("language"), values.pop("exclude")
     if exclude and exclude["similarity"] is not None:
         values["exclude_similarity"] = exclude["similarity"]
-    if not values["rank"]:
-        del values["rank"]
+    for name in ("rank", "generators", "per_generator"):
+        if not values[name]:
+            del values[name]
     if values.get("per_source") != "diverse":
         del values["max_overlap"]
     elif language != ENGLISH:

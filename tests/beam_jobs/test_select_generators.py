@@ -38,7 +38,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Shard]:
 
 def run(shards: list[Shard], folder: Path, **options: Any) -> pa.Table:
     values = {"deciles": None, "max_tokens": None, "size": None, "seed": 1, **options}
-    criteria = Criteria(by="translation_score", rank="translation_score", **values)
+    criteria = Criteria(by="translation_score", generators=True, rank="translation_score", **values)
     result = select.run(units(shards, "key"), str(folder), criteria, ONE)
     found = pa.concat_tables(map(read_shard, shards_of(result)))
     assert select.preview(shards, criteria).counts["selected"] == len(found)
@@ -54,3 +54,31 @@ def test_the_best_candidate_may_be_of_any_generator(shards: list[Shard], tmp_pat
             best[row["id"]] = row
     assert found == [best[f"pair-{i}"] for i in range(PAIRS)]
     assert Counter(row["generator"] for row in found)["b"] == PAIRS // 3
+
+
+@pytest.mark.parametrize(
+    ("share", "size", "expected"),
+    [
+        (0.4, None, {"nmt": 40, "a": 40, "b": 20}),
+        (0.5, None, {"nmt": 60, "a": 80, "b": 20}),
+        (0.5, 40, {"nmt": 15, "a": 20, "b": 5}),
+        (0.9, None, {"nmt": 60, "a": 120, "b": 20}),
+    ],
+)
+def test_shares_are_exact(
+    shards: list[Shard], tmp_path: Path, share: float, size: int | None, expected: dict[str, int]
+) -> None:
+    found = run(shards, tmp_path, per_generator=share, size=size)
+    counts = Counter(found["generator"].to_pylist())
+    assert max(counts.values()) <= share * counts.total()
+    assert counts == expected
+
+
+def test_who_stays_depends_on_the_seed_alone(shards: list[Shard], tmp_path: Path) -> None:
+    first, again, other = (
+        run(shards, tmp_path / f"{i}", per_generator=0.4, seed=seed)
+        for i, seed in enumerate((1, 1, 2))
+    )
+    assert first.equals(again)
+    assert not first.equals(other)
+    assert Counter(first["generator"].to_pylist()) == Counter(other["generator"].to_pylist())

@@ -56,7 +56,7 @@ def finished(
             {**CHAT, "base_url": url, "concurrency": AT_ONCE, "name": "b", "model": "cuts off"},
         ]
         chats[0]["prices"] = {"input": 1.0, "output": 2.0}
-        select = {"by": "trigram_overlap", "deciles": None}
+        select = {"by": "trigram_overlap", "deciles": None, "per_generator": 0.5}
         path = write_config(
             folder, generators=[{"kind": "nmt"}, *chats], max_rejected=0.9, select=select
         )
@@ -267,6 +267,15 @@ def test_translation_score_needs_a_translation_model() -> None:
     assert config({"kind": "nmt"}, CHAT, score=score).variant["nmt"]
 
 
+def test_a_share_must_be_possible() -> None:
+    select = {"by": "trigram_overlap", "per_generator": 0.4}
+    with pytest.raises(ValueError, match=r"select.per_generator: 0.4 of 2 generators is not the"):
+        config({"kind": "nmt"}, CHAT, select=select)
+    with pytest.raises(ValueError, match="needs several generators"):
+        Config.of({**config(CHAT).model_dump(exclude={"generators"}), "select": select})
+
+
 def test_a_configuration_without_generators_is_as_before() -> None:
     plain = Config.of(config(CHAT).model_dump(exclude={"generators"}))
     assert "generators" not in plain.model_dump()
+    assert "per_generator" not in plain.model_dump()["select"]

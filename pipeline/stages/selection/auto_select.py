@@ -78,7 +78,9 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     score, folder = tried_score(run), run.folder("auto_select")
     most = min(options.pairs, run.config.select.size or options.pairs)
     # All translations of a source, of any decile; ten times as many pairs as a probe trains on.
-    criteria = replace(run.criteria(score), size=10 * most, per_source="all", rank=None)
+    criteria = replace(
+        run.criteria(score), size=10 * most, per_source="all", per_generator=None, rank=None
+    )
     sample = storage.join(folder, "sample")
     work = units(run.shards(RANKED), key)
     drawing = select.Select(sample, criteria, sum(unit.rows for unit in work))

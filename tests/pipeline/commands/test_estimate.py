@@ -202,7 +202,7 @@ def test_language_models_without_a_translation_model(
             generators=[chat | paid, chat | other],
             nmt={"model": None},
             score={"scorers": ["unigram_f1"]},
-            select={"by": "unigram_f1"},
+            select={"by": "unigram_f1", "per_generator": 0.5},
         )
         found, out = told(config, "--requests", "1", "--gpu-hour", "3")
     assert list(found["jobs"]) == ["ingest", "generate", "score", "bucket", "select"]

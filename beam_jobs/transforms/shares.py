@@ -1,0 +1,34 @@
+"""How many rows of each generator a corpus may have, so that none has more than its share."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+
+def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> dict[str, int]:
+    """The rows of each kind to take: in all as many as can be, but at most `size`, such that no
+    kind has more than `share` of them; otherwise in proportion to the rows that there are.
+
+    >>> quotas({"nmt": 100, "chat": 10}, 0.5, None), quotas({"nmt": 100, "chat": 10}, 0.6, 10)
+    ({'nmt': 10, 'chat': 10}, {'nmt': 6, 'chat': 4})
+    """
+    total = sum(rows.values())
+    total = total if size is None else min(total, size)
+    exact = Fraction(1 if share is None else str(share))
+    while True:
+        cap = int(exact * total)
+        most = sum(min(n, cap) for n in rows.values())
+        if most >= total:
+            break
+        total = most  # which lowers the cap
+    found: dict[str, int] = {}
+    free, left = dict(rows), total
+    while over := [name for name, n in free.items() if n * left > cap * sum(free.values())]:
+        for name in over:
+            found[name], left = cap, left - cap
+            del free[name]
+    whole = max(sum(free.values()), 1)
+    found |= {name: n * left // whole for name, n in free.items()}
+    largest_first = sorted(free, key=lambda name: (-(free[name] * left % whole), name))
+    for name in largest_first[: total - sum(found.values())]:
+        found[name] += 1
+    return {name: found[name] for name in rows}
