@@ -113,6 +113,11 @@ def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Pat
     assert np.allclose([row["translation_score"] for row in some], scores, atol=1e-4)
 
 
+def test_no_generator_has_more_than_its_share(finished: Finished) -> None:
+    counts = Counter(table(finished, "corpus")["generator"].to_pylist())
+    assert counts["nmt"] == counts["a"] > 0
+
+
 def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> None:
     record = Manifest(str(finished.folder)).record
     made = record.stages["generate"].json_values()["generators"]

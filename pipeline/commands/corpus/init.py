@@ -1,5 +1,6 @@
 """`paraloom init`: a configuration for the files that a user has."""
 
+import re
 import shlex
 from contextlib import suppress
 from itertools import islice
@@ -18,7 +19,9 @@ from paraloom.models.files import atomic_file
 from paraloom.models.printing import show
 from paraloom.models.structured import parse_yaml
 from paraloom.models.text.language_identifier import most_frequent
-from paraloom.pipeline.config.read import parse_config
+from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
+from paraloom.pipeline.config.read import SAMPLE, parse_config
+from paraloom.pipeline.console import console
 
 _READ = 500  # rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
@@ -49,11 +52,18 @@ def command(
         str | None,
         typer.Option(metavar="NAME", help="The translation model: a folder, or a name on the Hub."),
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Take all but run and input from it; `sample` is ours."
+        ),
+    ] = None,
 ) -> None:
-    """Look at the files, and write a short configuration that runs: format, columns, languages.
-
-    Nothing that is there is replaced.
+    """Look at the files, and write a short configuration that runs: format, columns, languages;
+    with a translation model, estimate what the run takes. Nothing that is there is replaced.
     """
+    if start and model:
+        raise UserError("init: --model goes without --from, whose file names the model")
     if out.exists():
         raise UserError(f"{out}: it is there already; name another file with --out")
     options, seen = find_input(files)
@@ -62,10 +72,14 @@ def command(
     for key, value in options.items():  # JSON within a line is YAML
         text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
     source, target = options["source_language"], options["target_language"]
-    text += _TEMPLATE.format(source=source, target=target, model=dumps(model))
-    parse_config(parse_yaml(text, str(out)), where=str(out))  # an error before it is written
+    own = _TEMPLATE.format(source=source, target=target, model=dumps(model))
+    text += _sections(start) if start else own
+    values = parse_yaml(text, str(out))
+    config = parse_config(values, where=str(out))  # an error before it is written
     with atomic_file(out) as path:
         path.write_text(text, "utf-8")
+    if config.nmt.model and config.translates:
+        console().print(job_table(estimate(config).jobs))
     about = "" if seen.counted else "about "
     show(f"{out}: {options['format']}, {source} to {target}, {about}{seen.rows:,} rows")
     for name in ("estimate", "preview", "corpus"):
@@ -159,3 +173,11 @@ def _language(seen: BitextPreview, side: str) -> str:
 def _names(form: str, path: str) -> list[str]:
     """The names of the columns of a file of records."""
     return list(READERS[form].head(path)[1])  # type: ignore[attr-defined]
+
+
+def _sections(start: str) -> str:
+    """The sections of a configuration but run and input, as they are written there."""
+    path = SAMPLE / "sample.yaml" if start == "sample" and not Path(start).exists() else Path(start)
+    text = path.read_text("utf-8").replace("${PARALOOM_SAMPLE}", str(SAMPLE))
+    sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
+    return "".join(of for of in sections if not re.match("(run|input):", of))

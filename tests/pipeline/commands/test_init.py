@@ -6,8 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus import timings
 from paraloom.pipeline.config import read_config
 from tests.run_helpers import ONE, Capsys, Patch, manifest
 
@@ -97,11 +99,13 @@ def test_sections_of_another_configuration(
     tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    command = ["init", *tsv(tmp_path), "--out", "mine.yaml", "--model", "owner/cs-en"]
-    assert main(command) == 0
-    assert read_config("mine.yaml").nmt.model == "owner/cs-en"
+    assert main(["init", *tsv(tmp_path), "--out", "mine.yaml", "--from", "sample"]) == 0
     text = Path("mine.yaml").read_text()
-    assert main(command) == 2
+    assert "# The lowest tenths have the wrong translations" in text, "comments stay"
+    values, ours = yaml.safe_load(text), read_config("sample")
+    assert (values["run"], values["input"]["format"]) == ("runs/some", "tsv")
+    assert read_config("mine.yaml").select.where == ours.select.where
+    assert main(["init", "some.txt", "--out", "mine.yaml"]) == 2
     assert "mine.yaml: it is there already" in capsys.readouterr().err
     assert Path("mine.yaml").read_text() == text
 
