@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.corpus import timings
 from paraloom.pipeline.config import read_config
 from tests.run_helpers import ONE, Capsys, Patch, manifest
 
