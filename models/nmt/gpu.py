@@ -60,7 +60,7 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
         return wanted
     supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
     choices: tuple[Precision, ...] = ("float16", "bfloat16")
-    for choice in reversed(choices) if family == "T5" else choices:
+    for choice in reversed(choices) if family == "MADLAD" else choices:
         if gpus and all(choice in types for types in supported):
             return choice
     return "float32"

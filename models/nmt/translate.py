@@ -139,11 +139,7 @@ class Translator:
         return call.finish(time.monotonic() - started)
 
     def _sources(self, texts: Sequence[str | None]) -> list[list[str]]:
-        """The subwords of sources; a prompt comes before those that are not blank."""
-        given = [text or "" for text in texts]
-        if prompt := self._model.layout.prompt:
-            given = [prompt + text if text.strip() else "" for text in given]
-        return self._subwords.encode_source(given)
+        return self._subwords.encode_source([text or "" for text in texts])
 
     def _batches(self, rows: Sequence[int], lengths: Sequence[Pieces]) -> list[list[int]]:
         budget = self.options.batch_tokens or self._engine.batch_tokens

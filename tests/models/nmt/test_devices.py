@@ -68,8 +68,8 @@ def test_a_gpu_that_is_asked_for_has_no_substitute(
     ("supported", "family", "chosen"),
     [
         ([{"float16", "bfloat16"}], "Marian", "float16"),
-        ([{"float16", "bfloat16"}], "T5", "bfloat16"),
-        ([{"float16", "bfloat16"}, {"float16"}], "T5", "float16"),
+        ([{"float16", "bfloat16"}], "MADLAD", "bfloat16"),
+        ([{"float16", "bfloat16"}, {"float16"}], "MADLAD", "float16"),
         ([], "Marian", "float32"),
     ],
 )

@@ -49,8 +49,7 @@ def test_translations_and_scores_are_those_of_transformers(
     assert scores.dtype == np.float32
     assert np.isnan(scores[-2:]).all()
     rows = ~np.isnan(scores[:-2])
-    if family != "t5":  # its prompt makes some too long
-        assert rows.mean() > 0.9
+    assert rows.mean() > 0.9
     truth = np.array([row.reference_score for row in expected])
     np.testing.assert_allclose(scores[:-2][rows], truth[rows], atol=1e-4)
 
@@ -105,7 +104,7 @@ def test_a_conversion_that_differs_is_refused(
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     make_spec = PretrainedModel._spec
     if family == "madlad":
-        monkeypatch.setattr(pretrained, "T5", MARIAN)  # its special case is left out
+        monkeypatch.setattr(pretrained, "MADLAD", MARIAN)  # its special case is left out
     else:
 
         def damaged(self: PretrainedModel, network: torch.nn.Module) -> object:
@@ -140,7 +139,6 @@ def test_a_marian_model_with_several_languages_wants_a_tag(copy: HubModel) -> No
         ("mbart25", ("sk", "en"), "input.source_language: the model has no language 'sk'"),
         ("mbart50", ("cs", "English"), "input.target_language: .* no language 'English'"),
         ("madlad", ("cs", "de"), "input.target_language: the model has no language 'de'"),
-        ("t5", ("de", "en"), "input.source_language: the model has no language 'de'"),
     ],
 )
 def test_a_language_that_the_model_does_not_have(
