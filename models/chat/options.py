@@ -8,7 +8,7 @@ from pydantic import Field
 
 from paraloom.models.chat.prompts import Prompt, find_template
 from paraloom.models.chat.usage import ServedName
-from paraloom.models.options import Count, InputFile, NonNegativeNumber, Options, PositiveNumber
+from paraloom.models.options import Count, NonNegativeNumber, Options, PositiveNumber
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
@@ -48,8 +48,6 @@ class ChatGenerator(Options):
     """Name of the model, as the server knows it."""
     prompt: str = "paraphrase"
     """translate, paraphrase, reword, or a template of Jinja2; see generators.md."""
-    prompt_file: InputFile | None = None
-    """A file with the template, instead of `prompt`."""
     response: Literal["text", "json"] = "text"
     """text: an answer is a candidate; json: it is an object with a list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
@@ -76,8 +74,8 @@ class ChatGenerator(Options):
     """Terms of the model's outputs, for the cards."""
 
     def template(self) -> Prompt:
-        """The prompt; an error if its file cannot be read or is no template."""
-        return find_template(self.prompt, self.prompt_file)
+        """The prompt."""
+        return find_template(self.prompt)
 
     def parameters(self) -> dict[str, object]:
         """What a request has besides the prompt: all that an answer depends on."""
@@ -96,8 +94,7 @@ class ChatGenerator(Options):
                 "base_url: must be an address such as http://localhost:8000/v1, without a user, a "
                 "password or a query; a key belongs in the variable that api_key_env names"
             )
-        if self.prompt_file is None:
-            find_template(self.prompt, None)
+        self.template()
 
 
 Generator = Annotated[NmtGenerator | ChatGenerator, Field(discriminator="kind")]

@@ -118,6 +118,7 @@ def test_a_gpu_that_is_asked_for_must_be_there(toy_model: Path) -> None:
 class Echo:
     """An engine that gives sources back, and fails where it is told to."""
 
+    device, compute_type, converted = "cpu", "float32", ""
     batch_tokens = 40
     max_source_subwords = 100
     parallel = 3

@@ -103,7 +103,6 @@ def test_of_a_generator_all_is_shown_but_its_server_and_its_key() -> None:
     hidden = {
         "base_url": "http://sesame:80/v1",
         "api_key_env": "SESAME",
-        "prompt_file": "/sesame/p",
     }
     nmt = {"kind": "nmt", "name": "nmt"}
     made = {
@@ -116,7 +115,7 @@ def test_of_a_generator_all_is_shown_but_its_server_and_its_key() -> None:
     config = {"generators": [nmt, chat | hidden]}
     shown = public(RunRecord.model_validate({"config": config, "stages": stages}))
     assert "sesame" not in json.dumps(shown.json_values()).lower()
-    assert shown.config.generators == [nmt, chat | {"prompt_file": "p"}]
+    assert shown.config.generators == [nmt, chat]
     found = shown.find(GenerateRecord)
     assert found is not None
     assert found.rejected == {
