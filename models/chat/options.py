@@ -10,7 +10,6 @@ from paraloom.models.chat.prompts import Prompt, find_template
 from paraloom.models.chat.usage import ServedName
 from paraloom.models.options import Count, NonNegativeNumber, Options, PositiveNumber
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
 MOST = 127
@@ -87,7 +86,7 @@ class ChatGenerator(Options):
         return given | ({"n": self.n} if self.n > 1 else {})
 
     def _check(self) -> None:
-        if not _VARIABLE.fullmatch(self.api_key_env):  # perhaps the key itself
+        if not self.api_key_env.isidentifier():  # perhaps the key itself
             raise ValueError("api_key_env: must be the name of an environment variable")
         if not _ADDRESS.fullmatch(self.base_url):  # not repeated: it may hold a password
             raise ValueError(

@@ -100,6 +100,7 @@ class Translator:
         self._engine.check()
         self.device, self.compute_type = self._engine.device, self._engine.compute_type
         self.converted = self._engine.converted
+        self._budget = self.options.batch_tokens or self._engine.batch_tokens
         self._limit = min(self.options.max_source_subwords, self._engine.max_source_subwords)
 
     def translate(
@@ -133,17 +134,13 @@ class Translator:
                 call.reject(row, f"source of more than {self._limit} subwords")
             else:
                 accepted.append(row)
-        batches = self._batches(accepted, sources)
+        batches = list(batches_by_tokens(accepted, sources, self._budget))
         with self._decoder(seed, batches) as call.decode:
             call.run(batches, hints)
         return call.finish(time.monotonic() - started)
 
     def _sources(self, texts: Sequence[str | None]) -> list[list[str]]:
         return self._subwords.encode_source([text or "" for text in texts])
-
-    def _batches(self, rows: Sequence[int], lengths: Sequence[Pieces]) -> list[list[int]]:
-        budget = self.options.batch_tokens or self._engine.batch_tokens
-        return list(batches_by_tokens(rows, lengths, budget))
 
     def _decoder(self, seed: int, batches: list[list[int]]) -> AbstractContextManager[Submit]:
         """The engine's search, or its sampler in the first state of the seed."""
@@ -179,7 +176,7 @@ class Translator:
             in_halves(batch, score, lambda row, error: self._engine.check())
 
         with ThreadPoolExecutor(self._engine.parallel) as workers:
-            list(workers.map(attempt, self._batches(rows, longer)))
+            list(workers.map(attempt, batches_by_tokens(rows, longer, self._budget)))
         return found
 
     def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:
