@@ -49,11 +49,6 @@ def test_a_folder_goes_first(cache: Path, tmp_path: Path, monkeypatch: Patch) ->
     assert hub.revision(Path("someone/opus-cs-en")) is None
 
 
-@pytest.mark.parametrize("name", ["model", "/a/b", "a/b/c", "./a/b", "s3://a/b", "a/b@"])
-def test_other_paths_are_no_names(name: str) -> None:
-    assert not hub.is_hub_name(name)
-
-
 @pytest.mark.parametrize("name", ["someone/other", "someone/opus-cs-en@v2"])
 def test_without_a_network_the_message_says_how_to_fetch_it(cache: Path, name: str) -> None:
     with pytest.raises(UserError, match=r"run `hf download someone/.*offline mode") as error:
