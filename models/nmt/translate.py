@@ -135,18 +135,15 @@ class Translator:
             else:
                 accepted.append(row)
         batches = list(batches_by_tokens(accepted, sources, self._budget))
-        with self._decoder(seed, batches) as call.decode:
+        search: AbstractContextManager[Submit] = nullcontext(self._engine.submit)
+        if self.options.sampling:
+            search = self._engine.sampler(seed, max(map(len, batches), default=0))
+        with search as call.decode:
             call.run(batches, hints)
         return call.finish(time.monotonic() - started)
 
     def _sources(self, texts: Sequence[str | None]) -> list[list[str]]:
         return self._subwords.encode_source([text or "" for text in texts])
-
-    def _decoder(self, seed: int, batches: list[list[int]]) -> AbstractContextManager[Submit]:
-        """The engine's search, or its sampler in the first state of the seed."""
-        if self.options.sampling is None:
-            return nullcontext(self._engine.submit)
-        return self._engine.sampler(seed, max(map(len, batches), default=0))
 
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
