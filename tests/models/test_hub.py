@@ -117,16 +117,6 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
     assert len(asked) == 2
 
 
-def test_without_a_network_the_message_says_how_to_fetch_a_data_set(
-    cache: Path, tmp_path: Path, monkeypatch: Patch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    fetch = "run `hf download someone/set --revision v1 --repo-type dataset --local-dir DIR`"
-    with pytest.raises(UserError, match=f"{fetch}, and set input.paths to that folder") as error:
-        hub.fetch_dataset("someone/set@v1", lambda names: names, [], "input.paths")
-    assert "\n" not in str(error.value)
-
-
 def test_what_the_hub_refuses_is_one_line(cache: Path, monkeypatch: Patch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

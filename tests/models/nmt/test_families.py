@@ -78,17 +78,6 @@ def test_sampling_repeats_for_a_seed(hub_model: HubModel, family: str) -> None:
     assert draw(2) != first
 
 
-def test_a_fairseq_model_scores_its_own_translations(toy_model: Path) -> None:
-    found = Translator(toy_model, threads=1)
-    rows, _ = found.translate(["Muž vidí dům.", "Pes nese vodu."])
-    scores = found.score(["Muž vidí dům.", "Pes nese vodu."], rows["translation"].to_pylist())
-    # CTranslate2 gives an end of sentence in the first place no probability, as fairseq does.
-    np.testing.assert_allclose(scores, rows["translation_score"].to_numpy(), atol=1e-3)
-    (best, second), _ = found._engine.submit(found._sources(["Muž vidí dům.", "Pes."]), 2)()
-    assert best.score > second.score
-    assert best.pieces != second.pieces
-
-
 def test_a_folder_that_somebody_converted_is_refused(hub_model: HubModel) -> None:
     converted = open_model(hub_model("marian"), CZECH).converted().path
     with pytest.raises(UserError, match="converted for CTranslate2; give the original folder"):
