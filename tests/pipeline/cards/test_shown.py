@@ -64,7 +64,7 @@ def test_numbers_choices_and_conditions_are_shown(monkeypatch: pytest.MonkeyPatc
         {
             "run": "mine",
             "input": {"format": "tsv", "paths": ["a.tsv"], "where": ["token_ratio in 0.5..2"]},
-            "nmt": {"model": "cs-en", "engine": "fairseq", "candidates": 2},
+            "nmt": {"model": "cs-en", "device": "cpu", "candidates": 2},
             "score": {"scorers": ["trigram_overlap"]},
             "select": {"by": "trigram_overlap", "where": ["trigram_overlap <= 0.5"]},
             "embeddings": {"tags": "start", "model": "lstm-avg"},
