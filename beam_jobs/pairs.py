@@ -98,8 +98,10 @@ class BackTranslate(beam.PTransform):
             count(counts)
             return with_translations(table, translations, candidates, BACK)
 
-        loading = partial(_load, factory, accelerator)
-        return _divided(pairs, loading, divide, added, accelerator)
+        def load() -> Any:
+            return factory.open(cores(), accelerator)
+
+        return _divided(pairs, load, divide, added, accelerator)
 
 
 class ScorePairs(beam.PTransform):
@@ -151,10 +153,6 @@ class ExactDeciles(beam.PTransform):
 def _fields(pairs: beam.PCollection) -> Fields:
     """Names and types of the rows' columns."""
     return list(named_fields_from_element_type(pairs.element_type))
-
-
-def _load(factory: TranslatorFactory, accelerator: str | None) -> Any:
-    return factory.open(cores(), accelerator)
 
 
 def _scored(

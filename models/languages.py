@@ -1,4 +1,4 @@
-"""Language codes as users write them, English names of languages, and how they are written."""
+"""Language codes as users write them, English names of languages, which have no spaces."""
 
 import re
 from functools import cache
@@ -13,9 +13,6 @@ _UNSPACED = (
     *("Tale", "Talu", "Tavt", "Thai", "Tibt", "Yiii"),
 )
 """The scripts that put no spaces between words, by their ISO 15924 codes."""
-
-_RIGHT_TO_LEFT = ("Adlm", "Arab", "Aran", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa")
-"""The living scripts that are written from right to left, by their ISO 15924 codes."""
 
 _NAMES = """
 af Afrikaans, am Amharic, ar Arabic, as Assamese, ast Asturian, az Azerbaijani, ba Bashkir,
@@ -103,14 +100,3 @@ def is_unspaced(code: str) -> bool:
     """
     found = parse_language(short_code(code))
     return found is not None and found.maximize().script in _UNSPACED
-
-
-@cache
-def direction(code: str) -> str:
-    """The direction of a language's script, as HTML's attribute `dir` has it.
-
-    >>> [direction(code) for code in ("cs", "ara", "he", "ks-Deva", "ur")]
-    ['ltr', 'rtl', 'rtl', 'ltr', 'rtl']
-    """
-    found = parse_language(short_code(code))
-    return "rtl" if found is not None and found.maximize().script in _RIGHT_TO_LEFT else "ltr"

@@ -1,5 +1,6 @@
 """The translation models of a run: what their results depend on, and how they are recorded."""
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -9,12 +10,10 @@ from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.shards import content_key, units
 from paraloom.beam_jobs.transforms.translations import PIVOT, Direction, TranslatorFactory
 from paraloom.models import hub
-from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages, TokenLayout
-from paraloom.models.structured import parse_yaml
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import BackTranslateRecord, TranslationModel
 from paraloom.pipeline.stage import Run, pairs_record
@@ -55,7 +54,8 @@ class Model(NamedTuple):
     def tags(self) -> list[Any]:
         """The languages as they count in keys: by the tags that they choose, if there are any."""
         layout = open_model(self.folder, self.languages).layout
-        return [asdict(layout)] if layout != TokenLayout() else []
+        # Version 0.2 had prompts, too.
+        return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self) -> None:
         """Check files and languages; of a model in an object store, when it is here."""
@@ -65,13 +65,12 @@ class Model(NamedTuple):
 
 def license_of(folder: Path) -> str | None:
     """The `license` in the metadata of a folder's README.md; None if it says none."""
-    try:
-        text = (folder / "README.md").read_text(encoding="utf-8")
-        _, metadata, _ = text.split("---\n", 2)
-        value = parse_yaml(metadata, "").get("license")
-    except (OSError, ValueError, AttributeError, UserError):
-        return None
-    return ", ".join(map(str, value if isinstance(value, list) else [value])) if value else None
+    from huggingface_hub import RepoCard
+
+    with suppress(Exception):  # of the file or of its YAML, which may be anything
+        value = RepoCard.load(folder / "README.md").data.get("license")
+        return ", ".join(map(str, value)) if isinstance(value, list) else value
+    return None
 
 
 def backward(run: Run) -> Model:

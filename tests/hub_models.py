@@ -33,7 +33,7 @@ from tests.small_model import TEXTS, new_pairs, short_pairs
 
 PIECES = 300
 PAIRS = 1000
-STEPS = {"marian": 150, "marian2": 150, "t5": 200, "madlad": 100}
+STEPS = {"marian": 150, "marian2": 150, "madlad": 100}
 """Of training; fewer give these the same translation for every source."""
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 MARIAN_README = "---\nlicense: cc-by-4.0\nlanguage: [cs, en]\n---\n# A small model\n"
@@ -213,21 +213,6 @@ def mbart25(folder: Path) -> Made:
 
 T5_SIZE: dict[str, Any] = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2,
            "dropout_rate": 0.0, "initializer_factor": 1.0, "decoder_start_token_id": 0}  # fmt: skip
-T5_PROMPT = "translate Czech to English: "
-
-
-def t5(folder: Path) -> Made:
-    """The first T5: tied embeddings, scaled logits, prompts in config.json."""
-    options = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
-    spm = load(joint(folder, "spiece.model", **options))
-    tasks = {"translation_cs_to_en": {"prefix": T5_PROMPT}}
-    size = {**T5_SIZE, "vocab_size": spm.get_piece_size() + 104, "task_specific_params": tasks}
-    config = T5Config(**size)
-
-    def example(given: str, wanted: str) -> Example:
-        return Example([*spm.encode(T5_PROMPT + given), 1], [0], [*spm.encode(wanted), 1])
-
-    return Made(T5ForConditionalGeneration(config), all_pieces(folder / "spiece.model"), example)
 
 
 def madlad(folder: Path) -> Made:
@@ -246,9 +231,7 @@ def madlad(folder: Path) -> Made:
     return Made(T5ForConditionalGeneration(config), all_pieces(path), example)
 
 
-FAMILIES = dict(
-    zip(NAMES, (marian, marian2, m2m100, nllb, mbart25, mbart50, t5, madlad), strict=True)
-)
+FAMILIES = dict(zip(NAMES, (marian, marian2, m2m100, nllb, mbart25, mbart50, madlad), strict=True))
 
 
 def make(family: str, folder: Path, sentences: int = 40) -> None:

@@ -71,12 +71,8 @@ class Answer(BaseModel):
         )
 
 
-class NotInFormError(ValueError):
-    """A server's answer that is none."""
-
-
 def parse(body: str) -> dict[str, Any]:
-    """The fields of an `Answer` in the body of a response; `NotInFormError` if there are none."""
+    """The fields of an `Answer` in the body of a response; ValueError if there are none."""
     try:
         values = json.loads(body)
         usage = values.get("usage") or {}
@@ -88,7 +84,7 @@ def parse(body: str) -> dict[str, Any]:
             "tokens_out": int(usage.get("completion_tokens") or 0),
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise NotInFormError("the response is not what a chat gives") from error
+        raise ValueError("the response is not what a chat gives") from error
 
 
 def _choice(value: dict[str, Any]) -> Choice:

@@ -17,7 +17,7 @@ from email.utils import parsedate_to_datetime
 from threading import Thread
 from typing import Any, NoReturn
 
-from paraloom.models.chat.answers import Answer, NotInFormError, Request, parse
+from paraloom.models.chat.answers import Answer, Request, parse
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
@@ -104,8 +104,8 @@ class _Client:
                     answer = Answer(**parse(body), **more)
                     self._answered = time.monotonic()
                     return answer
-                except NotInFormError as error:
-                    status, body = 0, str(error)
+                except ValueError as error:
+                    status, body = 0, one_line(error)
             reason = f"HTTP {status}: {body}" if status else body
             if status in _STOPS:
                 self._stop(_STOPS[status].format(key=of.api_key_env, model=of.model))

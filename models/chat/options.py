@@ -8,9 +8,8 @@ from pydantic import Field
 
 from paraloom.models.chat.prompts import Prompt, find_template
 from paraloom.models.chat.usage import ServedName
-from paraloom.models.options import Count, InputFile, NonNegativeNumber, Options, PositiveNumber
+from paraloom.models.options import Count, NonNegativeNumber, Options, PositiveNumber
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
 MOST = 127
@@ -48,8 +47,6 @@ class ChatGenerator(Options):
     """Name of the model, as the server knows it."""
     prompt: str = "paraphrase"
     """translate, paraphrase, reword, or a template of Jinja2; see generators.md."""
-    prompt_file: InputFile | None = None
-    """A file with the template, instead of `prompt`."""
     response: Literal["text", "json"] = "text"
     """text: an answer is a candidate; json: it is an object with a list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
@@ -76,8 +73,8 @@ class ChatGenerator(Options):
     """Terms of the model's outputs, for the cards."""
 
     def template(self) -> Prompt:
-        """The prompt; an error if its file cannot be read or is no template."""
-        return find_template(self.prompt, self.prompt_file)
+        """The prompt."""
+        return find_template(self.prompt)
 
     def parameters(self) -> dict[str, object]:
         """What a request has besides the prompt: all that an answer depends on."""
@@ -89,15 +86,14 @@ class ChatGenerator(Options):
         return given | ({"n": self.n} if self.n > 1 else {})
 
     def _check(self) -> None:
-        if not _VARIABLE.fullmatch(self.api_key_env):  # perhaps the key itself
+        if not self.api_key_env.isidentifier():  # perhaps the key itself
             raise ValueError("api_key_env: must be the name of an environment variable")
         if not _ADDRESS.fullmatch(self.base_url):  # not repeated: it may hold a password
             raise ValueError(
                 "base_url: must be an address such as http://localhost:8000/v1, without a user, a "
                 "password or a query; a key belongs in the variable that api_key_env names"
             )
-        if self.prompt_file is None:
-            find_template(self.prompt, None)
+        self.template()
 
 
 Generator = Annotated[NmtGenerator | ChatGenerator, Field(discriminator="kind")]

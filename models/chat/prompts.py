@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import StrictUndefined, TemplateError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from paraloom.models.errors import UserError, one_line, reading
+from paraloom.models.errors import UserError, one_line
 from paraloom.models.languages import language_name
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
@@ -67,11 +66,8 @@ def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]
     }
 
 
-def find_template(prompt: str, file: str | None) -> Prompt:
-    """The prompt of a name, of a text or of a file; ValueError if it is no template."""
-    if file is not None:
-        with reading(f"prompt_file: {file}"):
-            return _checked(Prompt(Path(file).name, Path(file).read_text("utf-8")))
+def find_template(prompt: str) -> Prompt:
+    """The prompt of a name or of a text; ValueError if it is no template."""
     if prompt in PROMPTS:
         return Prompt(prompt, PROMPTS[prompt])
     if "{{" not in prompt:
@@ -80,15 +76,11 @@ def find_template(prompt: str, file: str | None) -> Prompt:
             f"prompt: {prompt!r} is neither a prompt of Paraloom ({known}) nor a template with "
             "{{ source }} or {{ reference }}"
         )
-    return _checked(Prompt("template", prompt))
-
-
-def _checked(prompt: Prompt) -> Prompt:
     try:
-        _compiled(prompt.text)
+        _compiled(prompt)
     except TemplateError as error:
         raise ValueError(f"prompt: not a template of Jinja2 ({one_line(error)})") from error
-    return prompt
+    return Prompt("template", prompt)
 
 
 @cache

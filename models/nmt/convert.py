@@ -1,7 +1,6 @@
 """Conversion of a model to CTranslate2's format, once, with a cache."""
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +37,9 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
         model: the SHA-256 of all that the conversion depends on.
         convert: writes the conversion into a folder; returns the numbers of positions.
     """
-    path = _place(model)
+    import ctranslate2
+
+    path = user_cache() / "nmt" / f"ctranslate2-{ctranslate2.__version__}-{model}"
     if found := _open(path):
         return found
     with locked(path.with_name(f".{path.name}.lock")):
@@ -52,17 +53,6 @@ def _convert(path: Path, convert: Callable[[Path], tuple[int, int]]) -> Conversi
         record = {name: value for name, value in vars(found).items() if name != "path"}
         (out / RECORD).write_text(json.dumps(record))
     return found
-
-
-def forget(model: str) -> None:
-    """Remove the conversion of a model that is not used again from the cache."""
-    shutil.rmtree(_place(model), ignore_errors=True)
-
-
-def _place(model: str) -> Path:
-    import ctranslate2
-
-    return user_cache() / "nmt" / f"ctranslate2-{ctranslate2.__version__}-{model}"
 
 
 def _open(path: Path) -> Conversion | None:

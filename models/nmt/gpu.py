@@ -60,7 +60,7 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
         return wanted
     supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
     choices: tuple[Precision, ...] = ("float16", "bfloat16")
-    for choice in reversed(choices) if family == "T5" else choices:
+    for choice in reversed(choices) if family == "MADLAD" else choices:
         if gpus and all(choice in types for types in supported):
             return choice
     return "float32"
@@ -71,9 +71,10 @@ def load_cublas() -> bool:
     spec = importlib.util.find_spec("nvidia")
     roots = list(spec.submodule_search_locations or []) if spec else []
     wheels = [Path(root, "cublas", "lib") for root in roots]
-    for files in ([_CUBLAS], *([of / "libcublasLt.so.12", of / _CUBLAS] for of in wheels)):
+    for place in (Path(), *wheels):
         with suppress(OSError):
-            for file in files:
-                ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)
+            if place in wheels:
+                ctypes.CDLL(str(place / "libcublasLt.so.12"), ctypes.RTLD_GLOBAL)
+            ctypes.CDLL(str(place / _CUBLAS), ctypes.RTLD_GLOBAL)
             return True
     return False

@@ -93,7 +93,7 @@ class NmtOptions(Options):
     sampling: SamplingOptions | None = None
     """Draw the translations at random, instead of searching with a beam."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "float32"
-    """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU float16 (T5:
+    """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU float16 (MADLAD:
     bfloat16, because its values exceed float16's), if the GPU has it; otherwise float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode; auto takes all GPUs that work (`CUDA_VISIBLE_DEVICES` limits them)."""

@@ -18,7 +18,6 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder
 from paraloom.models.nmt import fairseq_run
-from paraloom.models.nmt.convert import forget
 from paraloom.models.nmt.families.fairseq import (
     CHECKPOINT,
     SENTENCEPIECE,
@@ -82,7 +81,7 @@ def train_nmt(
     for name, state in states.items():
         _assemble(candidate, data, state)
         bleu[name] = _bleu(candidate, held_out, slice(half), NmtOptions(beam=1), threads)
-        forget(FairseqModel(candidate).digest)
+        shutil.rmtree(FairseqModel(candidate).converted().path, ignore_errors=True)
     chosen = max(reversed(bleu), key=lambda name: bleu[name])  # the later one of equals
     _assemble(candidate, data, states[chosen])
     held = {"held_out": len(held_out.sources), "choice": half}

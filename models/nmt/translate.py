@@ -96,6 +96,7 @@ class Translator:
         self._engine.check()
         self.device, self.compute_type = self._engine.device, self._engine.compute_type
         self.converted = self._engine.converted
+        self._budget = self.options.batch_tokens or self._engine.batch_tokens
         self._limit = min(self.options.max_source_subwords, self._engine.max_source_subwords)
 
     def translate(
@@ -129,31 +130,19 @@ class Translator:
                 call.reject(row, f"source of more than {self._limit} subwords")
             else:
                 accepted.append(row)
-        batches = self._batches(accepted, sources, hints.smaller if hints else 1)
+        budget = self._budget // (hints.smaller if hints else 1)
+        batches = list(batches_by_tokens(accepted, sources, budget))
         # What is drawn depends on the order of batches.
         alone = hints is not None or self.options.sampling is not None
-        with self._decoder(seed, batches) as call.decode:
+        search: AbstractContextManager[Submit] = nullcontext(self._engine.submit)
+        if self.options.sampling:
+            search = self._engine.sampler(seed, max(map(len, batches), default=0))
+        with search as call.decode:
             call.run(batches, 1 if alone else len(batches), hints)
         return call.finish(time.monotonic() - started)
 
     def _sources(self, texts: Sequence[str | None]) -> list[list[str]]:
-        """The subwords of sources; a prompt comes before those that are not blank."""
-        given = [text or "" for text in texts]
-        if prompt := self._model.layout.prompt:
-            given = [prompt + text if text.strip() else "" for text in given]
-        return self._subwords.encode_source(given)
-
-    def _batches(
-        self, rows: Sequence[int], lengths: Sequence[Pieces], smaller: int = 1
-    ) -> list[list[int]]:
-        budget = self.options.batch_tokens or self._engine.batch_tokens
-        return list(batches_by_tokens(rows, lengths, budget // smaller))
-
-    def _decoder(self, seed: int, batches: list[list[int]]) -> AbstractContextManager[Submit]:
-        """The engine's search, or its sampler in the first state of the seed."""
-        if self.options.sampling is None:
-            return nullcontext(self._engine.submit)
-        return self._engine.sampler(seed, max(map(len, batches), default=0))
+        return self._subwords.encode_source([text or "" for text in texts])
 
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
@@ -183,7 +172,7 @@ class Translator:
             in_halves(batch, score, lambda row, error: self._engine.check())
 
         with ThreadPoolExecutor(self._engine.parallel) as workers:
-            list(workers.map(attempt, self._batches(rows, longer)))
+            list(workers.map(attempt, batches_by_tokens(rows, longer, self._budget)))
         return found
 
     def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:

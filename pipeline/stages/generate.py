@@ -124,7 +124,7 @@ def check(config: Config) -> None:
             if unknown or not prompt.names & columns:
                 what = f"{min(unknown)!r} is undefined" if unknown else "it names no column"
                 raise UserError(f"prompt: {what}; there are {', '.join(sorted(known))}")
-        except (UserError, ValueError) as error:
+        except UserError as error:
             raise UserError(f"generators: {of.name}: {error}") from error
     if config.chats:
         import openai  # noqa: F401

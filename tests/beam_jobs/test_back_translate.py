@@ -16,7 +16,7 @@ from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.translations import COUNTERS, TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
-from paraloom.models.nmt.engine import Engine, Hypothesis
+from paraloom.models.nmt.engine import Engine, Hypothesis, Ranked
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import RetryHints, Translator
 from tests.run_helpers import Patch
@@ -89,9 +89,14 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
 
     def submit(self: Engine, batch: list[list[str]], count: int = 1) -> Any:
         calls.append(len(batch))
-        if len(calls) > 2:  # a check, and the first shard
-            raise RuntimeError("the device is gone")
-        return lambda: [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
+        works = len(calls) <= 2  # a check, and the first shard
+
+        def wait() -> list[Ranked]:
+            if not works:
+                raise RuntimeError("the device is gone")
+            return [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
+
+        return wait
 
     monkeypatch.setattr(Engine, "submit", submit)
     with pytest.raises(UserError, match=r"does not work .*the device is gone"):

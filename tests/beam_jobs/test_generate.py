@@ -186,20 +186,6 @@ def test_a_broken_server_ends_the_job_before_the_shard_does(
     assert all(json.loads(line)["choices"] for line in kept.splitlines())
 
 
-def test_a_prompt_with_an_unknown_column_is_one_line(tmp_path: Path) -> None:
-    work = job(chat("a", "http://127.0.0.1:9/v1", prompt="Reword {{ topic }}"))
-    with pytest.raises(UserError, match="'topic' is undefined; there are domain, id, source"):
-        run(tmp_path, work, unit(tmp_path, work))
-
-
-def test_equal_requests_of_two_generators_are_two(tmp_path: Path) -> None:
-    with chat_server() as (server, url), chat_server() as (other, url_of_other):
-        work = job(chat("a", url), chat("b", url_of_other))
-        table, _ = run(tmp_path, work, unit(tmp_path, work))
-    assert len(server.answered) == len(other.answered) == ROWS
-    assert Counter(table["generator"].to_pylist()) == {"a": ROWS, "b": ROWS}
-
-
 def test_what_failed_is_asked_again(tmp_path: Path) -> None:
     with chat_server() as (server, url):
         for key in ("one", "two"):

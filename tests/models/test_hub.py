@@ -49,11 +49,6 @@ def test_a_folder_goes_first(cache: Path, tmp_path: Path, monkeypatch: Patch) ->
     assert hub.revision(Path("someone/opus-cs-en")) is None
 
 
-@pytest.mark.parametrize("name", ["model", "/a/b", "a/b/c", "./a/b", "s3://a/b", "a/b@"])
-def test_other_paths_are_no_names(name: str) -> None:
-    assert not hub.is_hub_name(name)
-
-
 @pytest.mark.parametrize("name", ["someone/other", "someone/opus-cs-en@v2"])
 def test_without_a_network_the_message_says_how_to_fetch_it(cache: Path, name: str) -> None:
     with pytest.raises(UserError, match=r"run `hf download someone/.*offline mode") as error:
@@ -120,16 +115,6 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
     (tmp_path / "a/train/0.parquet").unlink()  # the Hub's cache was cleared
     assert hub.fetch_dataset("someone/set", lambda of: of[:1], ["a"], "input.paths") == fetched
     assert len(asked) == 2
-
-
-def test_without_a_network_the_message_says_how_to_fetch_a_data_set(
-    cache: Path, tmp_path: Path, monkeypatch: Patch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    fetch = "run `hf download someone/set --revision v1 --repo-type dataset --local-dir DIR`"
-    with pytest.raises(UserError, match=f"{fetch}, and set input.paths to that folder") as error:
-        hub.fetch_dataset("someone/set@v1", lambda names: names, [], "input.paths")
-    assert "\n" not in str(error.value)
 
 
 def test_what_the_hub_refuses_is_one_line(cache: Path, monkeypatch: Patch) -> None:

@@ -33,15 +33,16 @@ def repeating(tmp_path: Path, bitext: dict[str, str]) -> dict[str, str]:
     return paths
 
 
-def test_each_distinct_source_is_translated_once(
+def test_each_distinct_source_of_a_shard_is_translated_once(
     tmp_path: Path, repeating: dict[str, str], write_config: WriteConfig, capsys: Capsys
 ) -> None:
-    write_config(tmp_path, input={"paths": repeating})
+    one_shard = {"paths": repeating, "shard_rows": 1000}
+    write_config(tmp_path, input=one_shard)
     assert again("back-translate", tmp_path) == 0
     plain = table(tmp_path, "back_translate").to_pylist()
     capsys.readouterr()
 
-    write_config(tmp_path, input={"paths": repeating, "unique": "source"})
+    write_config(tmp_path, input={**one_shard, "unique": "source"})
     assert again("select", tmp_path) == 0
     out, err = capsys.readouterr()
     assert ran(err)[0] == "back_translate"

@@ -21,7 +21,6 @@ class TokenLayout:
         target_prefix: what every translation starts with, such as its language tag. It counts
             neither in scores nor in lengths.
         barred: tokens that are never generated, and have no share of the probability.
-        prompt: text before every source that is not blank.
     """
 
     source_prefix: tuple[str, ...] = ()
@@ -29,7 +28,6 @@ class TokenLayout:
     decoder_start: str | None = "</s>"
     target_prefix: tuple[str, ...] = ()
     barred: tuple[str, ...] = ()
-    prompt: str = ""
 
     def source(self, pieces: Sequence[str]) -> list[str]:
         """A source as the encoder gets it."""

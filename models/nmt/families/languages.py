@@ -39,9 +39,9 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
     """
     if language is None:
         raise UserError(f"{key}: is missing; the model has {_listed(sorted(tags))}")
-    by_tag = {tag: tag for tag in tags.values()}
-    if language in tags or language in by_tag:
-        return {**by_tag, **tags}[language]
+    known = {**{tag: tag for tag in tags.values()}, **tags}
+    if language in known:
+        return known[language]
     code = _closest(language, tags)
     if code is None:
         # `cz` is a country, and `ces_Cyrl` has another script.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,10 @@ from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import digest
 from paraloom.models.memory import bounded_by_files
 from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
-from paraloom.models.nmt.families.languages import find_tag
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 from paraloom.models.nmt.families.table import (
+    MADLAD,
     MARIAN,
-    T5,
     find_family,
     read_object,
     read_tokens,
@@ -79,9 +76,9 @@ class PretrainedModel(NmtModel):
         if not self._family.forced:
             start = self.target_tokens[self._config["decoder_start_token_id"]]
         layout = self._family.layout(self.tokens, languages, start)
-        if self._family is not T5 or layout.source_prefix:
-            return layout
-        return replace(layout, prompt=_prompt(self._config, languages))
+        if self._family is MADLAD and not layout.source_prefix:
+            raise UserError(f"{self.path}: a T5 without tags of languages, which MADLAD has")
+        return layout
 
     @property
     def positions(self) -> int:
@@ -154,7 +151,7 @@ class PretrainedModel(NmtModel):
 
         for key, value in self._family.settings.items():
             setattr(network.config, key, value)
-        if self._family is T5:
+        if self._family is MADLAD:
             # transformers 5 says of every T5 that its embeddings are tied; the converter would then
             # scale the logits of T5 1.1 and MADLAD, which do not.
             scaled = getattr(network.config, "scale_decoder_outputs", True)
@@ -221,15 +218,3 @@ def _filled_up(tokens: list[str], size: int) -> list[str]:
     if size > len(tokens) + _MOST_UNUSED:
         raise ValueError(f"it has {size:,} embeddings for {len(tokens):,} tokens")
     return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]
-
-
-def _prompt(config: dict[str, Any], languages: Languages) -> str:
-    """T5's prompt for the languages, of `task_specific_params`; empty if there are none."""
-    prompts: dict[str, dict[str, str]] = {}
-    for name, task in (config.get("task_specific_params") or {}).items():
-        if match := re.fullmatch(r"translation_(\w+?)_to_(\w+)", name):
-            prompts.setdefault(match[1], {})[match[2]] = task["prefix"]
-    if not prompts:
-        return ""
-    source = find_tag(languages.source_key, languages.source, {code: code for code in prompts})
-    return find_tag(languages.target_key, languages.target, prompts[source])

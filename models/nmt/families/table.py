@@ -119,16 +119,16 @@ MBART25 = replace(
     after=("</s>", SOURCE),
     start=None,
 )
-T5 = Family(
-    name="T5",
+MADLAD = Family(
+    name="MADLAD",
     architecture="T5ForConditionalGeneration",
     loader="T5Loader",
     tokenizers=("spiece.model", "sentencepiece.model", "tokenizer.json"),
-    tags=r"<2([a-z]{2,3}(?:_\w+)?)>",  # MADLAD's; T5 has prompts in their place
+    tags=r"<2([a-z]{2,3}(?:_\w+)?)>",
     before=(TARGET,),
     forced=(),
 )
-_KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, T5 and MADLAD"
+_KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50 and MADLAD"
 
 
 def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Family:
@@ -149,7 +149,7 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
         starts = config.get("decoder_start_token_id") == config.get("eos_token_id", 2)
         return MBART50 if name.startswith("MBart50") or starts else MBART25
     if kind == "t5":
-        return T5
+        return MADLAD
     raise UserError(
         f"{path}/config.json: model_type {kind!r} is of no family that is known here; known are "
         f"{_KNOWN}"
@@ -176,7 +176,7 @@ def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size
         codes = _codes(family)[tokenizer.get("language_codes") or "m2m100"]
         return [*read_vocabulary(folder / "vocab.json"), *(f"__{code}__" for code in codes)]
     pieces = open_subwords(folder, family.tokenizers).vocabulary()
-    if family is T5:
+    if family is MADLAD:
         extra = any(token.startswith("<extra_id_") for token in pieces)
         missing = 0 if extra else max(min(size - len(pieces), 100), 0)
         return [*pieces, *(f"<extra_id_{number}>" for number in reversed(range(missing)))]

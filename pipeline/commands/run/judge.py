@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from paraloom.models.errors import UserError
-from paraloom.models.languages import direction, short_code
+from paraloom.models.languages import short_code
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import Named
 
@@ -119,9 +119,7 @@ def judging_server(
         judge=judge,
         run_name=PurePath(run.folder).name or run.folder,
         language=language,
-        direction=direction(language),
         source_language=source,
-        source_direction=direction(source),
     )
 
 

@@ -1,7 +1,5 @@
 """The answers of generators are kept as they come, on disk and in object stores."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,14 +20,6 @@ def add(files: AnswerFiles, keys: range) -> None:
     """Keep an answer for each key."""
     for key in keys:
         files.add(Answer(key=f"{key}", tokens_in=key))
-
-
-def eventually(count: Callable[[], int], expected: int) -> bool:
-    """Whether a count gets to `expected` within ten seconds: a thread writes the objects."""
-    end = time.monotonic() + 10
-    while count() != expected and time.monotonic() < end:
-        time.sleep(0.05)
-    return count() == expected
 
 
 def test_an_attempt_reads_what_all_earlier_ones_left(output: str) -> None:
@@ -62,7 +52,7 @@ def test_a_killed_attempt_leaves_all_but_the_last_answers_in_a_store(
 ) -> None:
     files = AnswerFiles(bucket, "part-0")
     add(files, range(450))
-    assert eventually(lambda: len(AnswerFiles(bucket, "part-0").read()), 400)
+    assert len(AnswerFiles(bucket, "part-0").read()) == 400
     monkeypatch.setattr(answer_files, "_SECONDS", 0.0)  # they have waited long enough
     add(files, range(450, 451))
-    assert eventually(lambda: len(AnswerFiles(bucket, "part-0").read()), 451)
+    assert len(AnswerFiles(bucket, "part-0").read()) == 451

@@ -50,22 +50,6 @@ def test_converted_once_in_the_users_cache(fresh: Path, tmp_path: Path, monkeypa
     assert second.path != first.path and second.digest != first.digest
 
 
-def test_what_a_model_folder_brings_along_is_not_used(
-    fresh: Path, tmp_path: Path, monkeypatch: Patch
-) -> None:
-    """A conversion with other words, under the name that it has in the cache."""
-    ours = converted(fresh)
-    planted = copytree(ours.path, fresh / ours.path.name)
-    _swap_words(planted)
-    record = {"source_positions": 1024, "target_positions": 1024}
-    whole = record | {"digest": digest(planted, ignored=[RECORD])}
-    (planted / RECORD).write_text(json.dumps(whole))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another user"))
-    found = converted(fresh)
-    assert found.path.is_relative_to(tmp_path / "another user")
-    assert (found.digest, digest(found.path)) == (ours.digest, digest(ours.path))
-
-
 def test_a_failed_conversion_leaves_nothing(
     fresh: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:

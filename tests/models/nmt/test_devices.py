@@ -68,8 +68,8 @@ def test_a_gpu_that_is_asked_for_has_no_substitute(
     ("supported", "family", "chosen"),
     [
         ([{"float16", "bfloat16"}], "Marian", "float16"),
-        ([{"float16", "bfloat16"}], "T5", "bfloat16"),
-        ([{"float16", "bfloat16"}, {"float16"}], "T5", "float16"),
+        ([{"float16", "bfloat16"}], "MADLAD", "bfloat16"),
+        ([{"float16", "bfloat16"}, {"float16"}], "MADLAD", "float16"),
         ([], "Marian", "float32"),
     ],
 )
@@ -121,14 +121,3 @@ def test_samples_in_several_threads_are_those_of_one(
     with ThreadPoolExecutor(4) as threads:
         calls = [threads.submit(translator.translate, czech[:9], seed=seed) for seed in range(4)]
         assert all(call.result()[0].equals(of) for call, of in zip(calls, alone, strict=True))
-
-
-@pytest.mark.parametrize(("gpus", "device"), [(0, "auto"), (4, "cpu")])
-def test_a_cpu_gets_no_list(
-    nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch, gpus: int, device: str
-) -> None:
-    engine = load(nmt_model, monkeypatch, gpus, device=device)
-    (options,) = loaded
-    assert (options["device"], options["device_index"]) == ("cpu", 0)
-    assert (options["inter_threads"], options["intra_threads"]) == (3, 1)
-    assert (engine.device, engine.parallel) == ("cpu", 3)

@@ -109,9 +109,10 @@ def test_of_equal_candidates_the_later_is_the_model(
         measured.append((name, len(held_out.sources[part]), part.start, how.beam, threads))
         return scores[name] if part.start is None else 7.0
 
+    none = Mock(**{"converted.return_value.path": tmp_path / "none"})
     changes: dict[str, Any] = {"_candidates": lambda _: {name: name for name in scores}}
     changes |= {"_run_fairseq": lambda *_: None}
-    changes |= {"_assemble": assemble, "_bleu": bleu, "FairseqModel": Mock(), "forget": Mock()}
+    changes |= {"_assemble": assemble, "_bleu": bleu, "FairseqModel": lambda _: none}
     for name, instead in changes.items():
         monkeypatch.setattr(train, name, instead)
     (tmp_path / ".model.training" / "checkpoints").mkdir(parents=True)  # of a killed training

@@ -1,6 +1,6 @@
 """`reference_score` against the probabilities that the networks themselves give, token by token."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator
 from paraloom.models.nmt.engine import Pieces
-from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.fairseq import SENTENCEPIECE, FairseqModel
 from paraloom.models.nmt.families.subwords import load_sentencepiece
 from paraloom.models.scorers import PairScorer
-from tests.hub_folders import LONGEST, expected_of
 from tests.small_model import new_pairs
 
 
@@ -80,16 +78,6 @@ def test_a_model_of_fairseqs_own_training(fairseq_model: Path) -> None:
         ("Dvě ženy se smějí.", "Two women are laughing."),
     ]
     check_against_fairseq(fairseq_model, pairs)
-
-
-def test_a_model_of_the_hub(hub_model: Callable[[str], Path]) -> None:
-    folder = hub_model("marian")
-    expected = expected_of(folder)
-    options = NmtOptions(max_source_subwords=LONGEST)
-    model = Translator(folder, options, languages=Languages("cs", "en"), threads=1)
-    found = score(model, *zip(*((row.source, row.reference) for row in expected), strict=True))
-    truth = np.array([row.reference_score for row in expected])
-    np.testing.assert_allclose(found, truth, atol=1e-4)
 
 
 def test_what_cannot_be_scored_is_no_number(nmt_model: Path) -> None:

@@ -215,8 +215,8 @@ def test_the_page_says_run_judge_and_languages(write_run: WriteConfig) -> None:
     server.close()
     assert f"<h1>{folder.name}</h1>" in text
     assert 'data-scale="yes-no" data-judge="Anna"' in text
-    assert text.count('lang="fr" dir="ltr"') == 2
-    assert text.count('lang="he" dir="rtl"') == 1
+    assert text.count('lang="fr" dir="auto"') == 2
+    assert text.count('lang="he" dir="auto"') == 1
 
 
 def test_yes_and_no(write_run: WriteConfig) -> None:
