@@ -6,7 +6,7 @@ question as well: else it may mend a translation error, and the result mean what
 
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ _FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # as in "ca n't"
 _IRREGULAR = {"man": "men", "woman": "women", "child": "children", "wife": "wives"}
 # They want another article ("the same"), are parts of phrases, or opposite in one sense only.
 _FIXED = frozenset("other same few many much own such ground".split())  # noqa: SIM905
+_MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fight|fought|dat)")
+
 
 Antonyms = Mapping[str, Mapping[str, Sequence[str]]]
 """By tag (`JJ`, `NN`, `NNS`) and word: its antonyms, the best first."""
@@ -128,10 +130,32 @@ def antonym(sentence: Sentence) -> str | None:
     return sentence.text(sentence.random.choice(found)) if found else None
 
 
+def roles(sentence: Sentence) -> str | None:
+    """Subject and object exchanged: "a dog bites a man" → "a man bites a dog"."""
+    anchor = sentence.anchor
+    for first, second in _exchangeable(sentence.doc):
+        heads = first.lower_, second.lower_
+        if heads[0] == heads[1] or any(anchor.count(head) != 1 for head in heads):
+            continue
+        if anchor.index(heads[0]) < anchor.index(heads[1]):
+            one, other = (sentence.doc[t.left_edge.i : t.right_edge.i + 1] for t in (first, second))
+            if one.end <= other.start and _is_plain(one) and _is_plain(other):
+                start, between = sentence.doc[: one.start].text_with_ws, (one.end, other.start)
+                new = [_beginning(other, not start), _beginning(one, False)]
+                middle = sentence.doc[slice(*between)].text_with_ws
+                rest = sentence.doc[other.end :].text
+                return (
+                    f"{start}{new[0]}{one[-1].whitespace_}{middle}{new[1]}"
+                    f"{other[-1].whitespace_}{rest}"
+                )
+    return None
+
+
 CHANGES: dict[str, tuple[Change, str]] = {
     "number": (number, "another number"),
     "negation": (negation, "its main clause negated, or without its negation"),
     "antonym": (antonym, "an adjective's or noun's antonym (WordNet)"),
+    "roles": (roles, "subject and object exchanged"),
 }
 """Changes by name, and what each does to the positive."""
 
@@ -145,6 +169,41 @@ def _auxiliary(clause: Any) -> Any:
     finite = verb.tag_ == "MD" or verb.lower_ in ("is", "are", "was", "were")
     fits = finite and subjects and subjects[0].i < verb.i < clause.end - 1
     return verb if fits and verb.nbor().is_alpha else None
+
+
+def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
+    """Subjects and objects (of a passive, agents) that the verb fits in exchange."""
+    for verb in doc:
+        by = {child.dep_: child for child in verb.children}
+        agent = next((word for word in by["agent"].children), None) if "agent" in by else None
+        active = by.get("nsubj"), by.get("dobj", by.get("obj"))
+        for subject, other in (active, (by.get("nsubjpass"), agent)):
+            if subject and other and _agree(verb, subject, other):
+                yield subject, other
+
+
+def _agree(verb: Any, subject: Any, other: Any) -> bool:
+    """Whether the verb fits both, also in exchange, and neither acts with the other."""
+    group = subject.tag_ == "NN" and any(c.lower_ in ("are", "were") for c in verb.children)
+    return subject.tag_ == other.tag_ and not group and not _MUTUAL.match(verb.lower_)
+
+
+def _is_plain(phrase: Any) -> bool:
+    """Whether a noun phrase may stand elsewhere: nothing joined to it, no comma, no pronoun."""
+    head = phrase.root
+    article = any(child.dep_ in ("det", "nummod") for child in head.children)
+    return (article or head.tag_ in ("NNS", "NNP")) and not any(
+        token.dep_ in ("conj", "cc") or token.is_punct or token.pos_ == "PRON" for token in phrase
+    )
+
+
+def _beginning(phrase: Any, capital: bool) -> str:
+    """The phrase with a capital, or without a sentence's capital."""
+    text = str(phrase.text)
+    if capital:
+        return text[0].upper() + text[1:]
+    named = phrase[0].pos_ == "PROPN" or (phrase[0].text.isupper() and len(phrase[0].text) > 1)
+    return text if named or phrase.start != phrase[0].sent.start else text[0].lower() + text[1:]
 
 
 def _like(word: str, token: Any) -> str:

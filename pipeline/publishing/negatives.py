@@ -3,9 +3,9 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,12 @@ from paraloom.models.embeddings.applications.hard_negatives import (
     unit_vectors,
     write_vectors,
 )
-from paraloom.models.errors import reading
+from paraloom.models.errors import UserError, reading
+from paraloom.models.files import digest
 from paraloom.models.hashing import text_hashes
+from paraloom.models.hub import fetch, is_hub_name
 from paraloom.models.text.changes import CHANGES, Antonyms, Sentence, antonyms_by_tag, words
+from paraloom.models.text.tokens import PairText
 
 NEAR = "near"
 KINDS = {
@@ -29,11 +32,9 @@ KINDS = {
 }
 """Kinds of negatives, and what they are."""
 
-WORDNET = "/usr/share/wordnet"
-_SPACY = "en_core_web_sm"
 _ROWS = 8192  # pairs at once
+_JUDGED = 4  # candidates that a cross-encoder reads
 _COLUMNS = ("source", "reference", "translation")
-_TEXTS = pa.schema([("positive", pa.string())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +43,31 @@ class TripletOptions:
 
     kinds: tuple[str, ...]
     model: str | None = None  # of sentence vectors; None: the run's encoder
-    wordnet: str = WORDNET
+    cross_encoder: str | None = None
+    spacy: str = "en_core_web_sm"
+    wordnet: str = "/usr/share/wordnet"
     bounds: Bounds = field(default_factory=Bounds)
+
+    def check(self, language: str) -> None:
+        """Check what can be checked before a release is made."""
+        if unknown := set(self.kinds) - {*KINDS}:
+            raise UserError(f"--triplets {min(unknown)}: there are {', '.join(KINDS)}, and all")
+        changes = [kind for kind in self.kinds if kind in CHANGES]
+        if changes and language != "en":
+            raise UserError(f"--triplets: only English has {', '.join(changes)}; there is {NEAR}")
+
+    def neighbours(self) -> str:
+        """The models that find neighbours, without paths of this machine; "" without the kind."""
+        if NEAR not in self.kinds:
+            return ""
+        models = [self.model or "the run's encoder", self.cross_encoder or ""]
+        shown = [name if is_hub_name(name) else PurePath(name).name for name in models if name]
+        return " and ".join(shown)
+
+    def digests(self) -> list[str]:
+        """The digests of the models that decide on negatives."""
+        names = {"--triplets-model": self.model, "--triplets-cross-encoder": self.cross_encoder}
+        return [digest(fetch(name, option)) for option, name in names.items() if name]
 
 
 class Block(NamedTuple):
@@ -113,6 +137,12 @@ class _Near:
             rows.work.with_suffix(".f16"), self.embed, (block.positives for block in rows.blocks())
         )
         self.index = Neighbours(self.vectors, rows.seed)
+        self.cross_encoder: Any = None
+        if options.cross_encoder:
+            from paraloom.models.scorers.learned.sentence_similarity import open_cross_encoder
+
+            with reading("--triplets-cross-encoder"):
+                self.cross_encoder = open_cross_encoder(Path(options.cross_encoder))
 
     def __call__(self, block: Block) -> Negatives:
         """The negatives of a block."""
@@ -121,7 +151,10 @@ class _Near:
         found, scores = self.index.nearest(anchors)
         positive = np.einsum("nd,nd->n", anchors, self.vectors[own], dtype=np.float32)
         usable = self.bounds.hold(scores, positive) & (found >= 0) & ~self._same(own, found)
-        rows = np.take_along_axis(found, usable.argmax(axis=1)[:, None], 1)[:, 0].tolist()
+        if self.cross_encoder is not None:
+            usable &= self._judged(block, found, usable)
+        best = usable.argmax(axis=1)
+        rows = np.take_along_axis(found, best[:, None], 1)[:, 0].tolist()
         texts = (self.positives[row].as_py() for row in rows)
         return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
@@ -132,14 +165,33 @@ class _Near:
         same += [theirs[found] == mine[own][:, None] for mine in texts for theirs in texts]
         return np.asarray(np.any(same, axis=0))
 
+    def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
+        """Which of the first usable ones are within the upper bounds by the cross-encoder, too."""
+        from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
+
+        asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
+        rows, _ = np.nonzero(asked)
+        anchors = pa.concat_arrays([block.anchors, block.anchors.take(pa.array(rows))])
+        near = [self.positives[row].as_py() for row in found[asked].tolist()]
+        texts = PairText(anchors, pa.concat_arrays([block.positives, pa.array(near, pa.string())]))
+        values = cross_encoder(texts, self.cross_encoder)
+        scores = np.full(asked.shape, np.inf, np.float32)
+        scores[asked] = values[len(found) :]
+        return replace(self.bounds, min_score=-np.inf).hold(scores, values[: len(found)])
+
+
+_TEXTS = pa.schema([("positive", pa.string())])
+
 
 class _Changed:
     def __init__(self, rows: Rows, options: TripletOptions, kinds: Sequence[str]) -> None:
         from paraloom.models.text.parses import Parser
         from paraloom.models.text.wordnet import open_antonyms
 
-        with reading("--triplets"):
-            self.parser = Parser(_SPACY)
+        with reading("--triplets-spacy"):
+            self.parser = Parser(options.spacy)
+            if self.parser.language != "en":
+                raise UserError(f"{options.spacy} parses {self.parser.language}, not English")
         self.kinds, self.seed = kinds, rows.seed
         self.antonyms: Antonyms = {}
         if "antonym" in kinds:

@@ -10,11 +10,9 @@ from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
-from paraloom.models.hub import is_hub_name
-from paraloom.models.languages import ENGLISH
 from paraloom.pipeline.cards.data_card import data_card
 from paraloom.pipeline.cards.metadata import HUB_LICENSES, Release, license_name
-from paraloom.pipeline.cards.shown import last_name, shown_configuration
+from paraloom.pipeline.cards.shown import shown_configuration
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.manifest import Manifest, current, finished_corpus, selection_view
 from paraloom.pipeline.publishing.files import write_configurations
@@ -63,13 +61,11 @@ def make_release(
     share = held_out if held_out < 1 else held_out / rows
     license, link = _license(run, record, license, link)
     terms = None if link is None or _ADDRESS.fullmatch(link) else Path(link).read_bytes()
-    neighbours = ""
-    if triplets and record.language != ENGLISH and triplets.kinds != (NEAR,):
-        raise UserError(f"--triplets: only English has other kinds than {NEAR}")
-    if triplets and NEAR in triplets.kinds:
-        name = triplets.model or "the run's encoder"
-        neighbours = name if is_hub_name(name) else last_name(name)
-        triplets = replace(triplets, model=triplets.model or _own_encoder(run, record))
+    if triplets:
+        triplets.check(record.language)
+        neighbours = triplets.neighbours()
+        if NEAR in triplets.kinds:
+            triplets = replace(triplets, model=triplets.model or _own_encoder(run, record))
     if out.exists() and any(out.iterdir()) and not (out / ABOUT).exists():
         raise UserError(f"{out}: exists and is no release; name another folder with --out")
     with atomic_folder(out) as folder:

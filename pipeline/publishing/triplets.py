@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, digest
-from paraloom.models.hub import fetch
 from paraloom.models.progress import meter
 from paraloom.pipeline.cards.metadata import Configuration, SplitFiles
 from paraloom.pipeline.publishing.files import PAIRS, SplitWriter
@@ -32,14 +31,14 @@ def write_triplets(
     The negatives of a pair come from its split. What is made of a block of pairs stays in `work`
     until all is done: after a kill, the same command goes on there.
     """
-    model = digest(fetch(options.model, "--triplets-model")) if options.model else ""
-    key = sha256(repr((astuple(options), model, seed)).encode())
-    for name in (name for split in splits for name in split.files):
-        key.update(digest(folder / name).encode())
-    place = work / key.hexdigest()
-    place.mkdir(parents=True, exist_ok=True)
+    key = sha256(repr((astuple(options), options.digests(), seed)).encode())
+    for split in splits:
+        for name in split.files:
+            key.update(digest(folder / name).encode())
     (folder / "triplets").mkdir()
     found, counts = [], Counter[str]()
+    place = work / key.hexdigest()
+    place.mkdir(parents=True, exist_ok=True)
     for split in splits:
         writer = SplitWriter(folder / "triplets", split.name, _TRIPLETS)
         files = [folder / name for name in split.files]
@@ -50,8 +49,12 @@ def write_triplets(
     shutil.rmtree(work)
     if not counts:
         raise UserError(f"--triplets: no pair has a negative of kind {' or '.join(options.kinds)}")
-    filled = tuple(split for split in found if split.rows)
-    return Configuration("triplets", "triplets", _TRIPLETS, filled), counts
+    return Configuration(
+        name="triplets",
+        folder="triplets",
+        columns=_TRIPLETS,
+        splits=tuple(split for split in found if split.rows),
+    ), counts
 
 
 def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[pa.Table]:

@@ -12,7 +12,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import Named, RunFolder, beam_options
 from paraloom.pipeline.publishing import hub
-from paraloom.pipeline.publishing.negatives import KINDS, WORDNET, TripletOptions
+from paraloom.pipeline.publishing.negatives import KINDS, TripletOptions
 from paraloom.pipeline.publishing.release import files_of, make_release
 
 
@@ -68,6 +68,10 @@ def command(
             "near); by default the run's encoder.",
         ),
     ] = None,
+    triplets_cross_encoder: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="A cross-encoder that must agree with it."),
+    ] = None,
     min_score: Annotated[
         float, typer.Option(metavar="C", help="Kind near: least cosine with the anchor.")
     ] = Bounds.min_score,
@@ -75,9 +79,12 @@ def command(
     relative_margin: Annotated[
         float, typer.Option(metavar="C", help="It is below the positive's by this share of it.")
     ] = Bounds.relative_margin,
+    triplets_spacy: Annotated[
+        str, typer.Option(metavar="NAME", help="A spaCy pipeline that parses, for other kinds.")
+    ] = TripletOptions.spacy,
     triplets_wordnet: Annotated[
         str, typer.Option(metavar="DIR", help="Folder of WordNet's files, for the kind antonym.")
-    ] = WORDNET,
+    ] = TripletOptions.wordnet,
 ) -> None:
     """Make a release of a run's corpus, list its files, and with --push send it.
 
@@ -92,11 +99,14 @@ def command(
         out = Path(run, f"release-{selection}" if selection else "release")
     connect(beam_options(context), [run])
     kinds = tuple(KINDS) if triplets == "all" else tuple((triplets or "").split(","))
-    if triplets and (unknown := set(kinds) - {*KINDS}):
-        raise UserError(f"--triplets {min(unknown)}: there are {', '.join(KINDS)}, and all")
     bounds = Bounds(min_score=min_score, max_score=max_score, relative_margin=relative_margin)
     negatives = TripletOptions(
-        kinds=kinds, model=triplets_model, wordnet=triplets_wordnet, bounds=bounds
+        kinds=kinds,
+        model=triplets_model,
+        cross_encoder=triplets_cross_encoder,
+        spacy=triplets_spacy,
+        wordnet=triplets_wordnet,
+        bounds=bounds,
     )
     splits = make_release(
         run,
