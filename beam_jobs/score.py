@@ -42,6 +42,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.gpu import required
+from paraloom.models.progress import hear_batches, listeners
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.scorers.pair_scorer import outside
@@ -168,7 +169,10 @@ class Scoring:
 
             required(self.accelerator)
             torch.set_num_threads(threads)
-        return kind.open(Path(localise(resource)))
+        opened = kind.open(Path(localise(resource)))
+        if kind.is_model:
+            hear_batches(opened)
+        return opened
 
 
 def run(
@@ -220,6 +224,15 @@ class _Score(UnitDoFn):
             self.scorer = self.scoring.open([n for n in scorers if n not in table.column_names])
         keys = {name: content_key(key, unit.shard.digest) for name, key in self.keys.items()}
         known, columns = self._computed_before(unit, table, keys)
+        sides = pa.chunked_array([*table["reference"].chunks, *table["translation"].chunks])
+        texts, done = len(sides.unique()) * len(self.scoring.models), 0
+
+        def listen(batch: int) -> None:
+            nonlocal done
+            done += batch
+            self.tell(unit, len(table) * min(done / texts, 1))
+
+        listeners.append(listen)
         try:
             parts = [score_table(table.filter(known), self.scorer, scorers, columns)]
             if columns is not None and len(columns) < len(table):
@@ -227,6 +240,8 @@ class _Score(UnitDoFn):
                 parts.append(score_table(new, self.scorer, scorers))
         except UserError as error:
             raise UserError(f"{error} (shard {unit.name})") from None  # `launch` shows the first
+        finally:
+            listeners.remove(listen)
         accepted, rejected = map(pa.concat_tables, zip(*parts, strict=True))
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -16,6 +16,21 @@ from paraloom.models.printing import on_one_line, say
 _LINE_EVERY = 15.0  # seconds between lines
 SHOW_CURSOR = "\x1b[?25h\n"
 _WHOLE_TIME = 1e9  # seconds: the whole work gives the rate
+
+
+listeners: list[Callable[[int], None]] = []
+"""The last one is told of the batches of the models that `hear_batches` has got."""
+
+
+def hear_batches(model: Any) -> None:
+    """Tell of every batch of a model of sentence-transformers: the number of its texts."""
+
+    def tell(_: Any, inputs: tuple[Any, ...], __: Any) -> None:
+        for listener in listeners[-1:]:
+            listener(sum(len(of.get("input_ids", ())) for of in inputs if hasattr(of, "get")))
+
+    if hasattr(model, "register_forward_hook"):
+        model.register_forward_hook(tell)
 
 
 class Meter:

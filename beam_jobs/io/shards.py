@@ -48,6 +48,10 @@ HASHES = "hashes"
 """The folder of a job's files between its steps, see `WithDuplicates`."""
 
 
+UNDER_WAY = "progress"
+"""The folder of the numbers of rows that are done of unfinished units."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shard:
     """A part file: its path, its rows, and the checksum of its bytes."""
@@ -354,12 +358,12 @@ def receipt_path(folder: str, name: str, kind: str = "receipts") -> str:
 def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
     """Remove the files of a stage folder that do not belong to the units of `keep`.
 
-    Part files, receipts, crash records, hashes, and temporary files of killed processes.
+    Part files, receipts, crash records, hashes, progress, and temporary files of killed processes.
     """
     needed = set()
     for receipt in keep:
         needed |= {receipt_path(folder, receipt.name), *receipt.paths}
-    kinds = {"": ".parquet", "rejected": ".parquet", HASHES: ""}
+    kinds = {"": ".parquet", "rejected": ".parquet", HASHES: "", UNDER_WAY: ""}
     kinds |= dict.fromkeys(("receipts", EARLIER, "attempts"), ".json")
     for subfolder, suffix in kinds.items():
         parent = storage.join(folder, subfolder) if subfolder else folder

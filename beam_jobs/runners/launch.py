@@ -195,7 +195,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
 
     def look() -> int:
         watch.look()
-        return count()
+        return count() + _under_way(output)
 
     work = Work(
         name=job.name,
@@ -227,6 +227,15 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     remove_orphans(output, receipts)
     watch.check_all(receipts)
     return Result(receipts=receipts, metrics=metrics)
+
+
+def _under_way(output: str) -> int:
+    """The rows that are done of units without a receipt, of jobs that tell."""
+    folder = storage.join(output, shard_files.UNDER_WAY)
+    names = [] if storage.is_remote(output) else storage.names(folder)
+    paths = {name: shard_files.receipt_path(output, name) for name in names}
+    told = [name for name, receipt in paths.items() if not storage.exists(receipt)]
+    return sum(int(storage.read_bytes(storage.join(folder, name))) for name in told)
 
 
 def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:

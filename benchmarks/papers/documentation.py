@@ -18,6 +18,7 @@ from paraloom.papers.options import SystemConfig
 from paraloom.pipeline.commands.corpus.estimate import Estimated
 from paraloom.pipeline.commands.run.compare import Comparisons
 from paraloom.pipeline.commands.run.contamination import Counts
+from paraloom.pipeline.commands.run.doctor import Doctor
 from paraloom.pipeline.commands.run.explain import Explanation
 from paraloom.pipeline.commands.run.status import Status
 
@@ -31,6 +32,7 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "explain": TypeAdapter(Explanation),
     "compare": TypeAdapter(Comparisons),
     "contamination": TypeAdapter(Counts),
+    "doctor": TypeAdapter(Doctor),
 }
 """What `--json` of each command writes."""
 TEMPLATE = Path(__file__).with_name("configuration.md.j2")

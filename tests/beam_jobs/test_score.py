@@ -7,14 +7,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs import score
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.part_files import encode
-from paraloom.beam_jobs.io.shards import receipts, units, write_shard
+from paraloom.beam_jobs.io.shards import receipt_path, receipts, units, write_shard
+from paraloom.beam_jobs.runners import launch
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.score import Scoring, score_table
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.learned import sentence_similarity
 from paraloom.models.scorers.plugins import FileScorer
+from tests.models.scorers.small_transformers import write_sentence_model
 from tests.run_helpers import Patch, part_file
 from tests.shards import ONE
 
@@ -72,6 +76,12 @@ def test_a_score_that_is_no_number_sets_the_row_apart(bad: float) -> None:
     assert rejected["reason"].to_pylist() == ["translation_score is not finite"]
 
 
+def test_no_rows() -> None:
+    scored, rejected = score_table(table([]), PairScorer(["trigram_overlap"]), SCORERS)
+    assert scored.schema == schema.scored(SCORERS)
+    assert (scored.num_rows, rejected.num_rows) == (0, 0)
+
+
 def test_the_job_gives_what_the_function_gives(tmp_path: Path) -> None:
     tables = [table(), table([]), table(PAIRS[:1], [float("nan")])]
     shards = [write_shard(f"{tmp_path}/in/part-{i}.parquet", t) for i, t in enumerate(tables)]
@@ -118,7 +128,6 @@ def function(pairs):
     return Outcome([0.5, 9, float("nan")][: len(pairs)], reasons)
 
 verbs = Scorer(function=function, meaning="verbs", unit="")
-high = Scorer(function=lambda pairs: [0.0, 1.5, 1.0], meaning="", unit="")
 short = Scorer(function=lambda pairs: Outcome([0.5] * len(pairs), [""]), meaning="", unit="")
 """
 
@@ -129,13 +138,18 @@ def test_a_scorer_gives_reasons_for_pairs_without_a_value() -> None:
     assert scored["verbs"].to_pylist() == [0.5]
     assert rejected["id"].to_pylist() == ["id-1", "id-2"]
     assert rejected["reason"].to_pylist() == ["verbs: no verb, no noun", "verbs is not finite"]
-    scorer = PairScorer(["high"], sources=[FileScorer("high", "verbs.py", REASONS)])
-    _, rejected = score_table(table(), scorer, ("high",))
-    assert rejected["id"].to_pylist() == ["id-1"]
-    assert rejected["reason"].to_pylist() == ["high is outside its range 0..1"]
     scorer = PairScorer(["short"], sources=[FileScorer("short", "verbs.py", REASONS)])
     with pytest.raises(UserError, match=r"short: the scorer gave reasons of shape \[1\] for 3"):
         score_table(table(), scorer, ("short",))
+
+
+def test_a_value_outside_the_range_sets_its_row_apart() -> None:
+    text = "from paraloom.models.scorers import Scorer\n"
+    text += "s = Scorer(function=lambda pairs: [0.0, 1.5, 1.0], meaning='', unit='')"
+    scorer = PairScorer(["s"], sources=[FileScorer("s", "s.py", text)])
+    scored, rejected = score_table(table(), scorer, ("s",))
+    assert scored["id"].to_pylist() == ["id-0", "id-2"]
+    assert rejected["reason"].to_pylist() == ["s is outside its range 0..1"]
 
 
 CHECKED = """
@@ -203,3 +217,33 @@ def test_the_job_takes_the_tokens_of_its_language(tmp_path: Path) -> None:
         score.run(units([shard], "k"), out, Scoring(["unigram_f1"], language=language), ONE)
         found = pq.read_table(part_file(out, "part-0"))
         assert found["unigram_f1"].to_pylist() == pytest.approx([2 * shared / (2 + 1)])
+
+
+def test_progress_moves_with_the_batches_of_a_model(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(sentence_similarity, "_BATCH", {"cpu": 2})
+    told: list[float] = []
+    monkeypatch.setattr(UnitDoFn, "tell", lambda self, unit, rows: told.append(rows))
+    pairs = [(f"the {word} is here", f"a {word}") for word in ("cat", "dog", "cat", "ox", "hen")]
+    shard = write_shard(f"{tmp_path}/in/part-0.parquet", table(pairs))
+    model = write_sentence_model(tmp_path / "model")
+    scoring = Scoring(["sentence_similarity"], {"sentence_model": str(model)})
+    score.run(units([shard], "k"), str(tmp_path / "out"), scoring, ONE)
+    # Four distinct texts a side, of five rows.
+    assert told == pytest.approx([5 * done / 8 for done in (2, 4, 6, 8)])
+
+
+def test_the_launcher_counts_rows_of_unfinished_units(tmp_path: Path) -> None:
+    shards = [write_shard(f"{tmp_path}/in/part-{i}.parquet", table()) for i in range(3)]
+    work, out = units(shards, "k"), str(tmp_path / "out")
+    assert launch._under_way(out) == 0
+    worker = UnitDoFn(out)
+    for unit, rows in zip(work, (2.2, 1.0, 3.0), strict=True):
+        worker._told = 0.0
+        worker.tell(unit, rows)
+        worker.tell(unit, 99)  # within a second
+    assert launch._under_way(out) == 2 + 1 + 3
+    storage.write_bytes(receipt_path(out, work[2].name), b"{}")
+    assert launch._under_way(out) == 2 + 1  # the receipt counts the rows of a finished unit
+    score.run(work[:1], out, Scoring(SCORERS), ONE)
+    assert launch._under_way(out) == 0
+    assert not any((tmp_path / "out" / "progress").iterdir())

@@ -1,39 +1,67 @@
 """`paraloom doctor`: what is installed, which engines and devices work, and how to repair them."""
 
 import ctypes.util
+from collections.abc import Callable
 from importlib import metadata
+from typing import Literal
 
 import typer
+from pydantic import BaseModel
+from rich.table import Table
+from rich.text import Text
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import missing_extra
-from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.commands.options import JsonFile, write_json
+from paraloom.pipeline.console import console
 from paraloom.pipeline.manifest import versions
 
 Finding = tuple[bool, str]  # whether it works, and what was found or what to do
+_COLORS = {"ok": "green", "fails": "red", "no": "yellow"}
 
 
-def command() -> None:
-    """Prints a table of checks; the exit code is 2 if an engine fails that is installed."""
-    table, sound = number_table("paraloom doctor", "check", "", "found"), True
-    for name, check in {
-        "libraries": _libraries,
-        "engine ctranslate2": _ctranslate2,
-        "engine fairseq": _fairseq,
-        "GPU, torch": _torch_gpu,
-        "GPU, ctranslate2": _ctranslate2_gpu,
-    }.items():
-        extra = None
+class Check(BaseModel):
+    """One check; `no` is what this machine or installation does without."""
+
+    name: str
+    state: Literal["ok", "fails", "no"]
+    found: str  # or what to do
+
+
+class Doctor(BaseModel):
+    """The JSON form of `paraloom doctor`."""
+
+    sound: bool  # nothing fails that is installed
+    checks: list[Check]
+
+
+def command(json: JsonFile = None) -> None:
+    """Prints a table of checks; the exit code is 2 if something fails that is installed."""
+    checks: list[tuple[str, bool, Callable[[], Finding]]] = [
+        ("libraries", False, _libraries),
+        ("engine ctranslate2, CPU", True, _ctranslate2),
+        ("engine fairseq", True, _fairseq),
+        ("Moses tokeniser", True, _tokeniser),
+        ("GPU, torch", False, _torch_gpu),
+        ("GPU, ctranslate2", False, _ctranslate2_gpu),
+    ]
+    table = Table("check", "", "found", title="paraloom doctor")
+    result = Doctor(sound=True, checks=[])
+    for name, required, check in checks:
         try:
             works, text = check()
         except Exception as error:  # whatever an import or a driver raises is the finding
-            works, text = False, f"{type(error).__name__}: {error}".splitlines()[0]
-            extra = missing_extra(text)
-        fails = not works and name.startswith("engine") and not extra
-        table.add_row(name, "ok" if works else "fails" if fails else "no", extra or text)
-        sound = sound and not fails
+            first, *_ = str(error).splitlines() or [""]
+            works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
+            if extra := missing_extra(text):
+                text, required = extra, False
+        made = Check(name=name, state="ok" if works else "fails" if required else "no", found=text)
+        table.add_row(name, Text(made.state, _COLORS[made.state]), text)
+        result.checks.append(made)
+        result.sound = result.sound and made.state != "fails"
     console().print(table)
-    if not sound:
+    write_json(json, result)
+    if not result.sound:
         raise typer.Exit(2)
 
 
@@ -54,8 +82,18 @@ def _ctranslate2() -> Finding:
 
 def _fairseq() -> Finding:
     import fairseq.models.transformer
+    import torch
 
-    return True, f"fairseq {fairseq.__version__}"
+    return True, f"fairseq {fairseq.__version__}, {torch.get_num_threads()} threads"
+
+
+def _tokeniser() -> Finding:
+    import pyarrow as pa
+
+    from paraloom.models.text.tokens import moses_tokens
+
+    tokens = moses_tokens(pa.array(["It's a dog."]))[0].as_py()
+    return tokens == ["it", "'s", "a", "dog", "."], " ".join(tokens)
 
 
 def _torch_gpu() -> Finding:
@@ -70,8 +108,9 @@ def _ctranslate2_gpu() -> Finding:
     import ctranslate2
 
     devices = ctranslate2.get_cuda_device_count()
+    if not devices:
+        return False, "none"
     wheels = {distribution.name for distribution in metadata.distributions()}
-    cublas = ctypes.util.find_library("cublas") or "nvidia-cublas-cu12" in wheels
-    if devices and not cublas:
+    if ctypes.util.find_library("cublas") is None and "nvidia-cublas-cu12" not in wheels:
         return False, "a GPU, but no CUDA 12 cuBLAS: pip install nvidia-cublas-cu12"
-    return devices > 0, f"{devices} devices"
+    return True, f"{devices} device(s)"
