@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
         chosen = EmbeddingOptions(model=options.model, dim=options.dim, epochs=1)
         if options.tsv:
             source = PairsOptions(paths=[str(options.folder / TSV)], negative=3)
-            chosen, shards = chosen.replace(pairs=[source], development=0.01), []
+            chosen, shards = chosen.replace(pairs=[source]), []
         train(chosen, options.folder / "model", shards=shards, seed=1)
         return {}
     source_name = "a file of pairs" if options.tsv else "a corpus"

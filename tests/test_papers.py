@@ -152,7 +152,7 @@ def test_the_check_finds_what_does_not_exist() -> None:
     [`random_vectors`](../models/embeddings/encoders/__init__.py)
     `paraloom.papers.encoders.gran.GRAN.forward`
     `paraloom.models.embeddings.options.EmbeddingOptions.tags`
-    `embeddings.lambda_c` `embeddings.model: gran-3` `embeddings.pairs.weight`
+    `embeddings.lambda_c` `embeddings.model: gran-3` `embeddings.pairs.negative`
     `embeddings.tags: end`
     `embeddings.mega_batch: 1` `configs/gran.yaml` table `wg1`
     """

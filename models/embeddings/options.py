@@ -161,7 +161,7 @@ class EmbeddingOptions(Options):
         if not isinstance(values, Mapping):
             return values
         if "cell" in values and "cell" not in cls.model_fields:
-            raise ValueError(f"cell: {FOR_PAPERS}")
+            raise ValueError(f"cell: {values['cell']} {FOR_PAPERS}")
         task = values.get("task")
         if task in get_args(TaskName) and task not in cls.tasks:
             raise ValueError(f"task: {task} {FOR_PAPERS}")

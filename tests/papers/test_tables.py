@@ -1,6 +1,5 @@
 """The tables of the documents are those of the code; a new declaration is a new row."""
 
-import re
 from collections import Counter
 
 import numpy as np
@@ -11,7 +10,6 @@ from paraloom.papers.documentation import PAGES
 from paraloom.papers.tables import TABLES, filled, names
 
 TEXTS = {path.name: path.read_text("utf-8") for path in PAGES}
-CELLS = re.compile(r"(?<!\\)\|")
 
 
 @pytest.mark.parametrize("page", [name for name, text in TEXTS.items() if names(text)])

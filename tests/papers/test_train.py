@@ -57,7 +57,7 @@ def test_training_needs_no_bitext_and_is_not_repeated(
     config: Path, capsys: Capsys, tmp_path: Path
 ) -> None:
     code, out, _ = run(config, capsys)
-    assert code == 0 and "MSE" in out and list(made(config)) == ["embeddings", "evaluate"]
+    assert code == 0 and "SICK" in out and list(made(config)) == ["embeddings", "evaluate"]
     assert (tmp_path / "run" / "report" / "index.html").exists()
     first = made(config)
     weights = (tmp_path / "run" / "embeddings" / "model.safetensors").stat().st_mtime_ns

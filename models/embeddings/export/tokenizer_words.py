@@ -70,7 +70,8 @@ def equal_share(
     wanted = np.split(column.ids, column.offsets[1:-1])
     found = tokenizer.encode_batch(sentences)
     equal = [a.ids == b.tolist() for a, b in zip(found, wanted, strict=True)]
-    return sum(equal) / len(equal)
+    share: float = sum(equal) / len(equal)
+    return share
 
 
 # Arrow lower-cases characters one to one; this dotted capital has two characters in lower case.

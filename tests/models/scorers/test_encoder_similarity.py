@@ -22,8 +22,8 @@ NAME = "encoder_similarity"
 
 def encoder(sides: list[pa.StringArray], model: str) -> SentenceEncoder:
     """With random weights, which are as good as trained ones here."""
-    options = EmbeddingOptions(model=model, dim=DIM, min_count=2)
-    vocabulary = Vocabulary.build(sides, min_count=2)
+    options = EmbeddingOptions(model=model, dim=DIM)
+    vocabulary = Vocabulary.build(sides, max_size=300)
     with torch.random.fork_rng():
         torch.manual_seed(3)
         vectors = torch.randn(len(vocabulary), DIM)
