@@ -227,7 +227,7 @@ def test_declared_files_by_key(tmp_path: Path) -> None:
         "select.labelled=[l1, l2]",
         "input={format: moses, paths: {source: [s1, s2], reference: r}}",
         "embeddings={task: phrases, phrases: {table: t}, context: {text: [c]}}",
-        "score={spacy: en}",
+        "score.spacy=en",
     )
     checked = {"nmt.model": "m", "embeddings.phrases.table": "t"}
     assert config.files(lambda mark: mark.checked) == checked

@@ -48,24 +48,13 @@ def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
 def _inversions(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
     """Number of inversions (a larger value before a smaller one) in each of n rows: int64 [n].
 
-    `rows` ascends. All rows are sorted together, bit by bit from the highest: two values that first
-    differ in a bit are an inversion if the 1 comes before the 0.
+    `rows` ascends. Each value is compared with those 1, 2, … places before it in its row.
     """
     inverted = np.zeros(n, np.int64)
-    group = rows.astype(np.int64)  # values that agree in all bits so far
-    for bit in reversed(range(int(values.max(initial=0)).bit_length())):
-        one = (values >> bit) & 1
-        ones_before = np.cumsum(one) - one
-        starts = np.flatnonzero(np.diff(group, prepend=-1))
-        sizes = np.diff(starts, append=len(group))
-        ones_before -= np.repeat(ones_before[starts], sizes)
-        zero = one == 0
-        inverted += np.bincount(rows[zero], ones_before[zero], minlength=n).astype(np.int64)
-        # Within a group, every 0 moves before every 1.
-        start = np.repeat(starts, sizes)
-        zeros = np.repeat(np.add.reduceat(zero, starts, dtype=np.int64), sizes)
-        target = np.where(zero, np.arange(len(group)) - ones_before, start + zeros + ones_before)
-        sorted_values, sorted_group = np.empty_like(values), np.empty_like(group)
-        sorted_values[target], sorted_group[target] = values, 2 * group + one
-        values, group = sorted_values, sorted_group
+    sizes = np.bincount(rows, minlength=n)
+    for distance in range(1, int(sizes.max(initial=0))):
+        longer = (sizes > distance)[rows]
+        rows, values = rows[longer], values[longer]
+        later, larger = rows[distance:], values[:-distance] > values[distance:]
+        inverted += np.bincount(later[larger & (later == rows[:-distance])], minlength=n)
     return inverted
