@@ -1,10 +1,7 @@
 """`paraloom frontier`: what more difference costs in meaning, at the size of the selection."""
 
-from pathlib import PurePath
-
 import typer
 
-from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import RunFolder, beam_options
@@ -12,37 +9,29 @@ from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.records import BucketRecord
-from paraloom.pipeline.report import section
-from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
+from paraloom.pipeline.report.describe import resolve_auto
 from paraloom.pipeline.report.final_view import final_view
-from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.tradeoffs import Sample, criteria_of
 
 
 def command(context: typer.Context, run: RunFolder) -> None:
     """Compare selections of the run's pairs that keep as many as the one of its configuration.
 
-    Prints a table and writes RUN/report/frontier.html. The run's judgments give the precision;
-    without them, the median score of meaning stands for it.
+    The run's judgments give the precision; without them, the median score of meaning stands for it.
+    The run's report has the same in pictures.
     """
     connect(beam_options(context), [run])
     scored = ScoredRun(run)
     view = final_view(scored.record)
-    bucket, select, found = view.find(BucketRecord), resolve_auto(view), None
+    bucket, found = view.find(BucketRecord), None
     if bucket and bucket.rows_out:
         sample = Sample.read(scored.shards(), view, scored.scores, read_judgments(run))
-        found = sample.frontier(criteria_of(select, view), scored.scores)
+        found = sample.frontier(criteria_of(resolve_auto(view), view), scored.scores)
     if found is None:
         raise UserError(
             f"{run}: needs selected pairs, and a score of difference beside one of meaning, such "
             "as content_overlap and sentence_similarity in score.scorers"
         )
-    title = f"{PurePath(run).name or run}: meaning and difference"
-    heading = f"Selected: {selection_in_words(select, str)}"
-    sections = [section("frontier", heading, frontier=found)]
-    page = render_html("report.html.j2", key="", title=title, view=view, sections=sections)
-    path = storage.join(run, "report", "frontier.html")
-    storage.write_bytes(path, page.encode())
     bounds = [f"{each.column} {each.operator}" for each in found.moved]
     columns = ["pairs", "median difference", "median meaning", "good of judged"]
     table = number_table("Selections of equal size", numbers=[*bounds, *columns])
@@ -50,6 +39,4 @@ def command(context: typer.Context, run: RunFolder) -> None:
         cells = *(each.bounds or ("the run's", "")), each.difference, each.meaning
         shown = [f"{cell:.3g}" if isinstance(cell, float) else cell for cell in cells]
         table.add_row(*shown[:2], f"{each.rows:,}", *shown[2:], each.agreed)
-    out = console()
-    out.print(table)
-    out.print(f"In pictures: {path}", soft_wrap=True)
+    console().print(table)
