@@ -31,13 +31,6 @@ Ints = NDArray[np.int64]
 Interval = tuple[float, float]
 
 
-class RankCorrelation(NamedTuple):
-    """Spearman's rho and its 95% interval; None where undefined (constant values)."""
-
-    value: float | None
-    interval: Interval | None
-
-
 class Shares(NamedTuple):
     """Shares of good pairs in the best 1, 2, … deciles of each score, and the ends of their
     Wilson intervals: [b, scores, 10] each."""
@@ -97,7 +90,7 @@ class Judged:
             decile = 9 - deciles[name] if highest else deciles[name]
             weights = weights_of(deciles[name], rows[name])
             for k, values in enumerate((weights * good, weights, weights**2)):
-                np.add.at(self._sums, (group, k, i, decile), values)
+                np.add.at(self._sums[:, k, i], (group, decile), values)
 
     def shares(self, times: Floats | None = None) -> Shares:
         """The shares if references count so many times [b, references]; by default once.
@@ -188,13 +181,12 @@ def spearman(
     *,
     count: int = RESAMPLES,
     seed: int = 1,
-) -> dict[str, RankCorrelation]:
-    """The correlation of each score [n] with the labels [n]; `count` resamples of references.
-
-    The interval is the one to expect with other references.
+) -> dict[str, tuple[float | None, Interval | None]]:
+    """The correlation of each score [n] with the labels [n], and its 95% interval with `count`
+    resamples of references; None where undefined (constant values).
     """
     if len(labels) < 2:
-        return dict.fromkeys(scores, RankCorrelation(None, None))
+        return dict.fromkeys(scores, (None, None))
     columns = np.column_stack([*scores.values(), labels])
     group = _numbered(references)
     drawn = np.array(
@@ -205,10 +197,10 @@ def spearman(
         ]
     )  # [count, scores]
     return {
-        name: RankCorrelation(
-            float(value) if np.isfinite(value) else None, percentile_interval(of_name)
+        name: (value if np.isfinite(value) else None, percentile_interval(of_name))
+        for name, value, of_name in zip(
+            scores, _with_the_last(columns).tolist(), drawn.T, strict=True
         )
-        for name, value, of_name in zip(scores, _with_the_last(columns), drawn.T, strict=True)
     }
 
 

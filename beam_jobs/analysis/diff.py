@@ -61,7 +61,7 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
             places = [place / str(number) for place in folders]
             tables = [ds.dataset(p, format="arrow").to_table() for p in places if p.exists()]
             if len(tables) == 2:
-                _compare(*tables, found)
+                _compare(tables[0], tables[1], found)
             for table in tables if len(tables) == 1 else ():
                 _alone(_sorted(table), places[0].exists(), found)
     return found
@@ -136,12 +136,14 @@ def _alone(rows: pa.Table, first: bool, found: dict[str, ColumnDiff]) -> None:
 def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:
     """Compare tables with matching rows."""
     for name in dict.fromkeys([*first.column_names, *second.column_names]) if len(first) else ():
-        sides = [table[name] if name in table.column_names else None for table in (first, second)]
-        kinds = ["missing" if side is None else str(side.type) for side in sides]
+        kinds = [
+            str(table[name].type) if name in table.column_names else "missing"
+            for table in (first, second)
+        ]
         if kinds[0] != kinds[1]:
             found.setdefault(name, ColumnDiff()).add(first["id"], kinds[:1], kinds[1:])
-        elif pc.any(differ := _differ(*sides)).as_py():
-            values = [side.filter(differ)[:_EXAMPLES].to_pylist() for side in sides]
+        elif pc.any(differ := _differ(first[name], second[name])).as_py():
+            values = (t[name].filter(differ)[:_EXAMPLES].to_pylist() for t in (first, second))
             found.setdefault(name, ColumnDiff()).add(first["id"].filter(differ), *values)
 
 

@@ -208,8 +208,8 @@ def measure(
         **pairs.counts,
         scores={
             name: ScoreAgreement(
-                spearman=correlations[name].value,
-                interval=correlations[name].interval,
+                spearman=correlations[name][0],
+                interval=correlations[name][1],
                 good=np.bincount(deciles[is_good], minlength=DECILES).tolist(),
                 judged=np.bincount(deciles, minlength=DECILES).tolist(),
                 rows=pairs.rows[name],

@@ -133,7 +133,7 @@ def test_agreement_prints_what_the_report_shows(a_run: Path, capsys: Capsys) -> 
     command = ["agreement", str(a_run / "run"), "--precision", "0.8", "--precision", "0.9"]
     assert main([*command, "--json", str(results)]) == 0
     out = capsys.readouterr().out
-    counts = re.search(r"(\d+) judged pairs .* (\d+) pairs of equal sides", " ".join(out.split()))
+    counts = re.search(r"(\d+) judged pairs .* (\d+) of equal sides", " ".join(out.split()))
     assert counts and int(counts[1]) + int(counts[2]) == len(pairs(a_run)) and int(counts[2]) > 0
     assert "  by: trigram_overlap\n  deciles: [5, 6, 7, 8, 9]" in out
     found = json.loads(results.read_text())

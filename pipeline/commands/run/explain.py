@@ -60,12 +60,11 @@ def command(
     for candidate in sorted(candidates) or [None]:
         way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
         _show(way, criteria)
-    if stages := outdated(last):
-        told = f"of an earlier configuration than the last command had: {', '.join(stages)}"
-        console().print(told)
+    if old := outdated(last):
+        console().print(f"of an earlier configuration than the last command had: {', '.join(old)}")
     selected = any(step.stage == "select" and not step.rejected for step in steps)
     found = Explanation(
-        run=run, id=id, in_corpus=selected, selection=criteria, steps=steps, outdated=stages
+        run=run, id=id, in_corpus=selected, selection=criteria, steps=steps, outdated=old
     )
     write_json(json, found)
 
@@ -96,12 +95,9 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
     read."""
     wanted = pc.field("id") == id
     if storage.is_remote(shard.path):
-        found = read_shard(shard).filter(wanted)
-    else:
-        with reading(shard.path):
-            found = pq.read_table(shard.path, filters=wanted, partitioning=None)
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
+        return list(read_shard(shard).filter(wanted).to_pylist())
+    with reading(shard.path):
+        return list(pq.read_table(shard.path, filters=wanted, partitioning=None).to_pylist())
 
 
 def _show(steps: Sequence[Step], criteria: str) -> None:

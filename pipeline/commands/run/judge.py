@@ -5,7 +5,6 @@ What it needs is imported when it runs: --help need not wait for Beam.
 
 from __future__ import annotations
 
-import webbrowser
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -49,7 +48,6 @@ def command(
     port: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=65535, help="Port of the page.")
     ] = None,
-    open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Serve a page on this machine, with keys for everything, until Ctrl-C.
 
@@ -78,8 +76,6 @@ def command(
             show(f"{n:,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
         show(f"{len(sample):,} pairs to judge at {server.url}")
         show("Ctrl-C stops; every judgment is saved at once")
-        if open:
-            webbrowser.open(server.url)
         server.serve()
         show()
         _print_judges(found)

@@ -11,9 +11,6 @@ def test_selections_of_equal_size(a_run: Path, capsys: Capsys) -> None:
     out = " ".join(capsys.readouterr().out.split())
     assert "trigram_overlap <= ┃ translation_score >= ┃ pairs" in out
     assert "the run's" in out
-    page = (run / "report" / "frontier.html").read_text("utf-8")
-    assert "<svg" in page and "median translation score against difference" in page
-    assert "deciles 2–6" in page
     manifest = json.loads((run / "manifest.json").read_text())
     manifest["config"]["select"]["where"] = ["trigram_overlap >= 1", "trigram_overlap <= 0"]
     (run / "manifest.json").write_text(json.dumps(manifest))

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from paraloom.papers.documentation import RESULTS, ROOT
@@ -15,9 +13,8 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import estimate
 from paraloom.pipeline.commands.options import write_json
 from tests.json_schema import errors
-from tests.pipeline.commands.test_compare import rewrite
 from tests.pipeline.commands.test_explain import ids
-from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, part_file
+from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig
 
 SCHEMA = json.loads(RESULTS.read_text(encoding="utf-8"))
 
@@ -61,24 +58,6 @@ def test_compare_with_its_exit_codes(finished_run: Path, a_run: Path, told: Told
     assert (found["runs"], found["same"]) == ([one, other], False)
     last = found["stages"][-2]
     assert (last["name"], last["rows"][1], last["same"]) == ("select", None, False)
-
-
-def with_nan(table: pa.Table) -> pa.Table:
-    scores = table["trigram_overlap"].to_pylist()
-    scores[3] = math.nan
-    where = table.schema.get_field_index("trigram_overlap")
-    return table.set_column(where, table.field(where), pa.array(scores, pa.float32()))
-
-
-def test_differences(finished_run: Path, a_run: Path, told: Told) -> None:
-    part = pq.read_table(part_file(a_run / "run/bucket", "part-00000-00002"))
-    id, before = part["id"][3].as_py(), part["trigram_overlap"][3].as_py()
-    rewrite(a_run, "bucket", 2, with_nan)
-    found = told("compare", str(finished_run / "run"), str(a_run / "run"), code=1)
-    (stage,) = (of for of in found["stages"] if not of["same"])
-    assert stage["differences"] == {
-        "trigram_overlap": {"rows": 1, "examples": [[id, before, None]]}
-    }
 
 
 def test_explain(finished_run: Path, told: Told) -> None:
