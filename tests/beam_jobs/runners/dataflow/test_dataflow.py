@@ -141,16 +141,6 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
     assert job["type"] == "JOB_TYPE_BATCH"
 
 
-def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(
-    built: Built, jobs: Jobs
-) -> None:
-    pipeline, _, _ = built(jobs["back_translate"], f"--sdk_container_image={IMAGE}")
-    steps = pipeline.components.transforms
-    before = next(s for s in steps.values() if s.unique_name == "Reshuffle")
-    after = next(s for s in steps.values() if s.unique_name == "TranslateUnits/Translate")
-    assert list(before.outputs.values()) == list(after.inputs.values())
-
-
 def test_workers_are_small_and_as_many_as_the_service_finds_right(built: Built, jobs: Jobs) -> None:
     _, job, _ = built(
         jobs["score"],
