@@ -141,8 +141,8 @@ class _Object(io.RawIOBase):
     """An object as a file that is read, in parts."""
 
     def __init__(self, path: str) -> None:
-        self._store, *self._place = store(path)
-        self._size, self._at = self._store.size(*self._place), 0
+        self._store, self._bucket, self._name = store(path)
+        self._size, self._at = self._store.size(self._bucket, self._name), 0
 
     def readable(self) -> bool:
         return True
@@ -156,7 +156,9 @@ class _Object(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         end = min(self._at + len(buffer), self._size)
-        data = self._store.read(*self._place, self._at, end) if end > self._at else b""
+        if end <= self._at:
+            return 0
+        data = self._store.read(self._bucket, self._name, self._at, end)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
