@@ -22,7 +22,7 @@ from paraloom.models.errors import UserError
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 
-class Entry(NamedTuple):
+class StoredObject(NamedTuple):
     """An object in a listing; `version` changes with its content."""
 
     path: str
@@ -57,14 +57,14 @@ class _S3:
     def size(self, bucket: str, name: str) -> int:
         return int(self._client.head_object(Bucket=bucket, Key=name)["ContentLength"])
 
-    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[Entry]:
+    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[StoredObject]:
         """The objects whose names begin with `prefix`, without `delimiter` in the rest."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter=delimiter or ""
         )
         for page in pages:
             for found in page.get("Contents", ()):
-                yield Entry(f"s3://{bucket}/{found['Key']}", found["Size"], found["ETag"])
+                yield StoredObject(f"s3://{bucket}/{found['Key']}", found["Size"], found["ETag"])
 
 
 class _Google:
@@ -101,10 +101,10 @@ class _Google:
         found.reload()
         return int(found.size)
 
-    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[Entry]:
+    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[StoredObject]:
         for found in self._client.list_blobs(bucket, prefix=prefix, delimiter=delimiter):
             version = f"{found.md5_hash} {found.updated}"
-            yield Entry(f"gs://{bucket}/{found.name}", int(found.size), version)
+            yield StoredObject(f"gs://{bucket}/{found.name}", int(found.size), version)
 
 
 Store = _S3 | _Google

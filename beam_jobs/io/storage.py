@@ -23,7 +23,7 @@ from typing import BinaryIO, TypeVar
 import xxhash
 from apache_beam.io.filesystem import FileSystem
 
-from paraloom.beam_jobs.io.clients import Entry, opened, store
+from paraloom.beam_jobs.io.clients import StoredObject, opened, store
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, temporary_path
 
@@ -150,14 +150,14 @@ def sizes(folder: str) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def match(pattern: str) -> list[Entry]:
+def match(pattern: str) -> list[StoredObject]:
     """The objects that match a pattern (`*` within a name, `**` across folders)."""
     fits = re.compile(FileSystem.translate_pattern(pattern)).fullmatch
     prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
     return [entry for entry in _listed(prefix) if fits(entry.path)]
 
 
-def _listed(prefix: str, delimiter: str | None = None) -> list[Entry]:
+def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
     """The objects whose paths begin so, without those that stand for folders."""
     with _file_errors(prefix, "listed"):
         place, bucket, name = store(prefix)
