@@ -22,7 +22,7 @@ from paraloom.models.errors import UserError
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 
-class Entry(NamedTuple):
+class StoredObject(NamedTuple):
     """An object in a listing; `version` changes with its content."""
 
     path: str
@@ -57,14 +57,14 @@ class _S3:
     def size(self, bucket: str, name: str) -> int:
         return int(self._client.head_object(Bucket=bucket, Key=name)["ContentLength"])
 
-    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[Entry]:
+    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[StoredObject]:
         """The objects whose names begin with `prefix`, without `delimiter` in the rest."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter=delimiter or ""
         )
         for page in pages:
             for found in page.get("Contents", ()):
-                yield Entry(f"s3://{bucket}/{found['Key']}", found["Size"], found["ETag"])
+                yield StoredObject(f"s3://{bucket}/{found['Key']}", found["Size"], found["ETag"])
 
 
 class _Google:
@@ -101,10 +101,10 @@ class _Google:
         found.reload()
         return int(found.size)
 
-    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[Entry]:
+    def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[StoredObject]:
         for found in self._client.list_blobs(bucket, prefix=prefix, delimiter=delimiter):
             version = f"{found.md5_hash} {found.updated}"
-            yield Entry(f"gs://{bucket}/{found.name}", int(found.size), version)
+            yield StoredObject(f"gs://{bucket}/{found.name}", int(found.size), version)
 
 
 Store = _S3 | _Google
@@ -141,8 +141,8 @@ class _Object(io.RawIOBase):
     """An object as a file that is read, in parts."""
 
     def __init__(self, path: str) -> None:
-        self._store, *self._place = store(path)
-        self._size, self._at = self._store.size(*self._place), 0
+        self._store, self._bucket, self._name = store(path)
+        self._size, self._at = self._store.size(self._bucket, self._name), 0
 
     def readable(self) -> bool:
         return True
@@ -156,7 +156,9 @@ class _Object(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         end = min(self._at + len(buffer), self._size)
-        data = self._store.read(*self._place, self._at, end) if end > self._at else b""
+        if end <= self._at:
+            return 0
+        data = self._store.read(self._bucket, self._name, self._at, end)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)

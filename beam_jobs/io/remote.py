@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.clients import Entry, store
+from paraloom.beam_jobs.io.clients import StoredObject, store
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.models.files import locked, user_cache
@@ -102,24 +102,24 @@ def local_workdir(run: str) -> Path:
     return user_cache() / "runs" / f"{name}-{hashlib.sha256(run.encode()).hexdigest()[:12]}"
 
 
-def _listing(path: str) -> list[Entry]:
+def _listing(path: str) -> list[StoredObject]:
     """The objects of a remote folder, or the single object of that name."""
     path = path.rstrip("/")
     found = storage.match(f"{path}/**") or storage.match(path)
     return sorted(found, key=lambda entry: entry.path)
 
 
-def _copy_path(path: str, found: Sequence[Entry]) -> Path:
+def _copy_path(path: str, found: Sequence[StoredObject]) -> Path:
     """The path of the local copy; it has the same last name, which some libraries read."""
     name = path.rstrip("/").rsplit("/", 1)[-1]
     return user_cache() / "copies" / content_key(found)[:24] / name
 
 
-def _fetch(path: str, found: Sequence[Entry], copy: Path) -> None:
+def _fetch(path: str, found: Sequence[StoredObject], copy: Path) -> None:
     with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:
         whole = Path(scratch, copy.name)
 
-        def fetch(entry: Entry) -> None:
+        def fetch(entry: StoredObject) -> None:
             target = whole / entry.path.removeprefix(path.rstrip("/")).lstrip("/")
             storage.copy(entry.path, str(target))
             if target.stat().st_size != entry.size:

@@ -23,7 +23,7 @@ from typing import BinaryIO, TypeVar
 import xxhash
 from apache_beam.io.filesystem import FileSystem
 
-from paraloom.beam_jobs.io.clients import Entry, opened, store
+from paraloom.beam_jobs.io.clients import StoredObject, opened, store
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, temporary_path
 
@@ -58,8 +58,8 @@ def read_bytes(path: str) -> bytes:
     with _file_errors(path, "read"):
         if not is_remote(path):
             return Path(path).read_bytes()
-        place, *name = store(path)
-        return place.read(*name)
+        place, bucket, name = store(path)
+        return place.read(bucket, name)
 
 
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
@@ -72,8 +72,8 @@ def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
         return False
     if is_remote(path):
         with _file_errors(path, "written"):
-            place, *name = store(path)
-            place.write(*name, data)
+            place, bucket, name = store(path)
+            place.write(bucket, name, data)
         return True
     target = path if replace else str(temporary_path(Path(path)))
     with writing(target) as stream:
@@ -109,8 +109,8 @@ def writing(path: str) -> Iterator[BinaryIO]:
 
 def _send(file: Path, path: str) -> None:
     with _file_errors(path, "written"):
-        place, *name = store(path)
-        place.send(*name, file)
+        place, bucket, name = store(path)
+        place.send(bucket, name, file)
 
 
 def copy(source: str, target: str) -> None:
@@ -150,18 +150,18 @@ def sizes(folder: str) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def match(pattern: str) -> list[Entry]:
+def match(pattern: str) -> list[StoredObject]:
     """The objects that match a pattern (`*` within a name, `**` across folders)."""
     fits = re.compile(FileSystem.translate_pattern(pattern)).fullmatch
     prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
     return [entry for entry in _listed(prefix) if fits(entry.path)]
 
 
-def _listed(prefix: str, delimiter: str | None = None) -> list[Entry]:
+def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
     """The objects whose paths begin so, without those that stand for folders."""
     with _file_errors(prefix, "listed"):
-        place, *name = store(prefix)
-        return [e for e in place.entries(*name, delimiter) if not e.path.endswith("/")]
+        place, bucket, name = store(prefix)
+        return [e for e in place.entries(bucket, name, delimiter) if not e.path.endswith("/")]
 
 
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -191,8 +191,8 @@ def remove(path: str) -> None:
     with suppress(MissingError), _file_errors(path, "removed"):
         if not is_remote(path):
             return Path(path).unlink()
-        place, *name = store(path)
-        place.remove(*name)
+        place, bucket, name = store(path)
+        place.remove(bucket, name)
 
 
 def remove_all(paths: Iterable[str]) -> None:
@@ -212,8 +212,8 @@ def size(path: str) -> int:
     if not is_remote(path):
         return Path(path).stat().st_size
     with _file_errors(path, "read"):
-        place, *name = store(path)
-        return place.size(*name)
+        place, bucket, name = store(path)
+        return place.size(bucket, name)
 
 
 def file_digest(path: str) -> str:

@@ -1,6 +1,5 @@
 """The files of a cluster, in containers and on Kubernetes, against what `make test-flink` runs."""
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,7 @@ from tests.flink import cluster, install
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
-OPERATOR = "1.10.0"
-CRD = "META-INF/fabric8/flinkdeployments.flink.apache.org-v1.yml"
 ADDRESSES = {"address", "bind-host", "host", "bind-address"}
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
 
 
 @pytest.fixture(scope="module")
@@ -120,43 +116,3 @@ def test_kubernetes_names_what_is_there(objects: dict[str, dict[str, Any]]) -> N
     _, _, module, port = workers["command"]
     assert (ROOT / f"{module.replace('.', '/')}.py").exists()
     assert f"--environment_config=localhost:{port.split('=')[1]}" in job["args"]
-
-
-def faults(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
-    """Where a value is not of an OpenAPI schema, as Kubernetes validates it; unknown fields too."""
-    if schema.get("x-kubernetes-int-or-string"):
-        return [] if isinstance(value, int | str) else [f"{path}: not a number or a string"]
-    expected = TYPES.get(schema.get("type", ""))
-    if expected and not (
-        isinstance(value, expected) and (expected is bool) == isinstance(value, bool)
-    ):
-        return [f"{path}: not {schema['type']}"]
-    if value not in schema.get("enum", [value]):
-        return [f"{path}: none of {schema['enum']}"]
-    if isinstance(value, list):
-        return [f for i, v in enumerate(value) for f in faults(v, schema["items"], f"{path}[{i}]")]
-    if not isinstance(value, dict):
-        return []
-    known, other = schema.get("properties", {}), schema.get("additionalProperties")
-    found = [f"{path}: no {name}" for name in schema.get("required", []) if name not in value]
-    for name, each in value.items():
-        if (of := known.get(name, other)) is None:
-            found.append(f"{path}.{name}: unknown")
-        else:
-            found += faults(each, of, f"{path}.{name}")
-    return found
-
-
-@pytest.mark.flink
-def test_the_operator_knows_every_field(objects: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    artifact = f"org.apache.flink:flink-kubernetes-operator-api:{OPERATOR}"
-    install.maven("dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={tmp_path}")
-    with zipfile.ZipFile(tmp_path / f"flink-kubernetes-operator-api-{OPERATOR}.jar") as jar:
-        (version,) = yaml.safe_load(jar.read(CRD))["spec"]["versions"]
-    spec = objects["FlinkDeployment"]["spec"]
-    schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    assert objects["FlinkDeployment"]["apiVersion"] == f"flink.apache.org/{version['name']}"
-    assert faults(spec, schema) == []
-    assert faults(spec | {"mode": "other"}, schema) == [".mode: none of ['native', 'standalone']"]
-    assert faults(spec | {"jobs": {}}, schema) == [".jobs: unknown"]
-    assert faults(spec | {"image": 1}, schema) == [".image: not string"]

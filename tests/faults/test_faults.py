@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 
 from tests.faults import (
+    cluster_killed,
     damaged_shard,
     disk_full,
     object_storage,
@@ -13,8 +14,6 @@ from tests.faults import (
     random_changes,
     random_kills,
     submitter_killed,
-    task_manager_killed,
-    worker_pool_restarted,
 )
 from tests.faults.ground import Ground, main
 from tests.once import made_once
@@ -44,8 +43,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, nmt_model: Path) -> Path:
         pytest.param(random_kills, marks=SLOW),
         pytest.param(random_changes, marks=SLOW),
         pytest.param(object_storage, marks=SLOW),
-        pytest.param(task_manager_killed, marks=FLINK),
-        pytest.param(worker_pool_restarted, marks=FLINK),
+        pytest.param(cluster_killed, marks=FLINK),
     ],
     ids=lambda script: script.__name__.rpartition(".")[2],
 )

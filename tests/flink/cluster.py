@@ -230,8 +230,9 @@ def _wait(folder: Path, cluster: Cluster) -> None:
 
     def task_managers() -> bool:
         try:
-            return get(f"localhost:{cluster.rest}", "overview").get("taskmanagers") == TASK_MANAGERS
-        except (OSError, ValueError):
+            found = get(f"localhost:{cluster.rest}", "overview")["taskmanagers"]
+            return int(found) == TASK_MANAGERS
+        except (OSError, ValueError, KeyError):
             return False
 
     checks: dict[str, Callable[[], bool]] = {

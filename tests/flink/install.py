@@ -71,10 +71,5 @@ def _fetch_job_server(folder: Path) -> None:
     pom = Path(__file__).with_name("pom.xml")
     versions = [f"-Dflink={MINOR}", f"-Dbeam={BEAM}"]
     where = ["-DincludeScope=runtime", f"-DoutputDirectory={jars(folder)}"]
-    maven("--file", str(pom), *versions, *where, "dependency:copy-dependencies")
-
-
-def maven(*arguments: str) -> None:
-    """Run Maven."""
-    batch = ["--batch-mode", "--quiet", "--strict-checksums"]
-    subprocess.run(["mvn", *batch, *arguments], check=True)
+    batch = ["--batch-mode", "--quiet", "--strict-checksums", "--file", str(pom)]
+    subprocess.run(["mvn", *batch, *versions, *where, "dependency:copy-dependencies"], check=True)

@@ -58,10 +58,6 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
     what = f"Dataflow job {job.name} ({job.address})"
     try:
         result.wait_until_finish()
-    except AssertionError as error:  # the thread in which Beam asks for the state has died
-        raise UserError(
-            f"{what}: the service does not answer any more; the same command finds the job again"
-        ) from error
     except DataflowRuntimeException as error:
         if result.state == "CANCELLED":
             raise UserError(f"{what}: was cancelled; the same command does the rest") from error

@@ -42,28 +42,23 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         return beam_fn_api_pb2.StopWorkerResponse()
 
 
-def listen(host: str, port: int) -> tuple[grpc.Server, str]:
+def listen(port: int) -> tuple[grpc.Server, str]:
     """Start a server with a pool; the server and its address."""
     server = grpc.server(ThreadPoolExecutor())
-    port = server.add_insecure_port(f"{host}:{port}")
+    port = server.add_insecure_port(f"{LOOPBACK}:{port}")
     beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(WorkerPool(), server)
     server.start()
-    return server, f"{host}:{port}"
+    return server, f"{LOOPBACK}:{port}"
 
 
 def main() -> int:
     """Serve until SIGINT or SIGTERM; the exit code is 0, or 2 after a one-line error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--service_port", type=int, required=True)
-    parser.add_argument(
-        "--service_host",
-        default=LOOPBACK,
-        help="address to listen at; whoever reaches it can run code as you (default: %(default)s)",
-    )
     given = parser.parse_args()
     fork_server.prepare()
     try:
-        server, address = listen(given.service_host, given.service_port)
+        server, address = listen(given.service_port)
     except RuntimeError as error:  # gRPC's, which names the address
         say(f"paraloom: --service_port: {error}")
         return 2

@@ -23,10 +23,10 @@ def command(context: typer.Context, run: RunFolder) -> None:
     connect(beam_options(context), [run])
     scored = ScoredRun(run)
     view = final_view(scored.record)
-    bucket, found = view.find(BucketRecord), None
+    bucket, select, found = view.find(BucketRecord), resolve_auto(view), None
     if bucket and bucket.rows_out:
         sample = Sample.read(scored.shards(), view, scored.scores, read_judgments(run))
-        found = sample.frontier(criteria_of(resolve_auto(view), view), scored.scores)
+        found = sample.frontier(criteria_of(select, view), scored.scores)
     if found is None:
         raise UserError(
             f"{run}: needs selected pairs, and a score of difference beside one of meaning, such "

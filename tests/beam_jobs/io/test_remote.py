@@ -110,7 +110,7 @@ def test_a_fetch_that_fails_leaves_no_copy(
 
 def test_a_copy_is_known_by_names_and_versions() -> None:
     def copy(*entry: Any) -> Path:
-        return remote._copy_path("s3://b/model", [clients.Entry(*entry)])
+        return remote._copy_path("s3://b/model", [clients.StoredObject(*entry)])
 
     same = ("s3://b/model/a", 1, "v")
     assert copy(*same) == copy(*same)

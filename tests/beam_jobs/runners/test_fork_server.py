@@ -75,16 +75,6 @@ def test_what_imported_modules_left_in_the_environment_is_there(
     assert fork_server.start(errand, ["tokenise", "A dog."]).wait() == 0
 
 
-def test_modules_of_the_folder_it_stands_in_are_not_taken(
-    errand: str, tmp_path: Path, monkeypatch: Patch
-) -> None:
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "select.py").write_text("raise ImportError")
-    monkeypatch.chdir(tmp_path / "here")
-    fork_server = ForkServer()
-    assert fork_server.start(errand, ["exit", "6"]).wait() == 6
-
-
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [(["exit", "0"], 0), (["exit", "7"], 7), (["raise"], 1), (["die"], -signal.SIGKILL)],

@@ -199,9 +199,7 @@ def test_a_failure_is_one_line(
 ) -> None:
     service.refuse = [cause]
     begin(service)
-    with pytest.raises(
-        UserError, match=rf"^Dataflow job x \(https://con\S+\): .*{message}.*[^\n]$"
-    ):
+    with pytest.raises(UserError, match=rf"^Dataflow job x \(https://con\S+\): .*{message}[^\n]*$"):
         jobs.wait(submit(service, options), options)
 
 

@@ -3,7 +3,6 @@
 import json
 import time
 from pathlib import Path
-from typing import NoReturn
 
 import psutil
 from apache_beam.portability.api import beam_fn_api_pb2
@@ -14,7 +13,6 @@ from google.protobuf import text_format
 
 from paraloom.beam_jobs.runners.flink import pool as pools
 from paraloom.beam_jobs.runners.flink import worker
-from paraloom.beam_jobs.runners.local.fork_server import fork_server
 from paraloom.beam_jobs.runners.local.worker import environment
 from tests.run_helpers import Patch
 
@@ -65,11 +63,3 @@ def test_two_task_managers_use_the_same_number(monkeypatch: Patch, tmp_path: Pat
         assert process.status() == psutil.STATUS_SLEEPING
         assert (tmp_path / str(process.pid)).read_text().split() == ["--id=1-1", *ends]
         process.kill()
-
-
-def test_a_worker_that_cannot_be_started(monkeypatch: Patch) -> None:
-    def fails(module: str, arguments: list[str]) -> NoReturn:
-        raise OSError("no memory")
-
-    monkeypatch.setattr(fork_server, "start", fails)
-    assert "no memory" in pools.WorkerPool().StartWorker(request("1"), None).error
