@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 import apache_beam as beam
@@ -269,13 +270,9 @@ def export_tsv(receipts: Sequence[Receipt], path: str, score: str, threads: int 
     """
     shards = [shard for receipt in receipts for shard in receipt.shards if shard.rows]
     with ThreadPoolExecutor(threads) as pool, storage.writing(path) as stream:
-        waiting: deque[Future[bytes]] = deque()
-        for shard in shards:
-            waiting.append(pool.submit(_tsv_member, shard, score))
-            if len(waiting) > threads:
-                stream.write(waiting.popleft().result())
-        for member in waiting:
-            stream.write(member.result())
+        for at in range(0, len(shards), threads):
+            for member in pool.map(_tsv_member, shards[at : at + threads], repeat(score)):
+                stream.write(member)
         if not shards:
             stream.write(gzip.compress(b"", mtime=0))
 

@@ -13,7 +13,7 @@ import pytest
 from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.ingest import Reading
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, read_bitext
+from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext
 from paraloom.beam_jobs.io.shards import Saved, read_shard, receipts
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.conditions import Predicate
@@ -158,21 +158,6 @@ def test_rows_of_a_file_that_changed_are_not_written(tmp_path: Path) -> None:
             [bitext], str(tmp_path / "ingest"), "", Reading(shard_rows=3, max_characters=50), ONE
         )
     assert receipts(str(tmp_path / "ingest")) == []
-
-
-def test_a_file_that_grows_while_it_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.tsv"
-    path.write_text("pes\tdog\n" * 9)
-    (bitext,) = find_bitext("tsv", [str(path)])
-    bitext = replace(bitext, sha256=(hashlib.sha256(path.read_bytes()).hexdigest(),))
-    found = read_bitext(bitext, rows=1, max_characters=50)
-    next(found)
-    with path.open("a") as stream:
-        stream.write("kůň\thorse\n")
-    with pytest.raises(UserError, match="changed while the run read it"):
-        list(found)
-    path.write_text("pes\tdog\n" * 9)
-    assert len(list(read_bitext(bitext, rows=1, max_characters=50))) == 9
 
 
 def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(

@@ -216,12 +216,6 @@ def test_nothing_stands(tmp_path: Path, bucketed: Write) -> None:
     assert (gzip.decompress(written), written[4:8]) == (b"", bytes(4))  # no text, no time
 
 
-def test_judging_no_rows(bucketed: Write) -> None:
-    table = pq.read_table(bucketed([pair(0)])[0].path).slice(0, 0)
-    reasons, hashes = decide(table, Criteria(**ALL))
-    assert (len(reasons), hashes.shape) == (0, (0, 2))
-
-
 def test_near_misses_fail_one_condition() -> None:
     rows = np.random.default_rng(2)
     table = pa.table(

@@ -1,7 +1,6 @@
 import random
 import tracemalloc
 from collections.abc import Iterable
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -57,14 +56,6 @@ def test_no_value_is_lost_or_doubled_in_any_order(
     order.shuffle(accumulators)
     merged = combiner.extract_output(combiner.merge_accumulators(iter(accumulators)))
     assert merged == ordered(value for worker in workers for value in worker)
-
-
-def test_few_values_wait_at_a_time() -> None:
-    combiner = Merge(ordered, len)
-    accumulator: list[Any] = []
-    for number in range(1000):
-        accumulator = combiner.add_input(accumulator, [number])
-        assert sum(map(len, accumulator[1:])) < max(len(accumulator[0]), 1)
 
 
 @pytest.mark.parametrize("many", [0, 1, 50])

@@ -97,15 +97,6 @@ def test_ranks_beyond_the_corpus_are_left_out() -> None:
     assert select([], decile_ranks) == {}
 
 
-def test_two_scores_are_independent() -> None:
-    ids = pa.array([str(i) for i in range(100)])
-    up, down = np.arange(100, dtype=np.float32), -np.arange(100, dtype=np.float32)
-    columns = {"up": Column(sortable(up), ids), "down": Column(sortable(down), ids)}
-    bounds = select([columns], decile_ranks)
-    assert (position(columns["up"], bounds["up"]) == np.arange(100) // 10).all()
-    assert (position(columns["down"], bounds["down"]) == 9 - np.arange(100) // 10).all()
-
-
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sketches so small that they have to leave out keys."""

@@ -35,11 +35,3 @@ def test_a_finished_unit_is_not_made_again(tmp_path: Path) -> None:
     Path(first.shards[0].path).write_bytes(b"damaged")
     (mended,) = dofn.process(replace(unit, key="another"))
     assert (mended.shards, len(dofn.given)) == (first.shards, 3)
-
-
-def test_further_input_comes_before_the_side_input(tmp_path: Path) -> None:
-    work = units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
-    dofn = Made(f"{tmp_path}/out")
-    for element in (work[0], (work[1], "more"), (work[2], 0)):
-        list(dofn.process(element, 0 if element is work[0] else None))
-    assert dofn.given == [("part-0", 0), ("part-1", "more"), ("part-2", 0)]
