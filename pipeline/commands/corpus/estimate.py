@@ -115,7 +115,7 @@ def command(
         cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
         found.basis.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
-    out.print(job_table(found.jobs, several=bool(run.chats)))
+    out.print(job_table(found.jobs))
     out.print(*found.basis, sep="\n", highlight=False)
     write_json(json, found)
 
@@ -177,7 +177,8 @@ def estimate(
             choose(pairs, run.input)
             return pairs
 
-        found.jobs["ingest"] = time_step(read, seen.pairs, folder)[1].of(found.rows)
+        _, job = time_step(read, read(seen.pairs), folder)
+        found.jobs["ingest"] = replace(job, size=job.size * found.kept).of(found.rows)
         made: list[tuple[Direction, Model]] = []
         if config.is_plain_text:
             sample = sample.select(schema.TEXT.names)
@@ -213,8 +214,7 @@ def estimate(
                 scoring = Scoring(["reference_score"], {"translation_model": backward(run).factory})
                 took += generated / time_scorers(scoring, sample, folder).rate
             job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
-            size = job.size + sum(of.size for of in answered)
-            found.jobs["generate"] = replace(job, rate=job.rows / took, size=size)
+            found.jobs["generate"] = replace(job, rate=job.rows / took)
     found.jobs |= rest
     found.scorers = {name: 1 / job.rate for name, job in slow.items()}
     found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]
@@ -238,18 +238,15 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
     return (len(pairs) if options.unique == "pair" else left), pairs
 
 
-def job_table(jobs: dict[str, Job], *, several: bool = False) -> Table:
-    """The stages as they are estimated; with several generators also `generate`, timed or not."""
+def job_table(jobs: dict[str, Job]) -> Table:
+    """The stages as they are estimated, and their sum."""
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk"))
-    unknown = several and "generate" not in jobs
     for stage, job in jobs.items():
-        if stage == "score" and unknown:
-            table.add_row("generate", f"{job.rows:,}", "not measured: --requests")
         measured = f"{rate(job.rate)} rows/s, {job.device}"
         table.add_row(stage, f"{job.rows:,}", measured, *_taken([job]))
     table.add_section()
-    table.add_row("all but generate" if unknown else "all", "", "", *_taken([*jobs.values()]))
+    table.add_row("all", "", "", *_taken([*jobs.values()]))
     return table
 
 
@@ -274,22 +271,18 @@ def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[s
         rates = (f"{name} {rate(1 / each)}" for name, each in found.scorers.items())
         lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
     for of in config.chats:
-        said = f"{found.requests:,} requests, whose time is not known; `--requests 20` asks it."
-        if requests:
-            took = found.generators.get(of.name)
-            said = _in_words(took, found.requests) if took else "gave no answer that counts."
+        said = f"{found.requests:,} requests, not in the table; `--requests 20` measures them."
+        if took := found.generators.get(of.name):
+            tokens = (f"{two_digits(n):,.0f}" for n in (took.tokens_in, took.tokens_out))
+            cost = "" if took.cost is None else f", cost {rate(took.cost)}"
+            said = f"{found.requests:,} requests, {duration(two_digits(took.seconds))}, "
+            said += f"{' + '.join(tokens)} tokens{cost}, from {took.answers} answers."
+        elif requests:
+            said = "gave no answer that counts."
         lines.append(f"{of.name}: {said}")
     if found.left_out:
         lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
     return lines
-
-
-def _in_words(found: Requests, requests: int) -> str:
-    tokens = (f"{two_digits(n):,.0f}" for n in (found.tokens_in, found.tokens_out))
-    time = duration(two_digits(found.seconds))
-    cost = "" if found.cost is None else f", cost {rate(found.cost)}"
-    what = f"{requests:,} requests, {time}, {' + '.join(tokens)} tokens"
-    return f"{what}{cost}, from {found.answers} answers."
 
 
 def rate(value: float) -> str:

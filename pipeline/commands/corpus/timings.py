@@ -67,7 +67,6 @@ class Requests:
     tokens_in: float
     tokens_out: float
     cost: float | None  # None without prices or counts of tokens
-    size: float  # of the answers that are kept, in bytes
 
 
 def translate(
@@ -119,7 +118,6 @@ def ask(
         tokens_in=scale * took.tokens_in,
         tokens_out=scale * took.tokens_out,
         cost=None if cost is None else scale * cost,
-        size=scale * sum(len(of.model_dump_json(exclude_defaults=True)) + 1 for of in answers),
     )
 
 
@@ -136,7 +134,8 @@ def time_step(
         made = step(some)
         size = _written(made, folder)
         seconds = time.monotonic() - started
-    return made, Job(rows=len(some), rate=len(some) / seconds, size=size)
+    rows_read = max(len(some), 1)
+    return made, Job(rows=rows_read, rate=rows_read / seconds, size=size)
 
 
 def time_scorers(scoring: Scoring, rows: pa.Table, folder: str) -> Job:
@@ -168,7 +167,7 @@ def time_scores(
     by, names = run.config.select.by, schema.bucketed(tuple(scorers)).names
     criteria = run.criteria(by if by in scorers else scorers[0], run.config.select.deciles)
     where = tuple(predicate for predicate in criteria.where if predicate.column in names)
-    every = replace(criteria, where=where, size=None, per_generator=None)
+    every = replace(criteria, where=where)
     chosen, selecting = time_step(lambda rows: _selected(rows, every), bucketed, folder)
     texts = pc.binary_join_element_wise(chosen["reference"], chosen["translation"], "\t")
     tsv = len(gzip.compress("\n".join(texts.to_pylist()).encode()))

@@ -170,10 +170,9 @@ def test_language_models_are_asked_for_their_price(
         generators = [{"kind": "nmt"}, chat | paid, chat | slow]
         config = write_config(tmp_path, generators=generators)
         found, out = told(config)
-        assert "paid: 119 requests, whose time is not known; `--requests 20`" in out
+        assert "paid: 119 requests, not in the table; `--requests 20`" in out
         assert not server.answered
-        assert f"generate │ {found['jobs']['score']['rows']} │ not measured: --requests" in out
-        assert "all but generate" in out and "generate" not in found["jobs"]
+        assert "generate" not in found["jobs"]
         before = found["jobs"]["score"]["rows"] - 4 * 119
         assert 110 < before <= 119
         found, out = told(config, "--requests", "1")
@@ -183,9 +182,8 @@ def test_language_models_are_asked_for_their_price(
     # 119 requests, of which one begins every 10 s; then the model scores.
     made = found["jobs"]["generate"]
     assert most["seconds"] == 1190 < made["seconds"] < 1250
-    assert made["rows"] == found["jobs"]["score"]["rows"] and "all but" not in out
+    assert made["rows"] == found["jobs"]["score"]["rows"]
     assert list(found["jobs"])[1:4] == ["back_translate", "generate", "score"]
-    assert made["size"] > cheap["size"] + most["size"] > 119 * 2 * 100
     # 10 tokens in and 2 answers of 5 out, of each of 119 requests
     assert ", 1,200 + 1,200 tokens, cost 1.2, from 1 answers." in out
     assert "slow: 119 requests, 20 min" in out
