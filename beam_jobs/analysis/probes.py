@@ -118,8 +118,10 @@ class _RunProbe(UnitDoFn):
         from paraloom.models.embeddings.tasks.paraphrases import run_probe as train
 
         given = self.probing
+        first, second = given.pairs(probe)
         score = train(
-            *given.pairs(probe),
+            first,
+            second,
             given.options,
             given.labelled,
             seed=probe.seed,

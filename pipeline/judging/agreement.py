@@ -125,7 +125,7 @@ def score_labels(
     path: str,
     names: Sequence[str] = (),
     *,
-    resources: Mapping[str, str] | None = None,
+    resources: Mapping[str, Any] | None = None,
     where: Sequence[str] = (),
 ) -> JudgedPairs:
     """Score the pairs of a labelled file or folder, as `read_labelled` reads them.

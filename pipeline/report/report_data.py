@@ -45,11 +45,13 @@ class Density(NamedTuple):
 def histogram(pairs: Array, corpus: Array, deciles: Deciles) -> Histogram:
     """Count the values of a score; `deciles` are those of all pairs."""
     edges = axis(pairs, BINS)
-    shares = (
+    shares = [
         np.histogram(_within(values, edges), edges)[0] / max(len(values), 1)
         for values in (pairs, corpus)
+    ]
+    return Histogram(
+        edges, shares[0], shares[1], [low for low in deciles.lowest[1:] if low is not None]
     )
-    return Histogram(edges, *shares, [low for low in deciles.lowest[1:] if low is not None])
 
 
 def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density:
@@ -61,7 +63,7 @@ def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density
         x, y = map(_within, columns, edges)
         return np.histogram2d(x, y, edges)[0].astype(np.int64)
 
-    return Density(*both, *edges, count(pairs), count(corpus))
+    return Density(both[0], both[1], edges[0], edges[1], count(pairs), count(corpus))
 
 
 def axis(values: Array, bins: int) -> Array:

@@ -238,6 +238,7 @@ def test_the_presets_have_the_settings_of_the_paper(monkeypatch: Patch) -> None:
     for name in ("PAIRS", "PARAGRAM", "PARALOOM_DATA"):
         monkeypatch.setenv(name, "/data")
     transfer = read_config(CONFIGS / "gran.yaml").embeddings
+    assert isinstance(transfer, SystemOptions)
     assert (transfer.dim, transfer.batch_size, transfer.epochs) == (300, 100, 3)
     assert (transfer.learning_rate, transfer.cell) == (0.001, "peephole")
     assert (transfer.negatives, transfer.mega_batch) == ("same", 1)

@@ -127,7 +127,7 @@ def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> 
     assert made["b"]["rejected"] == {"truncated at max_tokens": pairs}
     found = compare_generators(str(finished.folder), record)
     corpus = Counter(table(finished, "corpus")["generator"].to_pylist())
-    tables = {shown.title: {row[0]: row[1:] for row in shown.rows} for shown in found.tables}
+    tables = {shown.title: {row[0]: row[1:] for row in shown.rows} for shown in found}
     general = tables["Generators"]
     assert {name: cells[2] for name, cells in general.items()} == {
         **{name: f"{rows}" for name, rows in corpus.items()},
@@ -175,7 +175,7 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
     judged = join(
         read_judgments(str(finished.folder)), shards, ["trigram_overlap"], own={}, where=under
     )
-    columns, cells = found.tables[0].columns, {row[0]: row[-1] for row in found.tables[0].rows}
+    columns, cells = found[0].columns, {row[0]: row[-1] for row in found[0].rows}
     shutil.rmtree(finished.folder / "judgments")
     assert columns[-1] == "good of judged"
     assert sorted(judged.labels) == [20, 20, 80, 80]

@@ -172,8 +172,8 @@ class BitextReader:
             faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
         starts = fields.offsets.to_numpy()[:-1]
         at = [pa.array(starts + i, mask=wrong) for i in range(len(names))]
-        columns = {name: fields.values.take(of) for name, of in zip(names, at, strict=True)}
-        return Rows(columns=columns, numbers=numbers, texts=texts, faults=faults)
+        found = {name: fields.values.take(of) for name, of in zip(names, at, strict=True)}
+        return Rows(columns=found, numbers=numbers, texts=texts, faults=faults)
 
 
 _LINE_BY_LINE = "line n of one must translate line n of the other"

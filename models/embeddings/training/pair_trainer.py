@@ -66,8 +66,9 @@ class PairTrainer(Trainer[Pairs]):
         chunks = (np.arange(start, min(start + _ENCODED, total)) for start in starts)
         vectors = torch.cat([self.encode(take_all(sentences, rows)) for rows in chunks])
         self.encoder.train()
-        sides = vectors[:n], vectors[n : 2 * n], *keys
-        found = torch.stack(hardest_negatives(*sides, self.options.negatives, sources)).numpy()
+        sides = vectors[:n], vectors[n : 2 * n], keys[0], keys[1]
+        nearest = hardest_negatives(*sides, self.options.negatives, sources)
+        found = torch.stack(nearest).numpy()
         if total > 2 * n:
             there = lengths[2 * n :] > tag_count(self.options.tags)
             found = nearer_given(found, vectors, there)

@@ -209,12 +209,12 @@ def estimate(
         generated = scale * kept * sum(of.n for of in config.chats)
         rest = {n: job.of(left * config.translates + generated) for n, job in timed.items()}
         if answered := [*found.generators.values()]:
-            took = max(of.seconds for of in answered)  # all servers are asked at once
+            seconds = max(of.seconds for of in answered)  # all servers are asked at once
             if config.has_model:  # then it scores their candidates
                 scoring = Scoring(["reference_score"], {"translation_model": backward(run).factory})
-                took += generated / time_scorers(scoring, sample, folder).rate
+                seconds += generated / time_scorers(scoring, sample, folder).rate
             job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
-            found.jobs["generate"] = replace(job, rate=job.rows / took)
+            found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
     found.scorers = {name: 1 / job.rate for name, job in slow.items()}
     found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]

@@ -81,10 +81,10 @@ def command(
     ] = Bounds.relative_margin,
     triplets_spacy: Annotated[
         str, typer.Option(metavar="NAME", help="A spaCy pipeline that parses, for other kinds.")
-    ] = TripletOptions.spacy,
+    ] = "en_core_web_sm",
     triplets_wordnet: Annotated[
         str, typer.Option(metavar="DIR", help="Folder of WordNet's files, for the kind antonym.")
-    ] = TripletOptions.wordnet,
+    ] = "/usr/share/wordnet",
 ) -> None:
     """Make a release of a run's corpus, list its files, and with --push send it.
 

@@ -132,7 +132,6 @@ def small_encoder(model: str, encoder: EmbeddingOptions) -> EmbeddingOptions:
         batch_size=20,  # samples are small: small batches give enough steps
         mega_batch=1,
         negatives="other",
-        loaders=0,
         device="cpu",
     )
 

@@ -160,7 +160,7 @@ def test_a_client_lasts_as_long_as_the_options(stored: Stored, monkeypatch: Patc
 
 def test_a_bucket_that_is_there(s3: list[str], bucket: str, monkeypatch: Patch) -> None:
     storage.write_bytes(f"{bucket}/a", b"a")
-    looked = []
+    looked: list[Any] = []
     monkeypatch.setattr(remote, "check_access", looked.append)
     connect(["--s3_endpoint_url", "http://127.0.0.1:9"])
     connect(s3, [bucket, f"{bucket}/x", "s3://other/x", "local/folder"])

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraloom.models.errors import UserError
 from paraloom.pipeline.cards.metadata import SplitFiles
-from paraloom.pipeline.publishing import files, release
+from paraloom.pipeline.publishing import files
 from paraloom.pipeline.publishing.files import PAIRS, SplitWriter, held_out, write_configurations
 from tests.run_helpers import Patch
 
@@ -83,13 +82,6 @@ def test_the_share_is_met_and_the_seed_counts() -> None:
     assert abs(one.mean() - 0.1) < 0.01 and abs(other.mean() - 0.1) < 0.01
     assert (one & other).mean() < 0.02
     assert not held_out(texts, 0, 1).any()
-
-
-@pytest.mark.parametrize(("said", "share"), [(0, 0), (0.999, 0.999), (1, 0.02), (49, 0.98)])
-def test_from_1_on_it_is_a_number_of_rows(said: float, share: float) -> None:
-    assert release._share(said, 50) == pytest.approx(share)
-    with pytest.raises(UserError, match="of rows below the 50 of the corpus, not 50"):
-        release._share(50, 50)
 
 
 @pytest.mark.parametrize("cut", [1, 7, 100])
