@@ -167,8 +167,8 @@ def _to_make(name: str, record: RunRecord) -> int | None:
         pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
         asked = sum(of.get("n", 1) for of in record.config.generators or () if "model" in of)
         return pairs.rows_out * asked + (read.rows_out if before == "back_translate" else 0)
-    each: int = record.config.nmt.candidates if name == "back_translate" else 1
-    return read.rows_out * each
+    each = record.config.nmt.candidates if name == "back_translate" else 1
+    return int(read.rows_out * each)
 
 
 def _progress(done: int | None, total: int | None) -> str:
