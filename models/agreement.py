@@ -107,15 +107,6 @@ class Judged:
         measured = np.logical_and.accumulate((judged > 0) | (self.rows == 0), axis=-1) & (total > 0)
         return Shares(share, *wilson(share, pairs), measured)
 
-    def curves(self) -> dict[str, list[float | None]]:
-        """The share of good pairs in the best 1, 2, … deciles of each score; None if unknown."""
-        found = self.shares()
-        values = np.where(found.measured[0], found.share[0], np.nan).tolist()
-        return {
-            name: [None if np.isnan(share) else share for share in of]
-            for name, of in zip(self.names, values, strict=True)
-        }
-
 
 def recommend(
     judged: Judged, wanted: float, *, count: int = RESAMPLES, seed: int = 1

@@ -197,7 +197,6 @@ def measure(
     is_good = pairs.labels >= good
     judged = Judged(pairs.deciles, pairs.higher_is_better, is_good, pairs.references, pairs.rows)
     correlations = spearman(pairs.scores, pairs.labels, pairs.references, seed=seed)
-    curves = judged.curves()
     cuts = (recommend(judged, wanted, seed=seed) for wanted in precisions)
     return AgreementRecord(
         pairs=len(pairs.labels),
@@ -213,7 +212,6 @@ def measure(
                 good=np.bincount(deciles[is_good], minlength=DECILES).tolist(),
                 judged=np.bincount(deciles, minlength=DECILES).tolist(),
                 rows=pairs.rows[name],
-                precision=curves[name],
                 higher_is_better=pairs.higher_is_better[name],
             )
             for name, deciles in pairs.deciles.items()

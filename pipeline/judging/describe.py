@@ -131,22 +131,6 @@ def counts_line(found: AgreementRecord) -> str:
     return "; ".join([judged, good, *([f"pairs not counted: {', '.join(some)}"] if some else [])])
 
 
-def decile_shares(score: ScoreAgreement) -> list[tuple[int, float, float, float]]:
-    """Each decile with judged pairs: its number, its share of good pairs, and Wilson's interval."""
-    return [
-        (decile, good / judged, *interval_of(good, judged))
-        for decile, (good, judged) in enumerate(zip(score.good, score.judged, strict=True))
-        if judged
-    ]
-
-
-def cumulative_shares(score: ScoreAgreement) -> list[tuple[float, float]]:
-    """The best 1, 2, … deciles: their share of all rows, and their share of good pairs."""
-    rows = np.array(score.rows[:: -1 if score.higher_is_better else 1], float)
-    kept = (np.cumsum(rows) / max(rows.sum(), 1)).tolist()
-    return [(k, p) for k, p in zip(kept, score.precision, strict=True) if p is not None]
-
-
 def by_agreement(scores: Mapping[str, ScoreAgreement]) -> dict[str, ScoreAgreement]:
     """The scores, the one that agrees most first."""
 

@@ -14,9 +14,6 @@ class ScoreAgreement(Lenient):
     good: list[int]  # good pairs in each decile, 0 the lowest
     judged: list[int]
     rows: list[int]  # pairs of the run or of the file in each decile, without copies
-    precision: list[float | None]
-    """Share of good pairs in the best 1, 2, … deciles, with weights (`paraloom.models.agreement`);
-    None where a decile has no judged pairs."""
     higher_is_better: bool = True
 
     @property
@@ -42,10 +39,6 @@ class AgreementRecord(Lenient):
     outside: int = 0  # judged pairs that do not meet them
     scores: dict[str, ScoreAgreement]
     cuts: list[Cut]  # one for each wanted precision; none if no cut can be measured
-
-    def cut(self, wanted: float) -> Cut | None:
-        """The cut for a wanted precision."""
-        return next((cut for cut in self.cuts if cut.wanted == wanted), None)
 
 
 class JudgedRecord(StageRecord, stage="judged"):

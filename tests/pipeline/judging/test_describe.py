@@ -4,18 +4,14 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
-import pytest
-from scipy.stats import binomtest
 
 from paraloom.models.agreement import Cut
 from paraloom.pipeline.judging.describe import (
     alpha,
     by_agreement,
     counts_line,
-    cumulative_shares,
     cut_in_words,
     cut_lines,
-    decile_shares,
     describe_judges,
     interval_in_words,
     number_in_words,
@@ -32,7 +28,6 @@ def score(spearman: float | None, *, higher: bool = True) -> ScoreAgreement:
         good=[0, 1, *[0] * 7, 3],
         judged=[0, 4, *[0] * 7, 5],
         rows=[10, 20, *[0] * 6, 30, 40],
-        precision=[0.6, 0.5, *[None] * 8],
         higher_is_better=higher,
     )
 
@@ -55,15 +50,6 @@ def test_the_score_that_agrees_most_is_first_whichever_way_it_goes() -> None:
         "high": score(0.5),
     }
     assert list(by_agreement(scores)) == ["distance", "high", "low", "none", "opposite"]
-
-
-def test_shares_begin_with_the_best_decile_and_need_judged_pairs() -> None:
-    assert cumulative_shares(score(1.0)) == [(0.4, 0.6), (0.7, 0.5)]
-    assert cumulative_shares(score(1.0, higher=False)) == [(0.1, 0.6), (0.3, 0.5)]
-    (one, *ends), (nine, *others) = decile_shares(score(1.0))[0], decile_shares(score(1.0))[1]
-    assert (one, ends[0], nine, others[0]) == (1, 0.25, 9, 0.6)
-    assert ends[1:] == pytest.approx(list(binomtest(1, 4).proportion_ci(method="wilson")))
-    assert others[1:] == pytest.approx(list(binomtest(3, 5).proportion_ci(method="wilson")))
 
 
 def test_zero_is_a_number_and_no_value_is_none() -> None:
