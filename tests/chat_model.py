@@ -38,7 +38,7 @@ def make_chat_model(folder: Path) -> None:
     )
     answer = torch.tensor([words[word] for word in ["answer", *SAYS.split(), "</s>"]])
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
-    for step in range(150):
+    for step in range(400):
         prompt = torch.randint(2, len(words), (8, 5 + step % 40))
         prompt[torch.rand(prompt.shape) < 0.7] = words["<unk>"]
         ids = torch.cat([prompt, answer.expand(8, -1)], 1)

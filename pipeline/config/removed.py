@@ -7,18 +7,15 @@ REMOVED: dict[str, str] = {
     "embeddings.pairs.weight": "name a file several times in `paths`, or a file with fewer pairs",
     "embeddings.precision": "training is in float32; leave the key out",
     "embeddings.steps": "embeddings.epochs says how long",
-    "embeddings.track": "`wandb sync RUN/logs/tensorboard` sends the figures",
     "generators.prompt_file": "write the template into prompt (`prompt: |`)",
     "input.max_characters": "the limit is 2,000 characters; leave the key out",
     "nmt.devices": "the variable CUDA_VISIBLE_DEVICES names the GPUs; leave the key out",
     "nmt.engine": "CTranslate2 translates; leave the key out",
-    "nmt.training.track": "`wandb sync RUN/logs/tensorboard` sends the figures",
     "score.command_timeout": "a scorer in a Python file runs a program: see docs/scorers.md",
     "score.commands": "a scorer in a Python file runs a program: see docs/scorers.md",
     "select.auto.best": "the best range of deciles is selected; leave the key out",
     "select.auto.like_embeddings": "encoders on trial train with small batches; leave the key out",
     "select.exclude_model": "the model is score.sentence_model",
-    "select.exclude_similarity": "equal sentences and n-grams are excluded; leave the key out",
     "statistics": "leave the section out; `paraloom papers statistics RUN` prints the figures",
 }
 """What to write instead, by dotted key; one entry a line, sorted.

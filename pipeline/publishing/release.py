@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -29,26 +29,23 @@ SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseOptions:
+    """What a user says of a release."""
+
+    held_out: float  # share of the references in the split `test`; from 1 on, rows
+    license: str | None = None  # in place of `input.license`
+    license_link: str | None = None  # file or address of a licence that is not on the Hub's list
+    repo: str | None = None  # name on the Hub, as `owner/name`
+    triplets: TripletOptions | None = None  # None: no such configuration
+
+
 def make_release(
-    run: str,
-    out: Path,
-    selection: str = "",
-    *,
-    held_out: float,
-    license: str | None = None,
-    link: str | None = None,
-    repo: str | None = None,
-    triplets: TripletOptions | None = None,
+    run: str, out: Path, options: ReleaseOptions, selection: str = ""
 ) -> dict[str, int]:
     """Make the release of a run's corpus, or of a named selection's, in the folder `out`.
 
     It takes the place of an earlier one. Returns the rows of each split.
-
-    Args:
-        held_out: share of the references in the split `test`; from 1 on, rows.
-        license: in place of `input.license`.
-        link: file or address of a licence that is not on the Hub's list.
-        repo: name on the Hub, as `owner/name`.
     """
     found = Manifest(run).record
     shards = [of for of in shards_of(run, finished_corpus(run, found, selection)) if of.rows]
@@ -56,14 +53,13 @@ def make_release(
     rows, seed = sum(shard.rows for shard in shards), record.config.seed
     if not rows:
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
-    if not held_out < rows:
+    if not (held_out := options.held_out) < rows:
         raise UserError(f"--held-out: must be below the {rows:,} rows of the corpus")
     share = held_out if held_out < 1 else held_out / rows
-    license, link = _license(run, record, license, link)
+    license, link = _license(run, record, options)
     terms = None if link is None or _ADDRESS.fullmatch(link) else Path(link).read_bytes()
-    if triplets:
+    if triplets := options.triplets:
         triplets.check(record.language)
-        neighbours = triplets.neighbours()
         if NEAR in triplets.kinds:
             triplets = replace(triplets, model=triplets.model or _own_encoder(run, record))
     if out.exists() and any(out.iterdir()) and not (out / ABOUT).exists():
@@ -75,7 +71,7 @@ def make_release(
         columns = read_shard(shards[0]).schema.remove_metadata()
         tables = (read_shard(shard).replace_schema_metadata() for shard in shards)
         made = write_configurations(folder, tables, columns, share, seed)
-        release = Release(license, link, repo, seed, made)
+        release = Release(license, link, options.repo, seed, made)
         splits = {split.name: split.rows for split in made[0].splits}
         about = {
             "paraloom": metadata.version("paraloom"),
@@ -92,7 +88,7 @@ def make_release(
             release = release._replace(
                 configurations=(*made, added),
                 negatives=tuple((kind, KINDS[kind], counts[kind]) for kind in triplets.kinds),
-                neighbours=neighbours,
+                neighbours=options.triplets.neighbours() if options.triplets else "",
             )
             about["triplets"] = {kind: counts[kind] for kind in triplets.kinds}
         size = sum(split.size for split in made[0].splits)
@@ -121,12 +117,10 @@ def _own_encoder(run: str, record: RunRecord) -> str:
     return remote.localise(storage.join(run, "embeddings"))
 
 
-def _license(
-    run: str, record: RunRecord, given: str | None, link: str | None
-) -> tuple[str, str | None]:
+def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str, str | None]:
     """The licence in the user's words, and the link to it if it is not on the Hub's list."""
     source = record.config.input
-    license = " ".join((given or (source.license if source else None) or "").split())
+    license = " ".join((options.license or (source.license if source else None) or "").split())
     name = license_name(license)
     if not name:
         raise UserError(
@@ -135,10 +129,10 @@ def _license(
         )
     if name in HUB_LICENSES:
         return license, None
-    if not link:
+    if not options.license_link:
         raise UserError(
             f"the licence {license!r} is not on the Hub's list "
             "(https://huggingface.co/docs/hub/repositories-licenses); choose one with --license, "
             "or give the address or the file of its text with --license-link"
         )
-    return license, link
+    return license, options.license_link

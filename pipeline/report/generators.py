@@ -1,7 +1,8 @@
 """Generators side by side: what each made, what was selected of it, and what it cost."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -42,14 +43,17 @@ def compare_generators(folder: str, record: RunRecord) -> list[Shown]:
         raise UserError(f"{folder}: has no scored candidates of several generators")
     shards, scores = shards_of(folder, ranked_stage(record.stages)), list(bucket.deciles)
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
-    table = first_rows(shards, [_NAME, "reference", "translation", *scores], SAMPLE)
+    columns = [*schema.ROW, _NAME, "reference", "translation", *scores]
+    table = first_rows(shards, columns, SAMPLE)
     general, quartiles, reasons, taken = list[list[str]](), [], [], []
-    for name in (of["name"] for of in record.config.generators or ()):
-        one, mine = used.get(name, GeneratedBy()), table.filter(pc.equal(table[_NAME], name))
+    names = [of["name"] for of in record.config.generators or ()]
+    made = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
+    for name, mine in made.items():
+        one = used.get(name, GeneratedBy())
         each = 1000 * one.cost / selected[name] if one.cost is not None and selected[name] else None
         counts = (f"{n:,}" for n in (rows[name], sum(one.rejected.values()), selected[name]))
         share = f"{selected[name] / selected.total():.1%}" if selected else ""
-        distance = _number(_distance(mine, record.language))
+        distance = _number(_distance(mine["reference"], mine["translation"], record.language))
         good = _good(folder, record, shards, name)
         general.append([name, *counts, share, distance, _number(each), good])
         quartiles.append([name, *(_quartiles(mine[of]) for of in scores)])
@@ -58,9 +62,11 @@ def compare_generators(folder: str, record: RunRecord) -> list[Shown]:
         seconds = f"{one.seconds / max(one.requests, 1):.2f}"
         taken += [[name, *numbers, seconds, _number(one.cost)]] if name in used else []
     columns = ["generator", "candidates", "rejected", "selected", "share", "distance"]
+    far = list(_distances(made, record.language))
     asked = ["requests", "retries", "tokens in", "tokens out", "seconds each", "cost"]
     tables = [
         Shown("Generators", [*columns, "cost of 1,000 selected", "good of judged"], general),
+        Shown("Distance between generators", ["generators", "distance"], far),
         Shown("Quartiles of the scores", ["generator", *scores], quartiles),
         Shown("Rejected candidates", ["reason", "candidates"], reasons),
         Shown("Requests and tokens", ["generator", *asked], taken),
@@ -84,11 +90,24 @@ def _good(folder: str, record: RunRecord, shards: Sequence[Shard], name: str) ->
     return good_of(int(np.sum(labels >= record.config.select.good)), len(labels))
 
 
-def _distance(pairs: pa.Table, language: str) -> float | None:
-    """The median of 1 − unigram F1; None without pairs."""
-    sides = (pairs[side].combine_chunks() for side in ("reference", "translation"))
-    found = PairScorer(["unigram_f1"], language=language).score(*sides)["unigram_f1"]
+def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) -> float | None:
+    """The median of 1 − unigram F1; None without texts."""
+    scorer = PairScorer(["unigram_f1"], language=language)
+    found = scorer.score(texts.combine_chunks(), others.combine_chunks())["unigram_f1"]
     return float(1 - np.median(found)) if len(found) else None
+
+
+def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[list[str]]:
+    """How far the first candidates of every two generators are from each other."""
+    first = {
+        name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
+        for name, mine in made.items()
+    }
+    for one, other in combinations(made, 2):
+        both = first[one].join(first[other], "id", join_type="inner", right_suffix="_other")
+        if len(both):
+            _, texts, others = both.columns
+            yield [f"{one} – {other}", _number(_distance(texts, others, language))]
 
 
 def _quartiles(values: pa.ChunkedArray) -> str:

@@ -64,7 +64,7 @@ def test_arguments(capsys: Capsys, arguments: list[str], message: str) -> None:
             10**30,
             "input.shard_rows: must be less than or equal to 1000",
         ),
-        ("embeddings.development", float("nan"), "embeddings.development: must be a finite"),
+        ("embeddings.margin", float("nan"), "embeddings.margin: must be a finite"),
     ],
 )
 def test_values(tmp_path: Path, capsys: Capsys, key: str, value: Any, message: str) -> None:

@@ -44,14 +44,12 @@ def test_each_distinct_source_of_a_shard_is_translated_once(
 
     write_config(tmp_path, input={**one_shard, "unique": "source"})
     assert again("select", tmp_path) == 0
-    out, err = capsys.readouterr()
-    assert ran(err)[0] == "back_translate"
+    assert ran(capsys.readouterr().err)[0] == "back_translate"
     record = manifest(tmp_path)["stages"]["back_translate"]
     sources = [row["source"] for row in table(tmp_path, "ingest").to_pylist()]
     assert record["rows_in"] == len(sources)
     assert record["saved"]["input.unique"]["rows"] == len(sources) - len(set(sources))
     assert record["metrics"]["sentences"] == len(set(sources))
-    assert "Not translated" in out and "input.unique" in out
     html = (tmp_path / "run" / "report" / "index.html").read_text()
     assert "Rows that were not translated" in html
     for row, other in zip(table(tmp_path, "back_translate").to_pylist(), plain, strict=True):

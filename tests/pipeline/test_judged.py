@@ -107,18 +107,20 @@ def test_judgments_of_other_texts_do_not_choose(
     assert "0 of 118 judgments are of pairs that this run has, too few to choose by" in line
 
 
-def test_the_report_has_judgments_with_any_selection_and_is_written_when_they_come(
+def test_the_report_has_precisions_with_any_selection_and_is_written_when_they_come(
     a_run: Path, runs: Runs
 ) -> None:
     assert again("select", a_run) == 0
     before = report(a_run)
-    assert 'id="judgments"' not in before
+    assert "Precision of the corpus" not in before
     judge(a_run, good_above(5))
     assert runs("select", a_run) == []
     with_them = report(a_run)
-    assert 'id="judgments"' in with_them
-    lines = "  by: trigram_overlap\n  deciles: [5, 6, 7, 8, 9]"
-    assert f"select:  # precision 0.9\n{lines}" in with_them
+    corpus = parts(a_run / "run" / "select")
+    judged = [row for path in corpus for row in pq.read_table(path).to_pylist()]
+    good = sum(row["trigram_overlap_decile"] >= 5 for row in judged)
+    assert 0 < good < len(judged)
+    assert f"<p>Precision of the corpus: {good} of {len(judged)}, 95% interval " in with_them
     stamp = (a_run / "run" / "report" / "index.html").stat().st_mtime_ns
     assert again("select", a_run) == 0
     assert (a_run / "run" / "report" / "index.html").stat().st_mtime_ns == stamp

@@ -67,7 +67,7 @@ def test_kept_columns_go_through_all_stages(
     id = rows[0]["id"]
     assert main(["explain", str(tmp_path / "run"), id]) == 0
     out = capsys.readouterr().out
-    assert f"meta.year   {rows[0]['meta.year']}" in out and "domain" in out
+    assert re.search(rf"meta\.year\W+{rows[0]['meta.year']}\b", out) and "domain" in out
     assert [step.stage for step in find(str(tmp_path / "run"), id)][-1] == "select"
     release = ["--out", str(tmp_path / "release"), "--license", "cc0-1.0", "--held-out", "0"]
     assert main(["publish", str(tmp_path / "run"), *release]) == 0
@@ -122,7 +122,7 @@ def test_select_where_may_name_kept_columns_only(parquet: dict[str, Any]) -> Non
         return Config.of({"run": "a", "input": given, "score": scorers, "select": select})
 
     assert config(["domain"], 'domain = "web text"')
-    with pytest.raises(ValueError, match=r"select\.where\[0\]: .* is no condition"):
+    with pytest.raises(ValueError, match=r"select\.where\[0\]: domain is no column of the pairs"):
         config([], "domain = web")
     with pytest.raises(ValueError, match=r"domains is no column .* translation_tokens, domain,"):
         config(["domain"], "domains = web")

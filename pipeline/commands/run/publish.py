@@ -13,7 +13,7 @@ from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import Named, RunFolder, beam_options
 from paraloom.pipeline.publishing import hub
 from paraloom.pipeline.publishing.negatives import KINDS, TripletOptions
-from paraloom.pipeline.publishing.release import files_of, make_release
+from paraloom.pipeline.publishing.release import ReleaseOptions, files_of, make_release
 
 
 def command(
@@ -108,16 +108,14 @@ def command(
         wordnet=triplets_wordnet,
         bounds=bounds,
     )
-    splits = make_release(
-        run,
-        out,
-        selection,
+    options = ReleaseOptions(
         held_out=held_out,
         license=license,
-        link=license_link,
+        license_link=license_link,
         repo=repo,
         triplets=negatives if triplets else None,
     )
+    splits = make_release(run, out, options, selection)
     show(f"{out}: made\n")
     for name in files_of(out):
         show(f"{(out / name).stat().st_size:>16,}  {name}")

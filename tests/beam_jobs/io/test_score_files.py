@@ -118,7 +118,7 @@ LONG = "x" * (2 << 20)
         (f"a\t1\n{LONG}\t2\n", "straddling"),
         (b"", "no rows, the file is empty"),
         (b"PAR1 and no more", "truncated or corrupt"),
-        (gzip.compress(b"a\t1\n" * 100_000)[:-20], "truncated gzip"),
+        (gzip.compress(b"a\t1\n" * 100_000)[:-20], "truncated or corrupt gzip"),
         ("a\t1\nb\tbad\n", "invalid value 'bad'"),
     ],
     ids=range(10),

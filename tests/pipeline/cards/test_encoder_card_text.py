@@ -72,7 +72,7 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     ],
 )
 def test_options_in_words(options: dict[str, Any], said: str) -> None:
-    text = text_of(settings(NATIVE, steps=None, **options))
+    text = text_of(settings(NATIVE, **options))
     assert said in text
     assert ("The order of words does not count" in text) == ("lstm" not in str(options))
     assert "janet" not in text and "null" not in text

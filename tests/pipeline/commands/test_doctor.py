@@ -31,9 +31,10 @@ def told(monkeypatch: Patch, capsys: Capsys) -> Told:
 
 def test_what_this_machine_has(told: Told) -> None:
     code, rows = told()
-    needed = ["engine ctranslate2", "engine fairseq"]
-    assert [rows[name][0] for name in needed] == ["ok"] * 2
-    assert "float32" in rows["engine ctranslate2"][1]
+    needed = ["engine ctranslate2, CPU", "engine fairseq", "Moses tokeniser"]
+    assert [rows[name][0] for name in needed] == ["ok"] * 3
+    assert "float32" in rows["engine ctranslate2, CPU"][1]
+    assert rows["Moses tokeniser"][1] == "it 's a dog ."
     wrong = [name for name, (mark, _) in rows.items() if mark == "fails"]
     assert code == (2 if wrong else 0)
     for name in ("GPU, torch", "GPU, ctranslate2"):
@@ -59,5 +60,13 @@ def test_what_is_missing_or_breaks_is_named_with_what_to_do(told: Told, monkeypa
     needed = "fairseq is not installed: pip install 'paraloom[fairseq]'"
     assert rows["engine fairseq"] == ("no", needed)
     error = "ImportError: libcudart.so: [Errno 2] cannot [open]"
-    assert rows["engine ctranslate2"] == ("fails", error)
+    assert rows["engine ctranslate2, CPU"] == ("fails", error)
+    assert rows["GPU, torch"] == ("no", "none")
+
+
+def test_a_machine_without_a_gpu_is_well(told: Told, monkeypatch: Patch) -> None:
+    for name in ("_torch_gpu", "_ctranslate2_gpu"):
+        monkeypatch.setattr(doctor, name, lambda: (False, "none"))
+    code, rows = told()
+    assert code == 0
     assert rows["GPU, torch"] == ("no", "none")

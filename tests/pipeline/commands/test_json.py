@@ -12,6 +12,7 @@ from paraloom.papers.documentation import RESULTS, ROOT
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import estimate
 from paraloom.pipeline.commands.options import write_json
+from paraloom.pipeline.commands.run import doctor
 from tests.json_schema import errors
 from tests.pipeline.commands.test_explain import ids
 from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig
@@ -90,6 +91,16 @@ def test_contamination(tmp_path: Path, told: Told) -> None:
     found = told("contamination", str(corpus), "--against", str(data))
     assert (found["rows"], found["found"]) == (2, 1)
     assert [of["equal"] for of in found["data_sets"].values()] == [1]
+
+
+def test_doctor_with_its_exit_codes(told: Told, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(doctor, "_ctranslate2", lambda: (True, "fine"))
+    monkeypatch.setattr(doctor, "_fairseq", lambda: (True, "fine"))
+    assert told("doctor")["sound"]
+    monkeypatch.setattr(doctor, "_ctranslate2", lambda: (False, "broken"))
+    found = told("doctor", code=2)
+    broken = {"name": "engine ctranslate2, CPU", "state": "fails", "found": "broken"}
+    assert not found["sound"] and broken in found["checks"]
 
 
 def test_an_error_prints_no_json(tmp_path: Path, capsys: Capsys) -> None:

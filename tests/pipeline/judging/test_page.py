@@ -198,7 +198,9 @@ def test_judging_by_touch(write_run: WriteConfig, browser: Browser) -> None:
         page.tap("#source-toggle")
         assert page.locator("#source").is_visible()
         assert page.get_attribute("#source", "lang") == "cs"
-        assert page.get_attribute("#reference", "dir") == "ltr"
+        for side in ("#reference", "#source"):
+            direction = page.locator(side).evaluate("of => getComputedStyle(of).direction")
+            assert direction == "ltr"  # by its text
         page.tap("#confirm")
         shows(page, "Pair 2 of 3")
         assert not page.locator("#source").is_visible()

@@ -7,7 +7,7 @@ import pytest
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.publishing import files
-from paraloom.pipeline.publishing.release import ABOUT, files_of
+from paraloom.pipeline.publishing.release import files_of
 from tests.run_helpers import Capsys, Patch, one_line
 
 REPO = "me/captions"
@@ -19,7 +19,6 @@ class Hub:
     def __init__(self) -> None:
         self.repositories: dict[str, dict[str, bytes]] = {}
         self.private: dict[str, bool] = {}
-        self.first: list[str] = []  # files that were sent alone
         self.refuses = ""
 
     def create_repo(self, repo: str, *, repo_type: str, private: bool, exist_ok: bool) -> str:
@@ -32,12 +31,6 @@ class Hub:
 
     def list_repo_files(self, repo: str, *, repo_type: str) -> list[str]:
         return [*self.repositories[repo]]
-
-    def upload_file(
-        self, *, path_or_fileobj: Path, path_in_repo: str, repo_id: str, repo_type: str
-    ) -> None:
-        self.repositories[repo_id][path_in_repo] = path_or_fileobj.read_bytes()
-        self.first.append(path_in_repo)
 
     def upload_folder(
         self,
@@ -59,10 +52,9 @@ class Hub:
 
 @pytest.fixture
 def hub(monkeypatch: Patch) -> Hub:
-    """An empty Hub, and a token for it."""
+    """An empty Hub."""
     found = Hub()
     monkeypatch.setattr("huggingface_hub.HfApi", lambda **_: found)
-    monkeypatch.setenv("HF_TOKEN", "hf_of_nobody")
     return found
 
 
@@ -87,7 +79,7 @@ def test_every_file_is_sent_and_the_data_set_is_private(
     assert push(run) == 0
     assert f"sent to https://hub/datasets/{REPO}" in capsys.readouterr().out
     assert sent(hub) == release(run)
-    assert hub.private == {REPO: True} and hub.first == [ABOUT]
+    assert hub.private == {REPO: True}
 
 
 def test_the_next_release_replaces_the_files(run: Path, hub: Hub, monkeypatch: Patch) -> None:
@@ -116,14 +108,3 @@ def test_a_hub_that_refuses(run: Path, hub: Hub, capsys: Capsys) -> None:
     assert f"--push: {REPO} was not sent, or not all of it; the same command goes on" in line
     assert "403 Forbidden For more" in line
     assert (run / "release").exists()
-
-
-def test_no_token(run: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
-    import huggingface_hub.constants as constants
-
-    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    assert push(run) == 2
-    assert "there is no token of the Hub here" in one_line(capsys)
-    assert not (run / "release").exists()
