@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.report import Measured
-from paraloom.models.agreement import Judged, recommend
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.judging.agreement import JudgedPairs, score_labels
+from paraloom.pipeline.judging.cuts import Judged, recommend
 
 ROOT = Path(__file__).resolve().parents[1]
 PRECISIONS = (0.8, 0.9)

@@ -32,12 +32,12 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 from benchmarks.report import Measured
-from paraloom.models.agreement import RESAMPLES, percentile_interval, resamples
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.idf import count_words, idf_table
 from paraloom.pipeline.judging.agreement import default_names
+from paraloom.pipeline.judging.cuts import RESAMPLES, percentile_interval, resamples
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMITS = (0.7, 0.5)  # of unigram F1

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-SAYS = "the old dog runs on the red street in the snow"
+SAYS = "an old dog runs on the red street in that snow"  # each word once: easy to learn
 TEMPLATE = "{% for m in messages %}{{ m['content'] }} {% endfor %}{{ ' answer' }}"
 
 
@@ -38,7 +38,7 @@ def make_chat_model(folder: Path) -> None:
     )
     answer = torch.tensor([words[word] for word in ["answer", *SAYS.split(), "</s>"]])
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
-    for step in range(400):
+    for step in range(200):
         prompt = torch.randint(2, len(words), (8, 5 + step % 40))
         prompt[torch.rand(prompt.shape) < 0.7] = words["<unk>"]
         ids = torch.cat([prompt, answer.expand(8, -1)], 1)

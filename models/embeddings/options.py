@@ -250,6 +250,16 @@ def read_options(values: Any) -> EmbeddingOptions:
     return KNOWN[-1].of(values)
 
 
+def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
+    """The options in the folder of an encoder, without what is no option any more."""
+    if values.get("cell", "torch") != "torch" and "cell" not in KNOWN[-1].model_fields:
+        raise ValueError(f"options.cell: {values['cell']} {FOR_PAPERS}")
+    options = {k: v for k, v in values.items() if k in KNOWN[-1].model_fields}
+    for source in options.get("pairs") or ():
+        source.pop("weight", None)
+    return read_options(options)
+
+
 def _opened(values: Any) -> Any:
     return read_options(values) if isinstance(values, Mapping) else values
 
@@ -302,10 +312,5 @@ class EncoderSettings(_Settings):
     def _without_former_options(cls, values: Any) -> Any:
         """Leave out what trained the encoder and is no option any more."""
         if isinstance(values, dict) and isinstance(given := values.get("options"), dict):
-            if given.get("cell", "torch") != "torch" and "cell" not in KNOWN[-1].model_fields:
-                raise ValueError(f"options.cell: {given['cell']} {FOR_PAPERS}")
-            options = {k: v for k, v in given.items() if k in KNOWN[-1].model_fields}
-            for source in options.get("pairs") or ():
-                source.pop("weight", None)
-            return {**values, "options": options}
+            return {**values, "options": saved_options(given)}
         return values

@@ -2,7 +2,8 @@
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,50 +64,46 @@ def prepare(
     threads: int,
 ) -> int:
     """Write the subword model, dictionaries and train.<language>; return the number of pairs."""
-
-    def texts() -> Iterator[str]:
-        for side in (0, 1):
-            for batch in training_pairs(pairs, held_out):
-                yield from batch[side]
-
-    if next(texts(), None) is None:
-        raise UserError(f"{pairs[0]}: no pair is left to train on besides the held-out ones")
+    texts = (out / "source.txt", out / "reference.txt")
+    write_text(pairs, held_out, *texts)
     subwords = train_subwords(texts, out, options, threads)
-    train = [out / f"train.{language}" for language in languages]
-    count = write_pieces(subwords, training_pairs(pairs, held_out), train, options.batch_tokens)
+    train = (out / f"train.{languages[0]}", out / f"train.{languages[1]}")
+    count = write_pieces(subwords, texts, train, options.batch_tokens)
     for language in languages:
         write_dictionary(subwords, out / f"dict.{language}.txt")
     return count
 
 
-def training_pairs(
-    pairs: Sequence[Path], held_out: HeldOut
-) -> Iterator[tuple[list[str], list[str]]]:
-    """Sources and references to train on, each on one line, in batches."""
+def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference: Path) -> int:
+    """Write the training pairs as text, one sentence per line; return their number."""
     sources = pa.array(map(_normal, held_out.sources), pa.string())
     references = pa.array(map(_normal, held_out.references), pa.string())
-    for batch in _batches(pairs):
-        leak = pc.or_(
-            pc.is_in(_normal_column(batch["source"]), value_set=sources),
-            pc.is_in(_normal_column(batch["reference"]), value_set=references),
-        )
-        rest = batch.filter(pc.invert(leak))
-        source, reference = (
-            pc.replace_substring_regex(rest[name], r"\s+", " ").to_pylist()
-            for name in ("source", "reference")
-        )
-        yield source, reference
+    count = 0
+    with source.open("w", encoding="utf-8") as left, reference.open("w", encoding="utf-8") as right:
+        for batch in _batches(pairs):
+            leak = pc.or_(
+                pc.is_in(_normal_column(batch["source"]), value_set=sources),
+                pc.is_in(_normal_column(batch["reference"]), value_set=references),
+            )
+            rest = batch.filter(pc.invert(leak))
+            count += rest.num_rows
+            for column, stream in (("source", left), ("reference", right)):
+                lines = pc.replace_substring_regex(rest[column], r"\s+", " ").to_pylist()
+                stream.writelines(f"{line}\n" for line in lines)
+    if not count:
+        raise UserError(f"{pairs[0]}: no pair is left to train on besides the held-out ones")
+    return count
 
 
 def train_subwords(
-    texts: Callable[[], Iterator[str]], folder: Path, options: NmtTrainingOptions, threads: int
+    texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
 ) -> SentencePieceProcessor:
     """Train one SentencePiece model (BPE) on all texts; a small text yields fewer pieces."""
     pieces = options.pieces
     while True:
         try:
             SentencePieceTrainer.train(
-                sentence_iterator=texts(),
+                input=[str(text) for text in texts],
                 model_prefix=str(folder / SENTENCEPIECE.removesuffix(".model")),
                 model_type="bpe",
                 vocab_size=pieces,
@@ -127,20 +124,22 @@ def train_subwords(
 
 def write_pieces(
     subwords: SentencePieceProcessor,
-    pairs: Iterable[tuple[list[str], list[str]]],
-    out: Sequence[Path],
+    texts: tuple[Path, Path],
+    out: tuple[Path, Path],
     longest: int,
 ) -> int:
-    """Write both sides as subwords, without empty and overlong pairs; their number."""
-    longest, count = min(longest, _LONGEST), 0
-    with out[0].open("w", encoding="utf-8") as left, out[1].open("w", encoding="utf-8") as right:
-        for batch in pairs:
-            sides = (subwords.encode(side, out_type=str) for side in batch)
-            for source, reference in zip(*sides, strict=True):
-                if 0 < len(source) < longest and 0 < len(reference) < longest:
-                    count += 1
-                    left.write(" ".join(source) + "\n")
-                    right.write(" ".join(reference) + "\n")
+    """Write both texts as subwords, without empty and overlong pairs; their number."""
+    longest = min(longest, _LONGEST)
+    count = 0
+    with ExitStack() as stack:
+        lines = [stack.enter_context(path.open(encoding="utf-8")) for path in texts]
+        streams = [stack.enter_context(path.open("w", encoding="utf-8")) for path in out]
+        for pair in zip(*lines, strict=True):
+            sides = subwords.encode([side.rstrip("\n") for side in pair], out_type=str)
+            if all(0 < len(side) < longest for side in sides):
+                count += 1
+                for side, stream in zip(sides, streams, strict=True):
+                    stream.write(" ".join(side) + "\n")
     if not count:
         raise UserError(f"nmt.training: no pair has fewer than {longest} subwords on each side")
     return count

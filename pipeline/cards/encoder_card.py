@@ -8,7 +8,7 @@ from typing import Any
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from paraloom.beam_jobs.io import storage
-from paraloom.models.embeddings.options import EmbeddingOptions, read_options
+from paraloom.models.embeddings.options import EmbeddingOptions, saved_options
 from paraloom.models.files import CARD, OWN_CARD
 from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say
@@ -67,7 +67,7 @@ def _write(folder: str, view: RunRecord, number: int) -> None:
 def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
     """The card of an encoder as text, from its config.json and the view of the run (`final_view`)
     or of its round (`round_view`)."""
-    options = read_options(settings["options"])
+    options = saved_options(settings["options"])
     language = settings.get("language", ENGLISH)
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
     on_corpus = options.reads_the_corpus

@@ -14,10 +14,10 @@ from paraloom.beam_jobs.bucket import decile_ranks
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.models.agreement import DECILES, Judged, recommend, spearman
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import ENCODER, SCORERS, PairScorer
+from paraloom.pipeline.judging.cuts import DECILES, Judged, recommend, spearman
 from paraloom.pipeline.judging.describe import alpha, precision_line
 from paraloom.pipeline.judging.judgments import Judgment, PairTexts, in_order, read_judgments
 from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement

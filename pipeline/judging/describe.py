@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paraloom.models.agreement import Cut, Interval, wilson
+from paraloom.pipeline.judging.cuts import Cut, Interval, wilson
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement
 

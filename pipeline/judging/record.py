@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from paraloom.models.agreement import Cut, Interval
+from paraloom.pipeline.judging.cuts import Cut, Interval
 from paraloom.pipeline.records import Lenient, StageRecord
 
 

@@ -116,7 +116,7 @@ def test_the_report_has_precisions_with_any_selection_and_is_written_when_they_c
     judge(a_run, good_above(5))
     assert runs("select", a_run) == []
     with_them = report(a_run)
-    corpus = parts(a_run / "run" / "select")
+    corpus = (a_run / "run" / "corpus").glob("part-*.parquet")
     judged = [row for path in corpus for row in pq.read_table(path).to_pylist()]
     good = sum(row["trigram_overlap_decile"] >= 5 for row in judged)
     assert 0 < good < len(judged)

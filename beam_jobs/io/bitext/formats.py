@@ -23,7 +23,7 @@ from paraloom.beam_jobs.io.bitext.reader import (
     from_records,
     too_long,
 )
-from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RowBlock, Rows
+from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RawRows, RowBlock
 from paraloom.beam_jobs.io.bitext.tmx import Tmx
 from paraloom.models.errors import UserError, in_one_line
 
@@ -107,7 +107,7 @@ class JsonLines(RecordReader):
 
     def parse(
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
-    ) -> Rows:
+    ) -> RawRows:
         """The objects in some lines."""
         (lines,), objects = group, [*map(_parsed, group[0])]
         found = from_records(bitext, [record or {} for record in objects], numbers)

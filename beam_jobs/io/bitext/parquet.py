@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.io.bitext.lines import CHUNK, changed, file_errors
 from paraloom.beam_jobs.io.bitext.reader import Record, RecordReader, columns_of
-from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, Rows
+from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RawRows
 from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.beam_jobs.io.storage import open_file, size
 from paraloom.models.errors import UserError, in_one_line
@@ -53,7 +53,7 @@ class Parquet(RecordReader):
         with _opened(bitext.paths[0]) as file:
             return int(file.metadata.num_rows), size(bitext.paths[0])
 
-    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[Rows]:
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
         """The rows of a part, `rows` at a time; a file that was changed is detected at its end."""
         (path,), at = bitext.paths, part.before
         with _opened(path) as file:
@@ -64,7 +64,7 @@ class Parquet(RecordReader):
                     there = place in table.column_names  # a kept column may be in other files only
                     leaf = table[place].combine_chunks() if there else pa.nulls(len(table))
                     columns[name] = leaf.cast(kind)
-                yield Rows(columns=columns, numbers=np.arange(at + 1, at + 1 + len(table)))
+                yield RawRows(columns=columns, numbers=np.arange(at + 1, at + 1 + len(table)))
                 at += len(table)
         if bitext.sha256 and file_digest(path) != bitext.sha256[0]:
             raise changed(path)

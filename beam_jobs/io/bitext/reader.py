@@ -25,8 +25,8 @@ from paraloom.beam_jobs.io.bitext.rows import (
     Layout,
     Paths,
     Range,
+    RawRows,
     RowBlock,
-    Rows,
     checked,
 )
 from paraloom.beam_jobs.io.schema import INGEST
@@ -125,7 +125,7 @@ class BitextReader:
         for block in self.rows(bitext, rows, part, self.line_limit(max_characters)):
             yield checked(bitext, block, max_characters)
 
-    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[Rows]:
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
         """The rows of a part; at most `rows` lines of `limit` bytes of each file are in memory."""
         before = part.before
         with ExitStack() as stack:
@@ -149,7 +149,7 @@ class BitextReader:
 
     def parse(
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
-    ) -> Rows:
+    ) -> RawRows:
         """The rows in some lines of each file."""
         names, (lines, *others) = bitext.columns or self.columns, group
         texts = list(map(b"\t".join, zip(*group, strict=True))) if others else lines
@@ -158,7 +158,7 @@ class BitextReader:
             faults |= {row: "empty line" for row, line in enumerate(lines) if not line}
         if len(names) == len(group):
             columns = [pa.array(side, pa.binary()) for side in group]
-            return Rows(
+            return RawRows(
                 columns=dict(zip(names, columns, strict=True)),
                 numbers=numbers,
                 texts=texts,
@@ -173,7 +173,7 @@ class BitextReader:
         starts = fields.offsets.to_numpy()[:-1]
         at = [pa.array(starts + i, mask=wrong) for i in range(len(names))]
         found = {name: fields.values.take(of) for name, of in zip(names, at, strict=True)}
-        return Rows(columns=found, numbers=numbers, texts=texts, faults=faults)
+        return RawRows(columns=found, numbers=numbers, texts=texts, faults=faults)
 
 
 _LINE_BY_LINE = "line n of one must translate line n of the other"
@@ -229,7 +229,7 @@ class RecordReader(BitextReader):
         return (*places,), (*places.values(),), pa.schema(kept)
 
 
-def from_records(bitext: Bitext, records: Sequence[Record], numbers: np.ndarray) -> Rows:
+def from_records(bitext: Bitext, records: Sequence[Record], numbers: np.ndarray) -> RawRows:
     """The rows of some records; a value of another type than its column's is a fault."""
     faults, columns = dict[int, str](), {}
     for name, place, kind in columns_of(bitext):
@@ -246,7 +246,7 @@ def from_records(bitext: Bitext, records: Sequence[Record], numbers: np.ndarray)
                 value = None
             values.append(value)
         columns[name] = pa.array(values, kind)
-    return Rows(columns=columns, numbers=numbers, faults=faults)
+    return RawRows(columns=columns, numbers=numbers, faults=faults)
 
 
 def columns_of(bitext: Bitext) -> Iterable[tuple[str, str, pa.DataType]]:

@@ -57,7 +57,7 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rows:
+class RawRows:
     """Rows as they are read, before they are checked."""
 
     columns: Mapping[str, pa.Array]
@@ -80,7 +80,7 @@ class RowBlock:
     rows: int  # without lines that only separate documents
 
 
-def checked(bitext: Bitext, rows: Rows, max_characters: int) -> RowBlock:
+def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
     """Check rows: pairs, which get ids if they have none, and rejected rows.
 
     The reason of a row is what is known of it, or else the first fault of its columns.

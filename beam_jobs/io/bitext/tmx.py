@@ -11,7 +11,7 @@ import numpy as np
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_text
 from paraloom.beam_jobs.io.bitext.reader import HEAD, Record, RecordReader, from_records
-from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Range, Rows
+from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Range, RawRows
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 
@@ -51,7 +51,7 @@ class Tmx(RecordReader):
         """The units that begin in a text."""
         return text.count(b"<tu ") + text.count(b"<tu>")
 
-    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[Rows]:
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
         """The units of a file, `rows` at a time."""
         (path,), at = bitext.paths, 1
         with open_text(path, *bitext.sha256) as stream:

@@ -127,7 +127,7 @@ def entropy(occurrences: np.ndarray) -> Moments:
 
     p is the share of a kind's count of all occurrences.
 
-    >>> round(entropy(np.array([1, 1, 2])).mean / np.log(2), 6)
+    >>> round(float(entropy(np.array([1, 1, 2])).mean / np.log(2)), 6)
     1.5
     """
     kinds = occurrences[occurrences > 0]

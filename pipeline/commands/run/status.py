@@ -165,7 +165,7 @@ def _to_make(name: str, record: RunRecord) -> int | None:
         return None
     if base == "generate":  # its candidates of every pair, and those that there are
         pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
-        asked = sum(of.get("n", 1) for of in record.config.generators or () if "model" in of)
+        asked: int = sum(of.get("n", 1) for of in record.config.generators or () if "model" in of)
         return pairs.rows_out * asked + (read.rows_out if before == "back_translate" else 0)
     each = record.config.nmt.candidates if name == "back_translate" else 1
     return int(read.rows_out * each)

@@ -21,7 +21,7 @@ from paraloom.beam_jobs.io.bitext import (
     find_ranges,
     read_bitext,
 )
-from paraloom.beam_jobs.io.bitext.rows import Rows, checked
+from paraloom.beam_jobs.io.bitext.rows import RawRows, checked
 from paraloom.beam_jobs.io.schema import INGEST, INGEST_REJECTED
 from paraloom.models.errors import UserError
 
@@ -207,7 +207,7 @@ def test_every_character_of_unicode() -> None:
     texts = pa.array([f"a{c}b".encode() for c in characters])
     columns = {"id": texts, "source": pa.array([c.encode() for c in characters])}
     numbers = np.arange(len(texts))
-    rows = Rows(columns={**columns, "reference": texts}, numbers=numbers)
+    rows = RawRows(columns={**columns, "reference": texts}, numbers=numbers)
     block = checked(Bitext(format="tsv", paths=(), name="x"), rows, 3)
     control = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
     sound = [n for n, c in enumerate(characters) if c.strip() and not control.match(c)]

@@ -27,15 +27,17 @@ from paraloom.models.nmt.training_data import (
     HeldOut,
     hold_out,
     train_subwords,
-    training_pairs,
     write_dictionary,
     write_pieces,
+    write_text,
 )
 from paraloom.models.progress import Meter
 from paraloom.models.tracking import Tracker
-from tests.models.test_tracking import events
+from tests.models.test_tracking import events, service
 
 from .conftest import TINY, toy_pairs, write_pairs
+
+__all__ = ["service"]  # the fixture
 
 
 def test_the_result_is_a_model_folder_that_translates(toy_model: Path) -> None:
@@ -130,20 +132,24 @@ def test_of_equal_candidates_the_later_is_the_model(
 
 
 def test_overlong_pairs_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    letters = Mock(encode=lambda sides, out_type: [list(side) for side in sides])
+    class Letters:
+        """In place of SentencePiece."""
+
+        def encode(self, sides: list[str], out_type: type) -> list[list[str]]:
+            return [list(side) for side in sides]
+
     lengths = [(1, 2), (0, 1), (1, 0), (4, 4), (5, 1), (1, 5), (3, 4)]
-    batches = [
-        (["a" * left for left, _ in part], ["b" * right for _, right in part])
-        for part in (lengths[:3], lengths[3:])
-    ]
-    out = [tmp_path / "a", tmp_path / "b"]
+    texts, out = ((tmp_path / f"{kind}0", tmp_path / f"{kind}1") for kind in ("text", "out"))
+    for side, path in enumerate(texts):
+        path.write_text("".join("ab"[side] * of[side] + "\n" for of in lengths))
+    letters: Any = Letters()
     for longest, bound in ((5, 200), (200, 5)):
         monkeypatch.setattr(training_data, "_LONGEST", bound)
-        assert write_pieces(letters, batches, out, longest) == 3
+        assert write_pieces(letters, texts, out, longest) == 3
         assert out[0].read_text() == "a\na a a a\na a a\n"
         assert out[1].read_text() == "b b\nb b b b\nb b b b\n"
     with pytest.raises(UserError, match="no pair has fewer than 2 subwords on each side"):
-        write_pieces(letters, batches, out, 2)
+        write_pieces(letters, texts, out, 2)
 
 
 def test_a_killed_training_ends_the_same(
@@ -183,6 +189,23 @@ def test_when_fairseq_fails_its_log_is_named(
     assert not (tmp_path / "model").exists()
 
 
+def test_a_service_gets_the_figures(
+    tmp_path: Path, service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do not count for the model."""
+    name, handed, closed = service
+    line = {"epoch": 1, "num_updates": "7", "loss": "2.5", "lr": "0.1", "wall": "3"}
+    script = tmp_path / "fairseq.py"
+    script.write_text(f"print('2026 | INFO | train_inner | ' + {json.dumps(line)!r})")
+    monkeypatch.setattr(fairseq_run, "__file__", str(script))
+    tracker = Tracker(tmp_path / "run" / "nmt", tmp_path, name)
+    train._run_commands(tmp_path, 1, 10, tracker)
+    tracker.close()
+    assert handed == [("new run/nmt", 7, {"loss": 2.5, "lr": 0.1, "epoch": 1.0})]
+    assert closed == ["new run/nmt"]
+    assert TINY.replace(track=name).results() == TINY.results()
+
+
 def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
     """A module stands in for a fairseq command that never ends."""
     (tmp_path / "fairseq_cli").mkdir()
@@ -217,17 +240,20 @@ def test_nothing_held_out_is_trained_on(tmp_path: Path, pairs: list[tuple[str, s
     held_out = hold_out([path], 5)
     assert 0 < len(held_out.sources) == len(held_out.references) <= min(5, len(pairs) // 10)
     assert set(zip(held_out.sources, held_out.references, strict=True)) <= set(pairs)
+    texts = (tmp_path / "source", tmp_path / "reference")
     hidden = {normal(text) for text in held_out.sources}, {normal(t) for t in held_out.references}
     kept = [
         pair
         for pair in pairs
         if normal(pair[0]) not in hidden[0] and normal(pair[1]) not in hidden[1]
     ]
-    found = [
-        pair for batch in training_pairs([path], held_out) for pair in zip(*batch, strict=True)
-    ]
-    assert [tuple(map(normal, pair)) for pair in found] == [tuple(map(normal, p)) for p in kept]
-    assert not any("\n" in text or "  " in text for pair in found for text in pair)
+    if not kept:
+        with pytest.raises(UserError, match="no pair is left to train on"):
+            write_text([path], held_out, *texts)
+        return
+    assert write_text([path], held_out, *texts) == len(kept)
+    lines = [[normal(line) for line in text.read_text().split("\n")[:-1]] for text in texts]
+    assert lines == [[normal(pair[side]) for pair in kept] for side in (0, 1)]
 
 
 def test_the_held_out_part_does_not_depend_on_order_or_files(tmp_path: Path) -> None:
@@ -248,10 +274,16 @@ def test_too_few_pairs_are_named(tmp_path: Path) -> None:
 
 
 def test_fewer_pieces_where_the_text_has_fewer(tmp_path: Path) -> None:
-    options = NmtTrainingOptions(pieces=5000)
-    subwords = train_subwords(lambda: iter(toy_pairs()[0]), tmp_path, options, threads=1)
+    text = tmp_path / "text"
+    text.write_text("\n".join(toy_pairs()[0]))
+    subwords = train_subwords([text], tmp_path, NmtTrainingOptions(pieces=5000), threads=1)
     assert (tmp_path / "sentencepiece.model").is_file()
     write_dictionary(subwords, tmp_path / "dict.txt")
     pieces = [subwords.id_to_piece(row) for row in range(subwords.get_piece_size())]
     assert pieces[:3] == ["<unk>", "<s>", "</s>"]  # fairseq adds its own
     assert (tmp_path / "dict.txt").read_text("utf-8") == "".join(f"{p} 1\n" for p in pieces[3:])
+
+
+def test_more_checkpoints_than_updates() -> None:
+    with pytest.raises(ValueError, match=r"^checkpoints: must not be more than updates"):
+        NmtTrainingOptions(checkpoints=9999)

@@ -7,8 +7,8 @@ import torch
 
 from paraloom.models.embeddings.encoders import build_encoder, kinds
 from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.papers.options import SystemOptions
 from paraloom.papers.tasks.similarity import SHAPE, trained_model
 
 
@@ -16,11 +16,11 @@ def test_a_trained_model_keeps_its_shape_and_takes_all_other_options(tmp_path: P
     shape: dict[str, Any] = {"model": "bilstm+bigran", "dim": 3, "hidden": 3, "cell": "peephole"}
     shape |= {"combine": "tanh", "mix": "add", "tags": True}
     assert shape.keys() == set(SHAPE)
-    options = EmbeddingOptions(**shape, dropout=0.5, margin=0.3)
+    options = SystemOptions(**shape, dropout=0.5, margin=0.3)
     vocabularies = {kind: Vocabulary(["a", "b"], tags=True) for kind in kinds(options.model)}
     encoder = build_encoder(options, {"words": torch.randn(5, 3)})
     SentenceEncoder(encoder, vocabularies, options).save(tmp_path / "model")
-    given = EmbeddingOptions(dropout=0.125, word_dropout=0.25, margin=0.6, device="cpu")
+    given = SystemOptions(dropout=0.125, word_dropout=0.25, margin=0.6, device="cpu")
     found: Any = trained_model(given, str(tmp_path / "model"))
     assert found.options == given.replace(**shape)
     noise = [(part.input.dropout, part.input.word_dropout) for part in found.encoder.parts]

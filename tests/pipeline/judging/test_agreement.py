@@ -10,7 +10,6 @@ import pytest
 
 from paraloom.beam_jobs.io.shards import commit, read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.models.agreement import Judged, recommend, spearman
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.agreement import (
@@ -22,6 +21,7 @@ from paraloom.pipeline.judging.agreement import (
     measure,
     score_labels,
 )
+from paraloom.pipeline.judging.cuts import Judged, recommend, spearman
 from paraloom.pipeline.judging.describe import alpha, counts_line
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from paraloom.models.agreement import Cut
+from paraloom.pipeline.judging.cuts import Cut
 from paraloom.pipeline.judging.describe import (
     alpha,
     by_agreement,

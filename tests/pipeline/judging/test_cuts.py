@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, spearmanr
 
-from paraloom.models.agreement import (
+from paraloom.pipeline.judging.cuts import (
     Cut,
     Judged,
     recommend,
