@@ -34,7 +34,7 @@ def test_the_sample_has_the_rows_and_values_of_the_run(
         score = pytest.approx(row["translation_score"], abs=1e-5)
         assert whole[row["id"]] == row | {"translation_score": score}
     assert stages["select"]["rows_out"] > 1, "the size of the corpus is no size for a sample"
-    assert 'id="scores"' in (tmp_path / "preview/run/report/index.html").read_text()
+    assert "random pairs of the corpus" in (tmp_path / "preview/run/report/index.html").read_text()
     err = capsys.readouterr().err
     assert "60 of about 120 rows, from the beginnings of 1 file(s); 0.8% of the rows" in err
     assert not (tmp_path / "run/manifest.json").exists()
