@@ -330,23 +330,25 @@ class TestContributing:
         for block in fenced(ROOT / "CONTRIBUTING.md", "python"):
             exec(compile(block, "CONTRIBUTING.md", "exec"), names)
             found.append(dict(names))
-        assert len(found) == 8
+        assert len(found) == 7
         return found
 
     def test_the_scorer(
         self, blocks: list[dict[str, Any]], tmp_path: Path, monkeypatch: Patch
     ) -> None:
-        monkeypatch.setitem(scorers.SCORERS, "unknown_share", blocks[1]["entry"])
+        for name, scorer in blocks[0]["SCORERS"].items():
+            monkeypatch.setitem(scorers.SCORERS, name, scorer)
         (tmp_path / "tokens.txt").write_text("a\ndog\n.")
-        scorer = scorers.PairScorer(["unknown_share"], vocabulary=tmp_path / "tokens.txt")
-        scores = scorer.score(pa.array(["A dog ."]), pa.array(["A dog barks ."]))
+        tokens = tmp_path / "tokens.txt"
+        scorer_of_pairs = scorers.PairScorer(["unknown_share"], vocabulary=tokens)
+        scores = scorer_of_pairs.score(pa.array(["A dog ."]), pa.array(["A dog barks ."]))
         np.testing.assert_allclose(scores["unknown_share"], [0.25])
-        stage = blocks[2]["STAGE"]
+        stage = blocks[1]["STAGE"]
         assert stage.name == scorers.SCORERS["unknown_share"].resource_name
         assert set(stage.depends_on) <= {other.name for other in STAGES}
 
     def test_the_format(self, blocks: list[dict[str, Any]], tmp_path: Path) -> None:
-        reader = blocks[3]["ParaCrawl"]()
+        reader = blocks[2]["ParaCrawl"]()
         path = tmp_path / "bitext.txt"
         path.write_text("https://a\thttps://b\tPes.\tA dog.\n")
         bitext = Bitext(format=reader.name, paths=(str(path),), name="0-bitext.txt")
@@ -356,7 +358,7 @@ class TestContributing:
         ]
 
     def test_the_encoder(self, blocks: list[dict[str, Any]], monkeypatch: Patch) -> None:
-        monkeypatch.setitem(build_encoder.__globals__["ENCODERS"], "unit-avg", blocks[5]["entry"])
+        monkeypatch.setitem(build_encoder.__globals__["ENCODERS"], "unit-avg", blocks[4]["entry"])
         options = EmbeddingOptions(model="unit-avg", dim=4)
         vectors = torch.arange(8, dtype=torch.float32).reshape(2, 4)
         encoder = build_encoder(options, {"words": vectors})
@@ -368,9 +370,9 @@ class TestContributing:
         doc = spacy.blank("en")("A dog inside.")
         for anchor, expected in (["inside"], "A dog outside."), (["in"], None):
             sentence = Sentence(doc, anchor, {}, random.Random(1))
-            assert blocks[6]["place"](sentence) == expected
+            assert blocks[5]["place"](sentence) == expected
 
     def test_the_stage(self, blocks: list[dict[str, Any]]) -> None:
-        stage = blocks[7]["STAGE"]
+        stage = blocks[6]["STAGE"]
         assert stage.name == "lengths"
         assert set(stage.depends_on) <= {other.name for other in STAGES}

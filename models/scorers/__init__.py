@@ -1,8 +1,9 @@
 """Scores of (reference, translation) pairs.
 
 A new scorer is a module with a function from `PairText` (and the scorer's resource, if it has one)
-to float32 [n], and one entry in `SCORERS`. The value of a row must depend on that row alone and not
-on the batch that the row is in: to the last bit, or up to rounding if a neural model gives it.
+to float32 [n], and an entry in the module's `SCORERS`. The value of a row must depend on that row
+alone and not on the batch that the row is in: to the last bit, or up to rounding if a neural model
+gives it.
 
 `tokens/` has the scorers that compare tokens, `checks/` those that pass or fail a pair, `learned/`
 those with vectors or neural models. Other packages and files may bring scorers too (`plugins`), and

@@ -66,3 +66,13 @@ class Scorer:
     def resource_name(self) -> str | None:
         """The name of its resource, if it has one."""
         return self.resource.name if self.resource else None
+
+
+def check(
+    function: Callable[..., np.ndarray], passes: str, failure: str, resource: Resource | None = None
+) -> Scorer:
+    """A scorer that is 1 where a pair passes, and 0 where it fails, with the reason `failure`."""
+    meaning = f"1 where {passes}, else 0"
+    return Scorer(
+        function=function, meaning=meaning, unit="passes", failure=failure, resource=resource
+    )

@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pyarrow as pa
 
+from paraloom.models.scorers.base import Resource, check
 from paraloom.models.scorers.checks.negation import NEGATION
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.tokens import PairText
+from paraloom.models.text.wordnet import open_antonyms
 
 
 def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.ndarray:
@@ -38,3 +40,17 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     passes = np.ones(len(pairs), np.float32)
     passes[wanted[np.isin(wanted, others)] >> 32] = 0
     return passes
+
+
+SCORERS = {
+    "no_antonyms": check(
+        no_antonyms,
+        "no content word became its antonym",
+        "a word became its antonym",
+        Resource(
+            name="wordnet",
+            open=open_antonyms,
+            remedy="WordNet: set score.wordnet to /usr/share/wordnet",
+        ),
+    ),
+}

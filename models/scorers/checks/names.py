@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraloom.models.scorers.base import check
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.tokens import PairText
 
@@ -40,3 +41,8 @@ def _words(text: str, language: str) -> tuple[set[str], set[str]]:
     names = [] if titled else [name for name in _WITHIN.findall(text) if name[0].isupper()]
     both = [{content_stem(w, language) or w for w in map(str.lower, of)} for of in (names, words)]
     return both[0], both[1]
+
+
+SCORERS = {
+    "same_names": check(same_names, "each side has the names of the other", "names differ"),
+}

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow.compute as pc
 
+from paraloom.models.scorers.base import check
 from paraloom.models.text.tokens import PairText, TokenIds
 
 NEGATION = r"^(not|no|n't|'t|cannot|never|nothing|nobody|none|neither|nor|without)$"
@@ -28,3 +29,8 @@ def same_negation(pairs: PairText) -> np.ndarray:
         return np.asarray(np.bincount(side.rows, found, minlength=len(pairs)) > 0, bool)
 
     return np.asarray(negated(pairs.reference) == negated(pairs.translation), np.float32)
+
+
+SCORERS = {
+    "same_negation": check(same_negation, "both sides are negated or none is", "negation differs"),
+}

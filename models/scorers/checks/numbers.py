@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from paraloom.models.scorers.base import check
 from paraloom.models.text.tokens import PairText
 
 _TO_19 = """zero one two three,third four,fourth five,fifth six,sixth seven,seventh eight,eighth
@@ -56,3 +57,8 @@ def _number(word: str) -> float | None:
     if digits := _DIGITS.fullmatch(word):
         return float(digits[1].replace(",", ""))
     return _WORDS.get(word, _WORDS.get(word.removesuffix("s")))
+
+
+SCORERS = {
+    "same_numbers": check(same_numbers, "both sides have the same numbers", "numbers differ"),
+}

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from paraloom.models.scorers.base import Resource, check
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import PairText
@@ -42,3 +43,13 @@ def _clauses(doc: Any) -> set[tuple[str, str, str]]:
 
 def _stem(token: Any) -> str:
     return content_stem(token.lower_) or _NOMINATIVE.get(token.lower_, token.lower_)
+
+
+SCORERS = {
+    "same_roles": check(
+        same_roles,
+        "no subject and object are swapped",
+        "subject and object swapped",
+        Resource(name="spacy", open=Parser, remedy="a spaCy pipeline: name it in score.spacy"),
+    ),
+}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
@@ -31,3 +32,16 @@ def open_encoder(folder: Path) -> SentenceEncoder:
     from paraloom.models.embeddings.model import load_encoder  # imports torch
 
     return load_encoder(folder)
+
+
+SCORERS = {
+    "encoder_similarity": Scorer(
+        function=encoder_similarity,
+        meaning="cosine of the two sides under the encoder of the round before",
+        unit="cosine",
+        range=(-1.0, 1.0),
+        resource=Resource(
+            name="encoder", open=open_encoder, remedy="an encoder that was trained before"
+        ),
+    ),
+}

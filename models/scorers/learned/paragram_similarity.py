@@ -3,8 +3,9 @@
 import numpy as np
 from scipy.sparse import csr_array
 
+from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.text.tokens import PairText, TokenIds
-from paraloom.models.text.vectors import WordVectors
+from paraloom.models.text.vectors import WordVectors, load_vectors
 
 _ROWS = 2048  # per block: larger ones do not stay in the cache, smaller ones cost more calls
 
@@ -47,3 +48,19 @@ def _any(tokens: TokenIds, mask: np.ndarray) -> np.ndarray:
     """Whether a row has a token in the mask: bool [n]."""
     up_to = np.concatenate([[0], np.cumsum(mask.take(tokens.ids))])
     return np.asarray(np.diff(up_to.take(tokens.offsets)) > 0)
+
+
+SCORERS = {
+    "paragram_similarity": Scorer(
+        function=paragram_similarity,
+        meaning="cosine of the mean PARAGRAM word vectors of the two sides",
+        unit="cosine",
+        range=(-1.0, 1.0),
+        resource=Resource(
+            name="paragram",
+            open=load_vectors,
+            remedy="word vectors: set score.paragram to a file of them, or score.phrases to "
+            "phrase pairs to train them on",
+        ),
+    ),
+}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
@@ -42,3 +43,21 @@ def open_translation_model(folder: Path) -> Translator:
     from paraloom.models.nmt.translate import Translator
 
     return Translator(folder)
+
+
+SCORERS = {
+    "reference_score": Scorer(
+        function=reference_score,
+        meaning="log p(reference | source) divided by its subwords (natural logarithm), by the "
+        "model that translated",
+        unit="log p per subword",
+        range=(None, 0.0),
+        resource=Resource(
+            name="translation_model",
+            open=open_translation_model,
+            remedy="the model that translates the sources",
+            is_model=True,
+        ),
+        reads=("source", "reference", "translation"),
+    ),
+}

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from paraloom.models import sentence_models
 from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.scorers.learned.reference_score import distinct_pairs
 from paraloom.models.text.tokens import PairText
 
@@ -105,3 +106,33 @@ def open_cross_encoder(path: Path) -> CrossEncoder:
             "a model with the label entailment, or one number a pair, as for the STS Benchmark"
         )
     return model
+
+
+SCORERS = {
+    "sentence_similarity": Scorer(
+        function=sentence_similarity,
+        meaning="cosine of the two sides under a model of sentence-transformers",
+        unit="cosine",
+        range=(-1.0, 1.0),
+        resource=Resource(
+            name="sentence_model",
+            open=open_sentence_model,
+            remedy="a model: set score.sentence_model to its folder or its name on the Hub",
+            is_model=True,
+        ),
+        whole_shard=True,
+    ),
+    "cross_encoder": Scorer(
+        function=cross_encoder,
+        meaning="score of the pair by a cross-encoder of sentence-transformers",
+        unit="score",
+        range=(None, None),
+        resource=Resource(
+            name="cross_encoder_model",
+            open=open_cross_encoder,
+            remedy="a model: set score.cross_encoder_model to its folder or its name on the Hub",
+            is_model=True,
+        ),
+        whole_shard=True,
+    ),
+}

@@ -6,6 +6,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
+from paraloom.models.scorers.base import Scorer
 from paraloom.models.text.tokens import PairText, TokenIds
 
 _SURROGATES = range(0xD800, 0xE000)  # code points that are not characters
@@ -39,3 +40,18 @@ def _strings(tokens: TokenIds) -> list[str]:
     points = tokens.ids + np.where(tokens.ids < _SURROGATES.start, 0, len(_SURROGATES))
     text = points.astype("<u4").tobytes().decode("utf-32-le")
     return [text[start:end] for start, end in pairwise(tokens.offsets.tolist())]
+
+
+SCORERS = {
+    "length_ratio": Scorer(
+        function=length_ratio,
+        meaning="tokens of the shorter side, divided by tokens of the longer",
+        unit="ratio",
+    ),
+    "edit_distance": Scorer(
+        function=edit_distance,
+        meaning="Levenshtein distance in tokens, divided by the tokens of the longer side",
+        unit="share of tokens",
+        higher_is_better=False,
+    ),
+}

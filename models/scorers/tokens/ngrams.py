@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from paraloom.models.scorers.base import Scorer
 from paraloom.models.text.tokens import PairText, TokenIds
 
 _BITS = 63
@@ -71,3 +72,17 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
 def _renumbered(key: np.ndarray) -> tuple[np.ndarray, int]:
     distinct, dense = np.unique(key, return_inverse=True)
     return dense, len(distinct).bit_length()
+
+
+SCORERS = {
+    "trigram_overlap": Scorer(
+        function=trigram_overlap,
+        meaning="shared token trigrams, divided by all trigrams of the side with fewer",
+        unit="share of trigrams",
+    ),
+    "unigram_f1": Scorer(
+        function=unigram_f1,
+        meaning="harmonic mean of precision and recall of the tokens",
+        unit="F1",
+    ),
+}

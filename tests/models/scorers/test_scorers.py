@@ -255,7 +255,7 @@ def test_no_rows() -> None:
 
 
 def test_a_wrong_name_and_missing_vectors_are_said() -> None:
-    with pytest.raises(UserError, match="'bleu' is unknown: choose from trigram_overlap, "):
+    with pytest.raises(UserError, match="'bleu' is unknown: choose from content_overlap, "):
         PairScorer(["bleu"])
     for name, scorer in SCORERS.items():
         if scorer.resource:
