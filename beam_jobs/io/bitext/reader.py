@@ -171,7 +171,8 @@ class BitextReader:
             n = int(counts[row])
             faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
         starts = fields.offsets.to_numpy()[:-1]
-        at = [pa.array(starts + i, mask=wrong) for i in range(len(names))]
+        masks = [counts < 2 if name == "id" else wrong for name in names]  # it is the first
+        at = [pa.array(starts + i, mask=mask) for i, mask in enumerate(masks)]
         found = {name: fields.values.take(of) for name, of in zip(names, at, strict=True)}
         return RawRows(columns=found, numbers=numbers, texts=texts, faults=faults)
 
