@@ -259,7 +259,7 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
 
 def tsv_path(output: str) -> str:
     """The path of the corpus in the format in which ParaNMT was released."""
-    return storage.join(output, "corpus.tsv.gz")
+    return f"{output.rstrip('/')}.tsv.gz"
 
 
 def export_tsv(receipts: Sequence[Receipt], path: str, score: str, threads: int = 1) -> None:

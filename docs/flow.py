@@ -19,7 +19,7 @@ STAGES = (  # name, folder, what it adds, module; resources that other stages ma
         "paragram/ …",
     ),
     ("bucket", "bucket/", "<score>_decile, exact", "beam_jobs/bucket.py", ""),
-    ("select", "corpus/", "the selected pairs, corpus.tsv.gz", "beam_jobs/select.py", ""),
+    ("select", "corpus/", "the selected pairs; corpus.tsv.gz", "beam_jobs/select.py", ""),
     ("embeddings", "embeddings/", "a sentence encoder", "models/embeddings/", ""),
     ("evaluate", "evaluation.json", "correlations on STS, SICK", "pipeline/stages/evaluate.py", ""),
 )

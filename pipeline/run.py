@@ -9,7 +9,7 @@ from pathlib import Path
 from apache_beam.options.pipeline_options import StandardOptions
 
 from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.shards import EARLIER, DamagedError
+from paraloom.beam_jobs.io.shards import EARLIER, RECEIPTS, DamagedError
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.launch import connect, parse_options
 from paraloom.beam_jobs.runners.remote_jobs import listening
@@ -238,5 +238,5 @@ def remove_local_copies(folder: str) -> None:
 
 def drop_receipts(folder: str) -> None:
     """Remove the receipts of a stage, so that all its shards are made again."""
-    for place in (storage.join(folder, "receipts"), storage.join(folder, EARLIER)):
+    for place in (storage.join(folder, RECEIPTS), storage.join(folder, EARLIER)):
         storage.remove_all(storage.join(place, name) for name in storage.names(place))

@@ -65,10 +65,10 @@ class Model(NamedTuple):
 
 def license_of(folder: Path) -> str | None:
     """The `license` in the metadata of a folder's README.md; None if it says none."""
-    from huggingface_hub import RepoCard
+    from huggingface_hub.repocard import metadata_load
 
     with suppress(Exception):  # of the file or of its YAML, which may be anything
-        value = RepoCard.load(folder / "README.md").data.get("license")
+        value = (metadata_load(folder / "README.md") or {}).get("license")
         return ", ".join(map(str, value)) if isinstance(value, list) else value
     return None
 

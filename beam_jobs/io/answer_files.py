@@ -1,6 +1,6 @@
 """The answers of generators, kept as they come, so that none is asked for and paid twice.
 
-    <stage>/answers/<unit>/<attempt>.jsonl     an `Answer` a line
+    <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` a line
 
 Each attempt at a unit reads what all earlier ones left, and writes files of its own: on disk one,
 with a line at once for every answer; in an object store, which cannot append, one for some hundred
@@ -17,7 +17,7 @@ from typing import BinaryIO, Self
 from paraloom.beam_jobs.io import storage
 from paraloom.models.chat.answers import Answer
 
-ANSWERS = "answers"
+ANSWERS = "_answers"
 _TOGETHER = 200  # answers in an object
 _SECONDS = 10.0  # until an object is written with fewer; then the next answer has come
 

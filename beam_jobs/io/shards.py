@@ -5,11 +5,14 @@ writes a receipt with the key of everything that the output depends on, the chec
 files, and counts. The receipt is written last: a unit is finished if there is a receipt with the
 expected key and its part files have their checksums. A part file without a receipt is ignored.
 
-    <stage>/part-…-<digest>.parquet            accepted rows
-    <stage>/rejected/part-…-<digest>.parquet   rejected rows, with a reason
-    <stage>/receipts/<unit>.json
-    <stage>/earlier/<unit>.json                receipts of an earlier output, while its columns may
-                                               be copied
+    <stage>/part-…-<digest>.parquet             accepted rows
+    <stage>/_rejected/part-…-<digest>.parquet   rejected rows, with a reason
+    <stage>/_receipts/<unit>.json
+    <stage>/_earlier/<unit>.json                receipts of an earlier output, while its columns
+                                                may be copied
+
+Readers of data sets skip names that begin with an underscore: to them, a stage's folder has its
+accepted rows.
 
 Runners may attempt a unit twice at once, and GPUs give each attempt other bytes. The names of part
 files end in digits of their checksums, so no attempt overwrites files of another; the first one to
@@ -38,17 +41,21 @@ from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
 from paraloom.models.nmt.options import Precision
 
-EARLIER = "earlier"
+RECEIPTS = "_receipts"
+REJECTED = "_rejected"
+EARLIER = "_earlier"
 """The folder of receipts that are out of date."""
+
+ATTEMPTS = "_attempts"
+"""The folder of crash records, see `crash_recovery`."""
 
 ROW_NUMBER = ", row "
 """Before the number at the end of a reason that names a row of a file; counted as one."""
 
-HASHES = "hashes"
+HASHES = "_hashes"
 """The folder of a job's files between its steps, see `WithDuplicates`."""
 
-
-UNDER_WAY = "progress"
+UNDER_WAY = "_progress"
 """The folder of the numbers of rows that are done of unfinished units."""
 
 
@@ -183,7 +190,7 @@ class Receipt(BaseModel):
                 Shard(storage.join(folder, *below, s.file), s.rows, s.digest) for s in shards
             )
 
-        shards, rejected = there(self.shards), there(self.rejected_shards, "rejected")
+        shards, rejected = there(self.shards), there(self.rejected_shards, REJECTED)
         return self.model_copy(update={"shards": shards, "rejected_shards": rejected})
 
 
@@ -267,7 +274,7 @@ def commit(
     reasons: Counter[str] = Counter()
     for part, table, rejected in pieces:
         if rejected.num_rows:
-            path = storage.join(folder, "rejected", f"{part}.parquet")
+            path = storage.join(folder, REJECTED, f"{part}.parquet")
             rejected_shards.append(write_shard(path, rejected, unique=True))
             for entry in pc.value_counts(as_counted(rejected["reason"])).to_pylist():
                 reasons[entry["values"]] += entry["counts"]
@@ -311,7 +318,7 @@ def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
 
 
 def write_receipt(
-    folder: str, receipt: Receipt, kind: str = "receipts", *, replace: bool = True
+    folder: str, receipt: Receipt, kind: str = RECEIPTS, *, replace: bool = True
 ) -> bool:
     """Mark a unit as finished, or with `replace=False` find that it is, and return False.
 
@@ -322,7 +329,7 @@ def write_receipt(
     return storage.write_bytes(path, text.encode(), replace=replace)
 
 
-def read_receipt(folder: str, name: str, kind: str = "receipts") -> Receipt | None:
+def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None:
     """The receipt of a unit, or None if it is missing or invalid."""
     try:
         data = storage.read_bytes(receipt_path(folder, name, kind))
@@ -344,13 +351,13 @@ def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
 
 def receipts(folder: str) -> list[Receipt]:
     """All receipts of a stage, in the order of their names."""
-    names = [n.removesuffix(".json") for n in storage.names(storage.join(folder, "receipts"))]
+    names = [n.removesuffix(".json") for n in storage.names(storage.join(folder, RECEIPTS))]
     several = storage.several if storage.is_remote(folder) else map
     found = several(lambda name: read_receipt(folder, name), names)
     return [receipt for receipt in found if receipt is not None]
 
 
-def receipt_path(folder: str, name: str, kind: str = "receipts") -> str:
+def receipt_path(folder: str, name: str, kind: str = RECEIPTS) -> str:
     """Where the receipt of a unit is."""
     return storage.join(folder, kind, f"{name}.json")
 
@@ -363,8 +370,8 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
     needed = set()
     for receipt in keep:
         needed |= {receipt_path(folder, receipt.name), *receipt.paths}
-    kinds = {"": ".parquet", "rejected": ".parquet", HASHES: "", UNDER_WAY: ""}
-    kinds |= dict.fromkeys(("receipts", EARLIER, "attempts"), ".json")
+    kinds = {"": ".parquet", REJECTED: ".parquet", HASHES: "", UNDER_WAY: ""}
+    kinds |= dict.fromkeys((RECEIPTS, EARLIER, ATTEMPTS), ".json")
     for subfolder, suffix in kinds.items():
         parent = storage.join(folder, subfolder) if subfolder else folder
         storage.remove_temporary(parent)
@@ -387,6 +394,6 @@ def copy_pairs(source: str, target: str) -> None:
         write_receipt(target, copy)
         return copy
 
-    before = storage.join(target, "receipts")
+    before = storage.join(target, RECEIPTS)
     storage.remove_all(storage.join(before, name) for name in storage.names(before))
     remove_orphans(target, storage.several(copied, receipts(source)))

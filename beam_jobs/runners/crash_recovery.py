@@ -8,7 +8,7 @@ batches are smaller. If workers still die, the launcher ends the run and names u
 Only a death that the launcher saw counts: workers also end when the command is interrupted or
 killed, and then the next attempt makes the same batches as the first.
 
-    <stage>/attempts/<unit>.json
+    <stage>/_attempts/<unit>.json
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from contextlib import suppress
 from pydantic import BaseModel, PrivateAttr
 
 from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import ATTEMPTS
 from paraloom.beam_jobs.io.storage import MissingError
 
 _SHOWN = 5  # rows in a message
@@ -52,7 +53,7 @@ class Attempt(BaseModel):
 
 def begin(folder: str, name: str, key: str) -> Attempt:
     """Begin an attempt at a unit, with what is known from earlier attempts at the same work."""
-    path = storage.join(folder, "attempts", f"{name}.json")
+    path = storage.join(folder, ATTEMPTS, f"{name}.json")
     attempt = _read(path)
     if attempt is None or attempt.key != key:
         attempt = Attempt(key=key)
@@ -64,7 +65,7 @@ def begin(folder: str, name: str, key: str) -> Attempt:
 
 def unfinished(folder: str) -> dict[str, Attempt]:
     """The attempts at units of a stage that have not finished, by the unit."""
-    records = storage.join(folder, "attempts")
+    records = storage.join(folder, ATTEMPTS)
     found = {name: _read(storage.join(records, name)) for name in storage.names(records)}
     return {name.removesuffix(".json"): attempt for name, attempt in found.items() if attempt}
 

@@ -190,7 +190,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     def count() -> int:
         if job.done:
             return job.done()
-        names = storage.names(storage.join(output, "receipts"))
+        names = storage.names(storage.join(output, shard_files.RECEIPTS))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
     def look() -> int:

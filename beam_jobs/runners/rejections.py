@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import Receipt, read_receipt
+from paraloom.beam_jobs.io.shards import RECEIPTS, Receipt, read_receipt
 from paraloom.beam_jobs.io.storage import MissingError
 from paraloom.models.errors import UserError, one_line
 
@@ -86,7 +86,7 @@ class RejectionWatch:
         """Count the units that finished since the last look; stop the job if need be."""
         if self._limit.share == 1:
             return
-        for name in set(storage.names(storage.join(self._folder, "receipts"))) - self._seen:
+        for name in set(storage.names(storage.join(self._folder, RECEIPTS))) - self._seen:
             self._seen.add(name)
             if receipt := read_receipt(self._folder, name.removesuffix(".json")):
                 self._found.add(receipt)

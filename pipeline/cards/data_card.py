@@ -1,4 +1,4 @@
-"""The data card of a corpus, `corpus/README.md`, or of its release, for Hugging Face's Hub."""
+"""The data card of a corpus, `README.md` beside it, or of its release, for Hugging Face's Hub."""
 
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -46,7 +46,7 @@ def write_data_card(folder: str, record: RunRecord, selection: str = "") -> None
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
     precision = corpus_precisions(folder, record).get(selection, "")
     card = data_card(selection_view(record, selection), parts, precision=precision)
-    storage.write_bytes(storage.join(place, "README.md"), card.encode())
+    storage.write_bytes(storage.join(place.rpartition("/")[0], "README.md"), card.encode())
 
 
 def data_card(
@@ -69,7 +69,7 @@ def data_card(
         ),
         language=language,
         release=release,
-        part_files=PART_FILES,
+        part_files=f"corpus/{PART_FILES}",
         corpus=corpus,
         size=size,
         source=source,

@@ -55,7 +55,7 @@ def make(run: Run, key: str) -> PairsRecord:
     if not record.rows_out:
         raise UserError(
             f"{run.folder('ingest')}: none of {record.rows_in:,} rows can be used; "
-            "its rejected/ folder has the reasons; is input.format right?"
+            "its _rejected/ folder has the reasons; is input.format right?"
         )
     return record
 
