@@ -2,17 +2,10 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from paraloom.pipeline.cli import main
-from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.plan import key_of
-from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages import STAGES
-from tests.run_helpers import Capsys, WriteConfig, again, manifest, one_line, ran, table
+from tests.run_helpers import Capsys, WriteConfig, again, manifest, ran, table
 
 CONDITIONS = ["source_tokens <= 4", "identical = no"]
 
@@ -73,29 +66,3 @@ def test_pairs_and_conditions(
     assert {row["text"] for row in repeats} <= {"\t".join(texts_of) for texts_of in texts}
     reasons = Counter(row["reason"] for row in rejected)
     assert record["saved"]["input.where"]["rows"] == reasons["not source_tokens <= 4"] > 0
-
-
-def test_keys_of_runs_without_are_as_before(write_config: WriteConfig, tmp_path: Path) -> None:
-    def keys(**options: Any) -> dict[str, str]:
-        config = read_config(write_config(tmp_path, input=options))
-        run = Run(config=config, manifest=Manifest(config.run))
-        return {s.name: key_of(s, run) for s in STAGES if s.name in ("ingest", "back_translate")}
-
-    plain = keys()
-    assert keys(where=[], unique=None) == plain
-    source, pair, where = keys(unique="source"), keys(unique="pair"), keys(where=CONDITIONS)
-    assert source["ingest"] == plain["ingest"]
-    assert source["back_translate"] != plain["back_translate"]
-    assert pair["back_translate"] == plain["back_translate"]
-    assert len({k["ingest"] for k in (plain, pair, where, keys(where=CONDITIONS[:1]))}) == 4
-    assert keys(where=["source_tokens<=4.0", "identical  =no"]) == where
-
-
-def test_a_bad_condition_ends_in_one_line(
-    tmp_path: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
-    path = write_config(tmp_path, input={"where": ["identical = no", "source_token <= 3"]})
-    assert main(["ingest", "--config", str(path)]) == 2
-    line = one_line(capsys)
-    assert "input.where[1]: source_token is no column of untranslated pairs; did you" in line
-    assert not (tmp_path / "run").exists()

@@ -10,11 +10,8 @@ import pytest
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.explain import find
-from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config import Config
 from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.plan import key_of
-from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages import STAGES
 from tests.run_helpers import Capsys, WriteConfig, again, kill_in, manifest, one_line, table
 
 DOMAINS = ["web", "news", None]
@@ -95,7 +92,6 @@ def test_killed_and_resumed(
     [
         ({"keep": ["source"]}, r"input\.keep: source is another column of the pairs"),
         ({"keep": ["trigram_overlap"]}, r"input\.keep: trigram_overlap is another column"),
-        ({"keep": ["source_tokens"]}, r"input\.keep: source_tokens is another column"),
         ({"keep": ["x_decile"]}, r"input\.keep: x_decile is another column"),
         ({"keep": ["domain", "domain"]}, r"input\.keep: domain is another column"),
         ({"keep": ["domain"], "where": ["domains = a"]}, r"did you mean domain\?"),
@@ -126,17 +122,3 @@ def test_select_where_may_name_kept_columns_only(parquet: dict[str, Any]) -> Non
         config([], "domain = web")
     with pytest.raises(ValueError, match=r"domains is no column .* translation_tokens, domain,"):
         config(["domain"], "domains = web")
-
-
-def test_keys_depend_on_what_is_read(
-    tmp_path: Path, write_config: WriteConfig, parquet: dict[str, Any]
-) -> None:
-    def key(**options: Any) -> str:
-        config = read_config(write_config(tmp_path, input={**parquet, **options}))
-        run = Run(config=config, manifest=Manifest(config.run))
-        return next(key_of(stage, run) for stage in STAGES if stage.name == "ingest")
-
-    plain = key()
-    swapped = {"source": "translation.en", "reference": "translation.cs"}
-    assert len({plain, key(keep=["domain"]), key(keep=KEEP), key(columns=swapped)}) == 4
-    assert key(keep=[]) == key(source_language="ces") == plain

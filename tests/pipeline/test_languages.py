@@ -12,8 +12,6 @@ from paraloom.models.errors import UserError, missing_extra
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.notices import of_configuration
-from paraloom.pipeline.plan import key_of, plan
-from paraloom.pipeline.report.differences import mark_differences
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import nmt
 from tests.run_helpers import Capsys, WriteConfig, again, ran
@@ -52,26 +50,6 @@ def configuration(folder: Path, write_config: WriteConfig, **changes: Any) -> Co
     return read_config(write_config(folder, **changes))
 
 
-def keys(config: Config) -> dict[str, str]:
-    run = Run(config=config, manifest=Manifest(config.run))
-    return {stage.name: key_of(stage, run) for stage in plan(config) if stage.enabled(config)}
-
-
-def test_the_stages_that_tokenise_have_other_keys(
-    tmp_path: Path, write_config: WriteConfig
-) -> None:
-    def of(code: str) -> dict[str, str]:
-        scorers = ["trigram_overlap", "mean_idf"]
-        given = {"score": {"scorers": scorers}, "nmt": {"candidates": 2}}
-        return keys(configuration(tmp_path, write_config, input={"target_language": code}, **given))
-
-    english, french = of("en"), of("fr")
-    assert of("eng") == english and of("fra_Latn") == french
-    assert {name for name, key in french.items() if english[name] == key} == {
-        "ingest", "back_translate", "bucket",
-    }  # fmt: skip
-
-
 def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
     def of(code: str) -> list[str]:
         config = configuration(tmp_path, write_config, input={"target_language": code})
@@ -106,8 +84,3 @@ def test_without_fairseq_the_training_names_the_extra(
     assert missing_extra(str(error.value)) == (
         "fairseq is not installed: pip install 'paraloom[fairseq]'"
     )
-
-
-def test_words_are_marked_by_characters() -> None:
-    _, marked = mark_differences("猫が走る。", "犬が走る。", "ja")
-    assert marked == "<mark>犬</mark>が走る。"

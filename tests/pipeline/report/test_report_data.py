@@ -60,6 +60,8 @@ def test_marks_are_on_what_differs() -> None:
     assert reference == "<mark>A man</mark> &lt; a dog<mark>.</mark>"
     assert translation == "<mark>Two men</mark> &lt; a dog<mark>!</mark>"
     assert mark_differences("A DOG", "a dog") == ("A DOG", "a dog")
+    _, by_characters = mark_differences("猫が走る。", "犬が走る。", "ja")
+    assert by_characters == "<mark>犬</mark>が走る。"
 
 
 def test_a_crafted_pair_takes_no_longer_than_others() -> None:
