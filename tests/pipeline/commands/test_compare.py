@@ -1,4 +1,3 @@
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ import pyarrow.parquet as pq
 from paraloom.beam_jobs.io.shards import receipts, write_receipt, write_shard
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.compare import compare
-from tests.run_helpers import STAGES, Capsys, part_file
+from tests.run_helpers import STAGES, Capsys, changed_manifest, part_file
 
 
 def run(*folders: Path, capsys: Capsys) -> tuple[int, str, str]:
@@ -53,12 +52,10 @@ def test_where_runs_part_is_told(finished_run: Path, a_run: Path, capsys: Capsys
 
 
 def test_further_rounds_are_compared_too(finished_run: Path, a_run: Path, capsys: Capsys) -> None:
-    folder = a_run / "run"
-    content = json.loads((folder / "manifest.json").read_text())
-    content["stages"]["rounds/2/score"] = content["stages"]["score"]
-    content["planned"].append("rounds/2/score")
-    (folder / "manifest.json").write_text(json.dumps(content))
-    shutil.copytree(folder / "score", folder / "rounds/2/score")
+    with changed_manifest(a_run) as content:
+        content["stages"]["rounds/2/score"] = content["stages"]["score"]
+        content["planned"].append("rounds/2/score")
+    shutil.copytree(a_run / "run/score", a_run / "run/rounds/2/score")
     code, out, _ = run(finished_run, a_run, capsys=capsys)
     assert code == 1
     assert "not finished" in out

@@ -62,11 +62,3 @@ def test_what_is_missing_or_breaks_is_named_with_what_to_do(told: Told, monkeypa
     error = "ImportError: libcudart.so: [Errno 2] cannot [open]"
     assert rows["engine ctranslate2, CPU"] == ("fails", error)
     assert rows["GPU, torch"] == ("no", "none")
-
-
-def test_a_machine_without_a_gpu_is_well(told: Told, monkeypatch: Patch) -> None:
-    for name in ("_torch_gpu", "_ctranslate2_gpu"):
-        monkeypatch.setattr(doctor, name, lambda: (False, "none"))
-    code, rows = told()
-    assert code == 0
-    assert rows["GPU, torch"] == ("no", "none")
