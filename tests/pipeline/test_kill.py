@@ -1,7 +1,6 @@
 """kill -9 in the middle of each stage, then the same command: as if nothing had happened."""
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -12,7 +11,16 @@ from typing import Any
 import pytest
 
 from paraloom.pipeline.names import folder_of
-from tests.run_helpers import STAGES, Runs, WriteConfig, again, kill_in, parts, popen
+from tests.run_helpers import (
+    STAGES,
+    Runs,
+    WriteConfig,
+    again,
+    changed_manifest,
+    kill_in,
+    parts,
+    popen,
+)
 
 
 def finished(folder: Path, stage: str) -> dict[str, Any]:
@@ -42,10 +50,8 @@ def test_killed_between_the_last_shard_and_the_manifest(
     a_run: Path, finished_run: Path, runs: Runs
 ) -> None:
     """All receipts are there, but nothing says that the stage is finished."""
-    path = a_run / "run" / "manifest.json"
-    content = json.loads(path.read_text())
-    content["stages"] = {"ingest": content["stages"]["ingest"]}
-    path.write_text(json.dumps(content))
+    with changed_manifest(a_run) as content:
+        content["stages"] = {"ingest": content["stages"]["ingest"]}
     before = {stage: finished(a_run, stage) for stage in STAGES}
     assert runs("select", a_run) == list(STAGES[1:])
     assert {stage: finished(a_run, stage) for stage in STAGES} == before

@@ -302,3 +302,19 @@ def test_nothing_usable_in_the_input_says_so(
     write_config(tmp_path, input=changes)
     assert again("select", tmp_path) == 2
     assert "none of 2 rows can be used" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_stage_that_rejects_too_much_stops_the_run(
+    write_config: WriteConfig, tmp_path: Path, capsys: Capsys
+) -> None:
+    (tmp_path / "in.tsv").write_text("Pes.\tA dog.\n" + "no tab\n" * 3)
+    write_config(tmp_path, input={"format": "tsv", "paths": [str(tmp_path / "in.tsv")]})
+    assert again("ingest", tmp_path) == 2
+    line = capsys.readouterr().err.splitlines()[1]
+    rejected = part_file(tmp_path / "run/ingest/rejected", "part-00000-00000")
+    assert line.startswith("paraloom: ingest: 3 of 4 rows are rejected (75.0%)")
+    assert f"1 column instead of 2, see {rejected}; is input.format right?" in line
+    receipt = tmp_path / "run/ingest/receipts/part-00000.json"
+    made = receipt.read_bytes()
+    assert again("ingest", tmp_path, "--set", "max_rejected=0.75") == 0
+    assert receipt.read_bytes() == made

@@ -28,6 +28,7 @@ from tests.run_helpers import (
     Runs,
     WriteConfig,
     again,
+    changed_manifest,
     kill_in,
     manifest,
     part_file,
@@ -306,11 +307,9 @@ def test_killed_while_the_best_round_is_copied(
     copy: Path, two_rounds: Path, monkeypatch: Patch, capsys: Capsys, runs: Runs
 ) -> None:
     """A part file of the corpus is the last thing that is done."""
-    path = copy / "run" / "manifest.json"
-    content = json.loads(path.read_text())
-    for stage in RESULT[1:]:
-        del content["stages"][stage]
-    path.write_text(json.dumps(content))
+    with changed_manifest(copy) as content:
+        for stage in RESULT[1:]:
+            del content["stages"][stage]
     shutil.rmtree(copy / "run" / "corpus")
 
     def stop(target: str, *data: Any, **how: Any) -> Any:

@@ -1,6 +1,5 @@
 """Scores of files, through the command line: joined, resumed, reported."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,26 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.io.shards import receipts
-from paraloom.pipeline.cli import main
-from tests.run_helpers import Capsys, Runs, WriteConfig, parts, table
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, manifest, parts, table
 
 STAGES = ["score", "bucket", "select"]
 
 
 def rejected(folder: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for path in (folder / "run" / "score" / "rejected").glob("*.parquet"):
-        found |= {row["id"]: row["reason"] for row in pq.read_table(path).to_pylist()}
-    return found
-
-
-def error(folder: Path, capsys: Capsys, workers: str = "1") -> str:
-    """The one line with which the command ends."""
-    capsys.readouterr()
-    config, arguments = str(folder / "config.yaml"), ["--", "--direct_num_workers", workers]
-    assert main(["select", "--config", config, *arguments]) == 2
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paraloom: ")]
-    return lines[-1]
+    rows = table(folder, "score/rejected").to_pylist()
+    return {row["id"]: row["reason"] for row in rows}
 
 
 def scored(**more: Any) -> dict[str, Any]:
@@ -63,8 +50,7 @@ def test_columns_of_files(a_run: Path, runs: Runs) -> None:
     chosen = table(a_run, "corpus")
     assert {"comet_decile", "kiwi_decile"} <= {*chosen.column_names}
     assert min(chosen["kiwi"].to_pylist()) >= 10
-    record = json.loads((a_run / "run" / "manifest.json").read_text())["stages"]
-    assert record["columns"]["rows"]["comet"] == len(lines)
+    assert manifest(a_run)["stages"]["columns"]["rows"]["comet"] == len(lines)
     report = (a_run / "run/report/index.html").read_text()
     assert "Computed elsewhere: read from comet.tsv." in report
     assert "read from kiwi-\\*.parquet" in (a_run / "run/corpus/README.md").read_text()
@@ -89,7 +75,8 @@ def test_a_file_that_cannot_be_read(
     file = a_run / "comet.tsv"
     file.write_text("a\t1\nb\n")
     write_config(a_run, score=scored(columns={"comet": str(file)}))
-    line = error(a_run, capsys)
+    assert again("select", a_run) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith(f"paraloom: {file}: ")
     assert "Row #2: Expected 2 columns, got 1: b" in line
     assert not (a_run / "run" / "columns").exists()
