@@ -44,10 +44,9 @@ def test_every_row_is_accounted_for_and_every_decile_exact(whole: tuple[Path, st
     stages = manifest(folder)["stages"]
     before = ROWS
     for name in STAGES:
-        account = stages[name]
-        assert account["rows_in"] == before
-        assert account["rows_out"] + account["rows_rejected"] == before
-        before = account["rows_out"]
+        assert stages[name]["rows_in"] == before
+        before = stages[name]["rows_out"]
+        assert before + stages[name]["rows_rejected"] == stages[name]["rows_in"]
         assert name in printed
     for scorer in SCORERS:
         sizes = np.bincount(table(folder, "bucket")[f"{scorer}_decile"].to_numpy(), minlength=10)

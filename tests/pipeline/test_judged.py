@@ -1,7 +1,5 @@
 """`select.by: judged`: the cut that judgments give, what runs again when, and what it refuses."""
 
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,22 +114,6 @@ def test_the_report_has_precisions_with_any_selection_and_is_written_when_they_c
     assert report(a_run) == before
 
 
-def test_agreement_prints_what_the_report_shows(a_run: Path, capsys: Capsys) -> None:
-    judge(a_run, good_above(5))
-    results = a_run / "results.json"
-    command = ["agreement", str(a_run / "run"), "--precision", "0.8", "--precision", "0.9"]
-    assert main([*command, "--json", str(results)]) == 0
-    out = capsys.readouterr().out
-    counts = re.search(r"(\d+) judged pairs .* (\d+) of equal sides", " ".join(out.split()))
-    assert counts and int(counts[1]) + int(counts[2]) == len(pairs(a_run)) and int(counts[2]) > 0
-    assert "  by: trigram_overlap\n  deciles: [5, 6, 7, 8, 9]" in out
-    found = json.loads(results.read_text())
-    assert [cut["wanted"] for cut in found["cuts"]] == [0.8, 0.9]
-    assert sum(found["scores"]["trigram_overlap"]["good"][:5]) == 0
-    assert main([*command, "--scorers", "translation_score"]) == 0
-    assert "trigram_overlap" not in capsys.readouterr().out
-
-
 def test_near_copies_do_not_win_under_a_condition(
     a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
@@ -153,5 +135,8 @@ def test_near_copies_do_not_win_under_a_condition(
     assert f"Precision of the corpus: {corpus} of {corpus}" in report(a_run)
 
     capsys.readouterr()
-    assert main(["agreement", str(a_run / "run")]) == 0
-    assert f"Precision of the corpus: {corpus} of {corpus}" in capsys.readouterr().out
+    command = ["agreement", str(a_run / "run"), "--precision", "0.6"]
+    assert main([*command, "--where", where[0], "--scorers", "trigram_overlap"]) == 0
+    out = capsys.readouterr().out
+    assert f"Precision of the corpus: {corpus} of {corpus}" in out
+    assert f"{found['pairs']} judged pairs" in out and "  by: trigram_overlap\n" in out

@@ -128,9 +128,8 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
     assert "is best" not in words
     del record["stages"]["judged"]
     chosen = {"scorer": "word_order", "deciles": [3], "pairs": 36, "scores": [50.0]}
-    choice = {"chosen": chosen}
-    record["config"]["select"] |= {"by": "auto"}
-    record["stages"] |= {"auto_select": choice}
+    record["config"]["select"]["by"] = "auto"
+    record["stages"]["auto_select"] = {"chosen": chosen}
     words = " ".join(data_card(record, 1).split())
     assert "decile 3 of `word_order`; score and deciles were selected by training an" in words
 

@@ -11,10 +11,9 @@ import pytest
 from paraloom.papers.documentation import ROOT
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.options import write_json
-from paraloom.pipeline.commands.run import doctor
 from tests.json_schema import SCHEMA, errors_of
 from tests.pipeline.commands.test_explain import ids
-from tests.run_helpers import STAGES, Capsys, Patch, changed_manifest
+from tests.run_helpers import STAGES, Capsys, changed_manifest
 
 Told = Callable[..., Any]
 
@@ -48,39 +47,14 @@ def test_compare_with_its_exit_codes(finished_run: Path, a_run: Path, told: Told
     one, other = str(finished_run / "run"), str(a_run / "run")
     same = told("compare", one, other)
     assert same["same"] and all(stage["same"] for stage in same["stages"])
+    names = [f"{stage}{kind}" for stage in STAGES for kind in ("", ", rejected")]
+    assert [stage["name"] for stage in same["stages"]] == names
     with changed_manifest(a_run) as content:
         del content["stages"]["select"]
     found = told("compare", one, other, code=1)
     assert (found["runs"], found["same"]) == ([one, other], False)
     last = found["stages"][-2]
     assert (last["name"], last["rows"][1], last["same"]) == ("select", None, False)
-
-
-def test_explain(finished_run: Path, told: Told) -> None:
-    run = str(finished_run / "run")
-    chosen, missed = (ids(finished_run, "corpus", rejected)[0] for rejected in (False, True))
-    found = told("explain", run, chosen)
-    assert found["in_corpus"]
-    assert [step["stage"] for step in found["steps"]] == list(STAGES)
-    assert found["steps"][-1]["row"]["id"] == chosen == found["id"]
-    found = told("explain", run, missed)
-    assert not found["in_corpus"]
-    assert found["steps"][-1]["rejected"]
-    assert "outside the selected deciles" in found["steps"][-1]["row"]["reason"]
-
-
-def test_doctor_with_its_exit_codes(told: Told, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(doctor, "_ctranslate2", lambda: (True, "fine"))
-    monkeypatch.setattr(doctor, "_fairseq", lambda: (True, "fine"))
-    monkeypatch.setattr(doctor, "_torch_gpu", lambda: (False, "none"))
-    monkeypatch.setattr(doctor, "_ctranslate2_gpu", lambda: (False, "none"))
-    found = told("doctor")
-    assert found["sound"], "it is no error that a machine has no GPU"
-    assert {"name": "GPU, torch", "state": "no", "found": "none"} in found["checks"]
-    monkeypatch.setattr(doctor, "_ctranslate2", lambda: (False, "broken"))
-    found = told("doctor", code=2)
-    broken = {"name": "engine ctranslate2, CPU", "state": "fails", "found": "broken"}
-    assert not found["sound"] and broken in found["checks"]
 
 
 def test_an_error_prints_no_json(tmp_path: Path, capsys: Capsys) -> None:
@@ -95,7 +69,9 @@ def test_a_file_and_the_usual_text(finished_run: Path, tmp_path: Path, capsys: C
     assert main(["explain", "--json", str(tmp_path / "x.json"), run, name]) == 0
     assert "in the corpus" in capsys.readouterr().out
     values = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
-    assert values["in_corpus"]
+    assert errors_of("explain", values) == []
+    assert (values["id"], values["in_corpus"]) == (name, True)
+    assert [step["stage"] for step in values["steps"]] == list(STAGES)
 
 
 def test_what_json_has_no_number_or_text_for(tmp_path: Path) -> None:

@@ -94,14 +94,11 @@ def test_the_next_release_replaces_the_files(run: Path, hub: Hub, monkeypatch: P
     assert not any("train-00001" in name or "test-" in name for name in sent(hub))
 
 
-def test_what_others_sent_is_not_touched(run: Path, hub: Hub, capsys: Capsys) -> None:
+def test_a_push_that_is_refused(run: Path, hub: Hub, capsys: Capsys) -> None:
     hub.repositories[REPO] = {"data/train-00000-of-00001.parquet": b"theirs"}
     assert push(run) == 2
     assert f"--repo {REPO}: holds files that `paraloom publish` did not send" in one_line(capsys)
     assert sent(hub) == {"data/train-00000-of-00001.parquet": b"theirs"}
-
-
-def test_a_hub_that_refuses(run: Path, hub: Hub, capsys: Capsys) -> None:
     hub.refuses = "403 Forbidden\nFor more information see the documentation"
     assert push(run) == 2
     line = one_line(capsys)
