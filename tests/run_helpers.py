@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,9 @@ WriteConfig = Callable[..., Path]
 """What the fixture `write_config` gives."""
 
 ROOT = Path(__file__).resolve().parents[1]
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
 STAGES = ("ingest", "back_translate", "score", "bucket", "select")
 ONE = ["--", "--direct_num_workers", "1"]
 

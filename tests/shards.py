@@ -45,7 +45,7 @@ def accepted(folder: Path | str, name: str, table: pa.Table, key: str = "k", **h
 def bucketed_pairs(columns: Mapping[str, Any], scores: Sequence[str], **form: Any) -> pa.Table:
     """Pairs as the stage `bucket` leaves them: with deciles, and the columns that are not given."""
     rows = len(columns["reference"])
-    values = {
+    values: dict[str, Any] = {
         "id": [f"id-{i}" for i in range(rows)],
         "source": ["zdroj"] * rows,
         "translation_subwords": [9] * rows,

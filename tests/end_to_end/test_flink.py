@@ -21,17 +21,14 @@ from paraloom.beam_jobs.runners.flink.submit import get
 from tests.flink import cluster as clusters
 from tests.flink.cluster import NAMES, Cluster
 from tests.listening import exposed, listening
-from tests.run_helpers import ROOT, started
+from tests.run_helpers import ROOT
+from tests.run_helpers import started as paraloom
 from tests.sample import write_small_sample
 
 pytestmark = pytest.mark.flink
 
 FOLDER = ROOT / ".flink" / "test"
 STAGES = ("ingest", "back_translate", "score", "bucket", "select", "evaluate")
-
-
-def paraloom(*arguments: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
-    return started(*arguments, cwd=cwd)
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> str:

@@ -162,13 +162,6 @@ def test_arguments_reach_the_run(config: Path, monkeypatch: Patch) -> None:
     ]
 
 
-def test_beam_options_where_no_beam_is(capsys: Capsys) -> None:
-    assert main(["doctor", "--", "--runner", "X"]) == 2
-    assert one_line(capsys) == "paraloom: doctor takes no Beam options"
-    assert main(["papers", "mteb", "--", "--runner", "X"]) == 2
-    assert one_line(capsys) == "paraloom: mteb takes no Beam options"
-
-
 EVERY = {entry.name: entry for entry in COMMANDS} | {
     f"papers {entry.name}": entry for entry in PAPERS
 }
@@ -214,6 +207,8 @@ def test_the_version(capsys: Capsys) -> None:
         (["papers", "mtb"], "papers: no such command 'mtb': did you mean 'mteb'"),
         (["corpus"], "corpus: missing option '--config'; see paraloom corpus --help"),
         (["corpus", "--confg", "x"], "corpus: no such option: --confg (Possible options: --config"),
+        (["doctor", "--", "--runner", "X"], "doctor takes no Beam options"),
+        (["papers", "mteb", "--", "--runner", "X"], "mteb takes no Beam options"),
         (["explain", "x", "y", "z"], "explain: got unexpected extra argument(s) (z)"),
     ],
 )

@@ -32,16 +32,6 @@ def problem(tmp_path: Path, text: str, *changes: str) -> str:
     return str(error.value).removeprefix(f"{tmp_path}/c.yaml: ")
 
 
-def test_defaults(tmp_path: Path) -> None:
-    config = read(tmp_path, GOOD)
-    assert (config.seed, config.nmt.beam) == (1, 12)
-    assert config.input is not None
-    assert config.input.paths == ["a.tsv"]
-    assert config.select.deciles == [8, 9]
-    assert config.embeddings.model == "word-avg"
-    assert config.model_dump()["score"]["training"]["dim"] == 300
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -85,8 +85,6 @@ def test_what_is_not_there_is_said(place: Path) -> None:
         run.encoder()
     with pytest.raises(paraloom.UserError, match="nothing: no run here"):
         paraloom.open_run("nothing")
-    with pytest.raises(paraloom.UserError, match="publish is no command that makes a corpus"):
-        paraloom.run("sample", "publish")
     with pytest.raises(paraloom.UserError, match="scorer 'bleurt': neither Paraloom's, nor of"):
         paraloom.score(["a"], ["b"], ["bleurt"])
     with pytest.raises(paraloom.UserError, match="translation_score: the translation model gives"):

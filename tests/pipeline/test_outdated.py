@@ -44,7 +44,7 @@ def said(capsys: Capsys) -> str:
     ids=["selection", "candidates"],
 )
 def test_a_corpus_of_an_earlier_configuration(
-    a_run: Path, capsys: Capsys, stage: str, changes: list[str]
+    a_run: Path, finished_run: Path, capsys: Capsys, stage: str, changes: list[str]
 ) -> None:
     folder = str(a_run / "run")
     card = a_run / "run/corpus/README.md"
@@ -66,6 +66,8 @@ def test_a_corpus_of_an_earlier_configuration(
     explained = said(capsys)
     assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
     assert "of an earlier configuration than the last command had:" in explained
+    assert main(["compare", folder, str(finished_run / "run"), *ONE]) == 1
+    assert "of an earlier configuration, so left out: " in said(capsys)
     assert as_made(Manifest(folder).record).config == before.config
     assert card.read_text() == text
 
@@ -92,17 +94,6 @@ def test_a_process_that_is_killed_as_it_begins(
     assert states == ["finished", "finished", "waiting", "waiting", "waiting"]
     assert again("select", a_run) == 0
     assert [each.state for each in status(folder)] == ["finished"] * 5
-
-
-def test_compare_leaves_out_what_is_of_an_earlier_configuration(
-    a_run: Path, finished_run: Path, capsys: Capsys
-) -> None:
-    assert again("score", a_run, *CHANGED) == 0
-    capsys.readouterr()
-    assert main(["compare", str(a_run / "run"), str(finished_run / "run"), *ONE]) == 1
-    text = said(capsys)
-    assert "of an earlier configuration, so left out: select" in text
-    assert "the first difference is in select" in text
 
 
 def test_a_round_that_the_configuration_does_not_have_is_not_compared(

@@ -10,7 +10,7 @@ import yaml
 
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.pipeline import cli
-from tests.run_helpers import Capsys, one_line
+from tests.run_helpers import Capsys, manifest, one_line
 
 SMALL = ("--set", "embeddings.dim=8", "--set", "embeddings.epochs=2")
 PHRASES = "dog\thound\ncat\tkitten\nman\tguy\nruns\tsprints\nsleeps\tnaps\n"
@@ -28,15 +28,11 @@ def train(capsys: Capsys, *arguments: object) -> tuple[int, str]:
     return code, capsys.readouterr().err
 
 
-def stages(run: Path) -> dict[str, Any]:
-    return dict(json.loads((run / "manifest.json").read_text())["stages"])
-
-
 def test_pairs_need_no_configuration(tmp_path: Path, pairs: str, capsys: Capsys) -> None:
     run = tmp_path / "run"
     given = ("--pairs", pairs, "--out", run, *SMALL)
     assert train(capsys, *given)[0] == 0
-    found = stages(run)
+    found = manifest(tmp_path)["stages"]
     assert list(found) == ["embeddings"] and found["embeddings"]["training"]["pairs"] == 40
     assert load_encoder(run / "embeddings").embed(["dog"]).any()
     # Up to date, also from another folder; other columns are another key.
@@ -45,10 +41,13 @@ def test_pairs_need_no_configuration(tmp_path: Path, pairs: str, capsys: Capsys)
     moved.write_bytes(Path(pairs).read_bytes())
     again = ("--pairs", moved, "--out", run, *SMALL)
     code, error = train(capsys, *again)
-    assert code == 0 and "embeddings …" not in error and stages(run) == found
+    assert code == 0 and "embeddings …" not in error and manifest(tmp_path)["stages"] == found
     columns = json.dumps([{"paths": [pairs], "negative": 3}])
     code, _ = train(capsys, *given, "--set", f"embeddings.pairs={columns}")
-    assert code == 0 and stages(run)["embeddings"]["key"] != found["embeddings"]["key"]
+    assert (
+        code == 0
+        and manifest(tmp_path)["stages"]["embeddings"]["key"] != found["embeddings"]["key"]
+    )
 
 
 def test_mistakes_are_one_line(capsys: Capsys) -> None:
@@ -79,7 +78,7 @@ def test_an_encoder_starts_from_the_vectors_of_the_run(
     tiny = {"learning_rate": 1e-9}  # so that the vectors stay as they are
     config = config_of(tmp_path, pairs, **tiny)
     assert train(capsys, "--config", config)[0] == 0
-    found = stages(tmp_path / "run")
+    found = manifest(tmp_path)["stages"]
     assert list(found) == ["paragram", "embeddings"]
     assert "PARAGRAM" in found["embeddings"]["training"]["initial_vectors"]
     encoder = load_encoder(tmp_path / "run" / "embeddings")
@@ -90,7 +89,7 @@ def test_an_encoder_starts_from_the_vectors_of_the_run(
     # Other vectors make another encoder.
     changed = ("--set", "score.training.epochs=3")
     assert train(capsys, "--config", config, *changed)[0] == 0
-    assert stages(tmp_path / "run")["embeddings"]["key"] != found["embeddings"]["key"]
+    assert manifest(tmp_path)["stages"]["embeddings"]["key"] != found["embeddings"]["key"]
 
 
 def test_vectors_of_another_dimension_are_not_used(
@@ -101,4 +100,4 @@ def test_vectors_of_another_dimension_are_not_used(
     config = config_of(tmp_path, pairs, score={"paragram": str(tmp_path / "vectors.txt")})
     code, error = train(capsys, "--config", config)
     assert code == 0 and "vectors have 3 dimensions, embeddings.dim is 8" in error
-    assert "initial_vectors" not in stages(tmp_path / "run")["embeddings"]["training"]
+    assert "initial_vectors" not in manifest(tmp_path)["stages"]["embeddings"]["training"]

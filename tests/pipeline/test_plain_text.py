@@ -80,11 +80,8 @@ def test_the_round_trip(
     text, pivot, pairs = (table(tmp_path, name) for name in ("ingest", "pivot", "bucket"))
     assert text.column_names == ["id", "reference"]
     assert text["id"][0].as_py() == "1-text.en:1"
-    rejected = table(tmp_path, "ingest/rejected").to_pylist()
-    assert [row["reason"] for row in rejected] == [
-        "empty line",
-        "control character U+0009 in reference",
-    ]
+    reasons = table(tmp_path, "ingest/rejected")["reason"].to_pylist()
+    assert reasons == ["empty line", "control character U+0009 in reference"]
 
     options = NmtOptions(beam=2, max_source_subwords=60)
     forward = Translator(hub_model("marian"), options, threads=1)
@@ -100,9 +97,8 @@ def test_the_round_trip(
     assert first["translation"].to_pylist() == wanted["translation"].to_pylist()[::2]
     scores = back.score(first["source"].to_pylist(), first["reference"].to_pylist())
     np.testing.assert_allclose(first["reference_score"].to_numpy(), scores, atol=1e-5)
-    by_source = dict(
-        zip(first["id"].to_pylist(), first["reference_score"].to_pylist(), strict=True)
-    )
+    columns = (first[name].to_pylist() for name in ("id", "reference_score"))
+    by_source = dict(zip(*columns, strict=True))
     for row in pairs.select(["id", "reference_score"]).to_pylist():  # candidates have that of 0
         assert row["reference_score"] == by_source.get(row["id"], row["reference_score"])
 
@@ -119,10 +115,8 @@ def test_the_round_trip(
 
     # Another forward model makes all anew.
     assert runs("select", tmp_path, "--set", "select.deciles=[9]") == ["select"]
-    assert runs("back-translate", tmp_path, "--set", f"nmt.forward_model={nmt_model}") == [
-        "pivot",
-        "back_translate",
-    ]
+    change = ["--set", f"nmt.forward_model={nmt_model}"]
+    assert runs("back-translate", tmp_path, *change) == ["pivot", "back_translate"]
 
 
 def test_equal_lines_of_a_shard_are_translated_once(

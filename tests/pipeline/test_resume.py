@@ -1,7 +1,6 @@
 """Resuming: a stage is run again if and only if what it depends on has changed; kill -9."""
 
 import contextlib
-import hashlib
 import os
 import platform
 import re
@@ -19,6 +18,7 @@ import yaml
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import EARLIER, Measurements, outdate, read_receipt, receipts
+from paraloom.models.files import digest
 from paraloom.pipeline.manifest import locked
 from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.run import drop_receipts
@@ -42,13 +42,10 @@ from tests.shards import accepted
 
 def stamps(folder: Path, stage: str) -> dict[str, tuple[int, int]]:
     """Which files a stage has, without their checksums, and when each was written."""
-    files = [
-        *(folder / "run" / folder_of(stage)).rglob("*.parquet"),
-        *(folder / "run" / folder_of(stage)).rglob("*.json"),
-    ]
     return {
         re.sub(r"-[0-9a-f]{8}\.", ".", path.name): (path.stat().st_ino, path.stat().st_mtime_ns)
-        for path in files
+        for path in (folder / "run" / folder_of(stage)).rglob("*")
+        if path.suffix in (".parquet", ".json")
     }
 
 
@@ -79,9 +76,9 @@ def test_other_input_with_the_same_names_is_other_input(
         paths[side] = str(a_run / Path(path).name)
         shutil.copy(path, paths[side])
     assert runs("select", a_run, input={"paths": paths}) == []  # the same bytes elsewhere
-    text = Path(paths["source"]).read_text(encoding="utf-8").splitlines(keepends=True)
-    text[50] = "Pes.\n"
-    Path(paths["source"]).write_text("".join(text), encoding="utf-8")
+    lines = Path(paths["source"]).read_text("utf-8").splitlines(keepends=True)
+    lines[50] = "Pes.\n"
+    Path(paths["source"]).write_text("".join(lines), "utf-8")
     before = stamps(a_run, "back_translate")
     assert runs("select", a_run) == list(STAGES)
     # Only this shard was translated again.
@@ -199,11 +196,7 @@ def test_the_manifest_says_what_the_run_was_made_from(
     assert content["config"]["nmt"]["beam"] == config["nmt"]["beam"]
     assert content["config"]["embeddings"]["dim"] == 300  # resolved
     assert content["inputs"] == [
-        {
-            "path": path,
-            "bytes": Path(path).stat().st_size,
-            "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
-        }
+        {"path": path, "bytes": Path(path).stat().st_size, "sha256": digest(path)}
         for path in bitext.values()
     ]
     assert content["versions"]["python"] == platform.python_version()

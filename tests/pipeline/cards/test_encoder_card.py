@@ -12,7 +12,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index, model_ind
 from paraloom.beam_jobs.io import storage
 from paraloom.models.files import digest
 from paraloom.pipeline import cli
-from tests.run_helpers import Capsys
+from tests.run_helpers import Capsys, manifest
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_it_follows_the_evaluation_and_nothing_is_trained_again(
     assert (folder / "model.safetensors").stat() == before
     assert "embeddings …" not in capsys.readouterr().err
     # The card is no part of the digest: another run may read the folder (`similarity.start`).
-    stages = json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]
+    stages = manifest(tmp_path)["stages"]
     assert digest(folder) == stages["embeddings"]["digest"]
     path.write_text(text + "more")
     assert digest(folder) == stages["embeddings"]["digest"]

@@ -33,14 +33,9 @@ class Hub:
         return [*self.repositories[repo]]
 
     def upload_folder(
-        self,
-        *,
-        folder_path: Path,
-        repo_id: str,
-        repo_type: str,
-        commit_message: str,
-        delete_patterns: list[str],
+        self, *, folder_path: Path, repo_id: str, delete_patterns: list[str], **more: str
     ) -> None:
+        assert more["repo_type"] == "dataset" and more["commit_message"]
         stay = {
             name: data
             for name, data in self.repositories[repo_id].items()
