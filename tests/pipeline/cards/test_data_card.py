@@ -21,6 +21,11 @@ def data_card(record: dict[str, Any], size: int) -> str:
     return card.data_card(RunRecord.model_validate(record), size)
 
 
+def words(record: dict[str, Any]) -> str:
+    """The card without its breaks of lines."""
+    return " ".join(data_card(record, 1).split())
+
+
 @pytest.fixture
 def text(run: Path, made_run: MadeRun) -> str:
     """The card of the run, which lies beside the TSV that belongs there."""
@@ -75,14 +80,14 @@ def test_the_card_says_what_the_corpus_is(run: Path, text: str, made_run: MadeRu
 def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     nmt = record["config"]["nmt"]
-    assert f"beam {nmt['beam']}, model" in " ".join(data_card(record, 1).split())
+    assert f"beam {nmt['beam']}, model" in words(record)
     assert "| `candidate` |" not in data_card(record, 1)
     nmt["candidates"] = 2
     assert "| `candidate` | int8 | number among" in data_card(record, 1)
     nmt |= {"candidates": 4, "sampling": {"top_k": 10, "temperature": 0.5}}
-    words = " ".join(data_card(record, 1).split())
-    assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in words
-    assert f"beam {nmt['beam']}" not in words
+    text = words(record)
+    assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in text
+    assert f"beam {nmt['beam']}" not in text
 
 
 def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
@@ -104,7 +109,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
     record["config"]["input"]["target_language"] = "de"
     loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
     record["stages"]["loop"] = loop  # of an earlier configuration, which had two rounds
-    words = " ".join(data_card(record, 1).split())
+    text = words(record)
     for said in (
         "Selection: deciles 8–9 of `word_order`; score and deciles were selected with people's "
         "judgments: of 41 judged pairs in these deciles, a share of 0.95 is good. Pairs",
@@ -124,14 +129,14 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "| data set | sentences | equal | n-grams | similarity | | --- | --- | --- | --- | --- | "
         "| `sts/own` | 12 | 6 | 0 | 0 |",
     ):
-        assert said in words, said
-    assert "is best" not in words
+        assert said in text, said
+    assert "is best" not in text
     del record["stages"]["judged"]
     chosen = {"scorer": "word_order", "deciles": [3], "pairs": 36, "scores": [50.0]}
     record["config"]["select"]["by"] = "auto"
     record["stages"]["auto_select"] = {"chosen": chosen}
-    words = " ".join(data_card(record, 1).split())
-    assert "decile 3 of `word_order`; score and deciles were selected by training an" in words
+    text = words(record)
+    assert "decile 3 of `word_order`; score and deciles were selected by training an" in text
 
 
 def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun) -> None:
@@ -146,7 +151,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
     }
     reasons = {"a: no answer: HTTP 400: of sesame": 1}
     record["stages"]["generate"] = {"generators": {"a": made}, "rejected": reasons}
-    text = " ".join(data_card(record, 1).split())
+    text = words(record)
     for said in (
         "(`reference`) and a candidate of a language model (`translation`), after",
         "1. Generation by language models. Generator `a`: the model `owner/tiny` (the server names "
@@ -159,7 +164,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
         assert said in text, said
     assert "sesame" not in text
     record["stages"]["back_translate"] = {"model": {"path": "/sesame/cs-en", "sha256": "5a"}}
-    text = " ".join(data_card(record, 1).split())
+    text = words(record)
     assert "a machine translation of its foreign side or a candidate of a language model" in text
     assert "of the translation model and of the language models." in text
 

@@ -236,32 +236,19 @@ def test_results_are_those_of_the_encoder_or_of_the_first(model: str, value: flo
         ("/2014/captions/pairs.tsv", []),
     ],
 )
-def test_data_that_were_used_before(path: str, names: list[str]) -> None:
+@pytest.mark.parametrize("use", ["development", "auto", "rounds", "none"])
+def test_data_that_chose_an_epoch_deciles_or_a_round(path: str, names: list[str], use: str) -> None:
     sets = {"STS 2012": ["OnWN"], "STS 2014": ["OnWN", "deft-news"], "SICK": ["train", "trial"]}
-    text, index = evaluated(sets, {"word-avg": 50.0}, settings(NATIVE, development=[path]))
-    assert ", ".join(names) in text
-    tests = {result["dataset"]["name"] for result in index}
-    assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(names)
-
-
-@pytest.mark.parametrize(
-    ("by", "rounds", "labelled", "used"),
-    [
-        ("auto", False, "/data/2014/OnWN.tsv", True),
-        ("unigram_f1", True, ["x.tsv", "/data/2014/OnWN.tsv"], True),
-        ("unigram_f1", False, "/data/2014/OnWN.tsv", False),
-    ],
-)
-def test_labelled_pairs_that_chose_deciles_or_a_round(
-    by: str, rounds: bool, labelled: str | list[str], used: bool
-) -> None:
+    values = settings(NATIVE, development=[path]) if use == "development" else settings(NATIVE)
+    select = {"by": "auto" if use == "auto" else "unigram_f1", "labelled": ["x.tsv", path]}
     loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
-    select, stages = {"by": by, "labelled": labelled}, {"loop": loop} if rounds else {}
-    sets = {"STS 2014": ["OnWN", "deft-news"]}
-    text, index = evaluated(sets, {"word-avg": 50.0}, settings(NATIVE), select, **stages)
-    assert ("choose its epoch or its pairs: STS 2014 OnWN.\n" in text) == used
-    tests = [result["dataset"]["name"] for result in index]
-    assert tests == ["STS 2014 OnWN"] * (not used) + ["STS 2014 deft-news"]
+    stages = {"loop": loop} if use == "rounds" else {}
+    text, index = evaluated(sets, {"word-avg": 50.0}, values, select, **stages)
+    used = names if use != "none" else []
+    said = f"choose its epoch or its pairs: {', '.join(used)}.\n" in text
+    assert said == bool(used)
+    tests = {result["dataset"]["name"] for result in index}
+    assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(used)
 
 
 @pytest.mark.parametrize(("exclude", "tasks"), [(False, None), (True, ["STS14"])])
