@@ -63,7 +63,7 @@ def test_pairs_and_conditions(
     assert again("ingest", tmp_path) == 0
     record = manifest(tmp_path)["stages"]["ingest"]
     accepted = table(tmp_path, "ingest").to_pylist()
-    rejected = table(tmp_path, "ingest/rejected").to_pylist()
+    rejected = table(tmp_path, "ingest/_rejected").to_pylist()
     assert record["rows_in"] == len(accepted) + len(rejected) == 240
     texts = [(row["source"], row["reference"]) for row in accepted]
     assert len(set(texts)) == len(texts)
@@ -120,7 +120,7 @@ def test_kept_columns_go_through_all_stages(
         rows = table(tmp_path, stage).to_pylist()
         assert all(row["meta.year"] == int(row["id"].split(":")[1]) - 1 for row in rows)
     assert len(rows) > 0 and {row["meta.year"] for row in rows} <= {*range(20, 90)}
-    card = (tmp_path / "run" / "corpus" / "README.md").read_text()
+    card = (tmp_path / "run" / "README.md").read_text()
     assert "| `meta.year` | as in the bitext | column of the bitext |" in card
     id = rows[0]["id"]
     assert main(["explain", str(tmp_path / "run"), id]) == 0

@@ -110,7 +110,7 @@ def test_scorers_of_others(a_run: Path, own: Own, runs: Runs, capsys: Capsys) ->
     report = (a_run / "run" / "report" / "index.html").read_text()
     assert "Letters of the translation." in report
     assert "Share of vowels of the translation." in report
-    assert "letters of the translation" in (a_run / "run" / "corpus" / "README.md").read_text()
+    assert "letters of the translation" in (a_run / "run" / "README.md").read_text()
     assert main(["explain", str(a_run / "run"), corpus["id"][0].as_py()]) == 0
     assert "loudness" in capsys.readouterr().out
     recorded = manifest(a_run)["stages"]["score"]
@@ -157,7 +157,7 @@ def test_columns_of_files(a_run: Path, runs: Runs) -> None:
     assert pairs["id"].to_pylist() == good
     assert pairs["comet"].to_pylist() == [values[key] for key in good]
     assert pairs["kiwi"].to_pylist() == [ids.index(key) for key in good]
-    rejected = table(a_run, "score/rejected").to_pylist()
+    rejected = table(a_run, "score/_rejected").to_pylist()
     assert {row["id"]: row["reason"] for row in rejected} == {
         **dict.fromkeys([ids[0], ids[3], ids[4]], "comet: no value for this id"),
         **dict.fromkeys([ids[1], ids[2]], "comet is not finite"),
@@ -169,7 +169,7 @@ def test_columns_of_files(a_run: Path, runs: Runs) -> None:
     assert manifest(a_run)["stages"]["columns"]["rows"]["comet"] == len(lines)
     report = (a_run / "run/report/index.html").read_text()
     assert "Computed elsewhere: read from comet.tsv." in report
-    assert "read from kiwi-\\*.parquet" in (a_run / "run/corpus/README.md").read_text()
+    assert "read from kiwi-\\*.parquet" in (a_run / "run/README.md").read_text()
     assert runs("select", a_run) == []
 
     before = columns(a_run)

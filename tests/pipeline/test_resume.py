@@ -143,7 +143,7 @@ def test_damage_that_comes_back_ends_the_run(
 
 
 def test_a_lost_tsv_is_made_again(a_run: Path, finished_run: Path, runs: Runs) -> None:
-    (a_run / "run" / "corpus" / "corpus.tsv.gz").unlink()
+    (a_run / "run" / "corpus.tsv.gz").unlink()
     assert runs("select", a_run) == ["select"]
     assert parts(a_run) == parts(finished_run)
 
@@ -162,7 +162,7 @@ def test_force_copies_no_column_of_a_run_that_was_killed(tmp_path: Path) -> None
     folder = str(tmp_path)
     outdate(folder, [accepted(folder, "part-0", rows, "old", numbers=columns)])
     accepted(folder, "part-0", rows, "new", numbers=columns)
-    kinds = ("receipts", EARLIER)
+    kinds = ("_receipts", EARLIER)
     assert all(read_receipt(folder, "part-0", kind) for kind in kinds)
     drop_receipts(folder)
     assert not any(read_receipt(folder, "part-0", kind) for kind in kinds)
@@ -263,10 +263,10 @@ def test_a_stage_that_rejects_too_much_stops_the_run(
     write_config(tmp_path, input={"format": "tsv", "paths": [str(tmp_path / "in.tsv")]})
     assert again("ingest", tmp_path) == 2
     line = capsys.readouterr().err.splitlines()[1]
-    rejected = part_file(tmp_path / "run/ingest/rejected", "part-00000-00000")
+    rejected = part_file(tmp_path / "run/ingest/_rejected", "part-00000-00000")
     assert line.startswith("paraloom: ingest: 3 of 4 rows are rejected (75.0%)")
     assert f"1 column instead of 2, see {rejected}; is input.format right?" in line
-    receipt = tmp_path / "run/ingest/receipts/part-00000.json"
+    receipt = tmp_path / "run/ingest/_receipts/part-00000.json"
     made = receipt.read_bytes()
     assert again("ingest", tmp_path, "--set", "max_rejected=0.75") == 0
     assert receipt.read_bytes() == made
@@ -275,7 +275,7 @@ def test_a_stage_that_rejects_too_much_stops_the_run(
 def finished(folder: Path, stage: str) -> dict[str, Any]:
     """What is known of the finished shards: a shard that is made again differs in one of them."""
     found = {}
-    for file in (folder / "run" / folder_of(stage)).glob("receipts/part-*.json"):
+    for file in (folder / "run" / folder_of(stage)).glob("_receipts/part-*.json"):
         with contextlib.suppress(FileNotFoundError):  # another process may be at work
             found[file.name] = (file.read_bytes(), file.stat().st_ino, file.stat().st_mtime_ns)
     return found
@@ -285,7 +285,7 @@ def finished(folder: Path, stage: str) -> dict[str, Any]:
 def test_killed_in_the_middle(stage: str, a_run: Path, finished_run: Path, runs: Runs) -> None:
     for name in STAGES[STAGES.index(stage) :]:
         shutil.rmtree(a_run / "run" / folder_of(name))
-    kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "receipts/part-*.json")
+    kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "_receipts/part-*.json")
     before = finished(a_run, stage)
     assert len(before) < len(finished(finished_run, stage)), "all of it was done"
     assert runs("select", a_run) == list(STAGES[STAGES.index(stage) :])

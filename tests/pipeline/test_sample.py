@@ -26,7 +26,7 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_broken_row_is_rejected_for_the_reason_on_the_page(ingested: Path) -> None:
     rejected = Counter(
         re.sub(r"^[1-3] columns? ", "1 column ", re.sub(r"U\+\w+", "U+0000", reason))
-        for reason in table(ingested, "ingest/rejected")["reason"].to_pylist()
+        for reason in table(ingested, "ingest/_rejected")["reason"].to_pylist()
     )
     assert set(rejected.values()) == {10} and len(rejected) == 8
     assert [reason for reason in rejected if f"`{reason}`" not in PAGE] == []

@@ -29,9 +29,9 @@ def words(record: dict[str, Any]) -> str:
 @pytest.fixture
 def text(run: Path, made_run: MadeRun) -> str:
     """The card of the run, which lies beside the TSV that belongs there."""
-    (run / "corpus" / "corpus.tsv.gz").write_bytes(b"not for datasets")
+    (run / "corpus.tsv.gz").write_bytes(b"not for datasets")
     card.write_data_card(str(run), RunRecord.model_validate(made_run.record))
-    return (run / "corpus" / "README.md").read_text()
+    return (run / "README.md").read_text()
 
 
 def test_the_readme_opens_the_shards(
