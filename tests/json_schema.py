@@ -1,6 +1,9 @@
 """A validator for the part of JSON Schema that pydantic writes; unknown properties are errors."""
 
+import json
 from typing import Any
+
+from paraloom.papers.documentation import RESULTS
 
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -11,6 +14,8 @@ TYPES: dict[str, tuple[type, ...]] = {
     "number": (int, float),
     "null": (type(None),),
 }
+SCHEMA = json.loads(RESULTS.read_text(encoding="utf-8"))
+"""The schema of what `--json` writes, as it is checked in."""
 ABOUT = {"description", "readOnly", "default", "title"}
 
 
@@ -48,3 +53,8 @@ def errors(value: Any, schema: dict[str, Any], whole: dict[str, Any], at: str = 
             found += errors(inner, first[i] if i < len(first) else items, whole, f"{at}[{i}]")
     assert not rest.keys() - ABOUT, f"{at}: keywords that this validator does not know: {rest}"
     return found
+
+
+def errors_of(command: str, values: Any) -> list[str]:
+    """The errors of the results of a command."""
+    return errors(values, SCHEMA["properties"][command], SCHEMA)

@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ WriteConfig = Callable[..., Path]
 """What the fixture `write_config` gives."""
 
 ROOT = Path(__file__).resolve().parents[1]
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
 STAGES = ("ingest", "back_translate", "score", "bucket", "select")
 ONE = ["--", "--direct_num_workers", "1"]
 
@@ -75,6 +80,14 @@ def again(name: str, folder: Path, *more: str) -> int:
 def manifest(folder: Path) -> dict[str, Any]:
     """manifest.json of a run, as JSON values."""
     return dict(json.loads((folder / "run" / "manifest.json").read_text()))
+
+
+@contextmanager
+def changed_manifest(folder: Path) -> Iterator[dict[str, Any]]:
+    """The values of the manifest of a run, to be changed and written back."""
+    content = manifest(folder)
+    yield content
+    (folder / "run" / "manifest.json").write_text(json.dumps(content))
 
 
 def table(folder: Path, stage: str, *columns: str) -> pa.Table:

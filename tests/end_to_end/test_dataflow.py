@@ -27,7 +27,6 @@ from tests.sample import write_small_sample
 
 pytestmark = pytest.mark.dataflow
 
-ROOT = Path(__file__).resolve().parents[2]
 STAGES = ("ingest", "back_translate", "score", "bucket", "select", "evaluate")
 TEMP = f"--temp_location={BUCKET}/tmp"
 

@@ -21,18 +21,14 @@ from paraloom.beam_jobs.runners.flink.submit import get
 from tests.flink import cluster as clusters
 from tests.flink.cluster import NAMES, Cluster
 from tests.listening import exposed, listening
-from tests.run_helpers import started
+from tests.run_helpers import ROOT
+from tests.run_helpers import started as paraloom
 from tests.sample import write_small_sample
 
 pytestmark = pytest.mark.flink
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".flink" / "test"
 STAGES = ("ingest", "back_translate", "score", "bucket", "select", "evaluate")
-
-
-def paraloom(*arguments: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
-    return started(*arguments, cwd=cwd)
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> str:
@@ -100,6 +96,10 @@ def test_the_same_rows_and_values(place: Path, cluster: Cluster) -> None:
     names = {job["name"].rsplit("-", 1)[0] for job in jobs if job["state"] == "FINISHED"}
     assert {f"paraloom-{s}" for s in ("ingest", "back-translate", "score", "select")} <= names
 
+    before = len(get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"])
+    finish(paraloom(*on_flink(place, "flink", *hint), cwd=place))
+    assert len(get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"]) == before
+
 
 def test_nothing_listens_where_others_can_reach_it(place: Path, cluster: Cluster) -> None:
     """Neither a process of the cluster nor the command that submits a job."""
@@ -115,13 +115,6 @@ def test_nothing_listens_where_others_can_reach_it(place: Path, cluster: Cluster
     assert {cluster.rest, cluster.rpc, cluster.job_server, cluster.artifacts} <= ports
     assert cluster.workers in ports
     assert exposed(found) == set()
-
-
-def test_the_same_command_again_does_nothing(place: Path, cluster: Cluster) -> None:
-    before = len(get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"])
-    hint = ["--set", "accelerator=type:none;count:1"]
-    finish(paraloom(*on_flink(place, "flink", *hint), cwd=place))
-    assert len(get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"]) == before
 
 
 def test_an_error_of_the_users_in_a_worker_is_one_line(place: Path, cluster: Cluster) -> None:

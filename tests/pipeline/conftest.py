@@ -1,5 +1,6 @@
 """A finished run of the real command on some pairs of the sample, for tests to copy and to harm."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,11 +10,12 @@ import pytest
 import yaml
 
 from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import read_shard, receipts
 from paraloom.beam_jobs.runners.launch import connect
 from tests.object_store import BUCKET, object_store
 from tests.once import made_once
 from tests.pipeline.report.made_run import MadeRun, make_run
-from tests.run_helpers import Capsys, Runs, WriteConfig, again, ran
+from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, ran
 from tests.small_model import new_pairs
 
 ROWS = 120
@@ -110,3 +112,29 @@ def runs(write_config: WriteConfig, capsys: Capsys) -> Runs:
         return ran(said)
 
     return run
+
+
+@pytest.fixture
+def run(made_run: MadeRun, tmp_path: Path) -> Path:
+    """A copy of the made run, with its manifest."""
+    folder = tmp_path / "captions"
+    shutil.copytree(made_run.folder, folder)
+    (folder / "manifest.json").write_text(json.dumps(made_run.record))
+    return folder
+
+
+@pytest.fixture
+def corpus(run: Path) -> list[dict[str, Any]]:
+    """The rows of the run's corpus."""
+    shards = [shard for receipt in receipts(str(run / "corpus")) for shard in receipt.shards]
+    return [row for shard in shards for row in read_shard(shard).to_pylist()]
+
+
+@pytest.fixture
+def datasets(monkeypatch: Patch) -> Any:
+    """Hugging Face's library, without a network and without bars."""
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        monkeypatch.setenv(name, "1")
+    library = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
+    library.disable_progress_bars()
+    return library

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+import yaml
 
 from paraloom.models.errors import reading
+from paraloom.models.files import digest
 from paraloom.pipeline.cli import COMMANDS, PANELS, PAPERS, main
 from paraloom.pipeline.config import Config
-from tests.run_helpers import Capsys, Patch, one_line
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.run_helpers import ONE, ROOT, Capsys, Patch, one_line
 
 GOOD = """
 run: {run}
@@ -32,17 +32,17 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def real(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, **environment}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+
+
+COMMAND = ("-m", "paraloom.pipeline.cli")
 
 
 def test_an_error_of_the_user_is_one_line_and_exit_code_2(config: Path) -> None:
-    done = real("corpus", "--config", str(config), "--set", "nmt.beem=3")
+    done = python(*COMMAND, "corpus", "--config", str(config), "--set", "nmt.beem=3")
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == "paraloom: --set nmt.beem: unknown key; did you mean beam?\n"
@@ -64,17 +64,12 @@ def test_an_error_says_what_a_path_is_relative_to(
         assert one_line(capsys) == f"paraloom: {said}"
 
 
-def test_an_unknown_encoder_is_found_before_any_work(
+def test_what_cannot_be_done_is_found_before_any_work(
     config: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     change = ["--set", "embeddings.model=word-agv", "--set", "nmt.model=null"]
     assert main(["corpus", "--config", str(config), *change]) == 2
     assert "embeddings.model: " in one_line(capsys)
-
-
-def test_a_stage_that_the_configuration_does_not_have(
-    config: Path, tmp_path: Path, capsys: Capsys
-) -> None:
     (tmp_path / "run" / "model").mkdir(parents=True)
     assert main(["train-nmt", "--config", str(config)]) == 2
     assert "nothing to do for nmt" in one_line(capsys)
@@ -126,7 +121,7 @@ def test_only_a_difference_ends_with_1(stream: str, argument: str, target: str) 
         os.close(descriptor)
         descriptor = os.open(target, os.O_WRONLY)
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: descriptor}
-    command = [sys.executable, "-m", "paraloom.pipeline.cli", argument]
+    command = [sys.executable, *COMMAND, argument]
     done = subprocess.run(command, cwd=ROOT, stdout=streams["stdout"], stderr=streams["stderr"])
     os.close(descriptor)
     assert done.returncode == 2
@@ -167,26 +162,24 @@ def test_arguments_reach_the_run(config: Path, monkeypatch: Patch) -> None:
     ]
 
 
-def test_beam_options_where_no_beam_is(capsys: Capsys) -> None:
-    assert main(["doctor", "--", "--runner", "X"]) == 2
-    assert one_line(capsys) == "paraloom: doctor takes no Beam options"
-    assert main(["papers", "mteb", "--", "--runner", "X"]) == 2
-    assert one_line(capsys) == "paraloom: mteb takes no Beam options"
-
-
 EVERY = {entry.name: entry for entry in COMMANDS} | {
     f"papers {entry.name}": entry for entry in PAPERS
 }
 
 
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
 @pytest.mark.parametrize("words", EVERY)
-def test_every_command_has_help(words: str, capsys: Capsys) -> None:
+def test_every_command_has_help_and_is_documented(words: str, capsys: Capsys) -> None:
     command = EVERY[words]
     assert main([*words.split(), "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert f"Usage: paraloom {words} " in text
     assert f"{command.summary}." in text
     assert ("Options after -- go to Beam" in text) == command.beam
+    documents = "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
+    assert re.search(rf"\bparaloom {words}(?![\w-])", documents)
 
 
 def test_every_command_is_listed_in_its_panel(capsys: Capsys) -> None:
@@ -199,26 +192,6 @@ def test_every_command_is_listed_in_its_panel(capsys: Capsys) -> None:
             listed[name[1]] = panel
     assert listed == {entry.name: entry.panel for entry in COMMANDS} | {"papers": "The papers"}
     assert list(dict.fromkeys(listed.values())) == list(PANELS.values())
-
-
-@pytest.mark.parametrize("words", EVERY)
-def test_every_command_is_documented(words: str) -> None:
-    documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in documents)
-    assert re.search(rf"\bparaloom {words}(?![\w-])", text)
-
-
-def test_the_list_of_commands_imports_none_of_them() -> None:
-    code = """
-import sys, time
-from paraloom.pipeline.cli import main
-assert main(["--help"]) == 0
-heavy = {"torch", "apache_beam", "pyarrow", "numpy"} & sys.modules.keys()
-assert not heavy, heavy
-assert time.process_time() < 1, time.process_time()
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_version(capsys: Capsys) -> None:
@@ -234,7 +207,8 @@ def test_the_version(capsys: Capsys) -> None:
         (["papers", "mtb"], "papers: no such command 'mtb': did you mean 'mteb'"),
         (["corpus"], "corpus: missing option '--config'; see paraloom corpus --help"),
         (["corpus", "--confg", "x"], "corpus: no such option: --confg (Possible options: --config"),
-        (["compare", "x"], "compare: missing argument 'RUN'"),
+        (["doctor", "--", "--runner", "X"], "doctor takes no Beam options"),
+        (["papers", "mteb", "--", "--runner", "X"], "mteb takes no Beam options"),
         (["explain", "x", "y", "z"], "explain: got unexpected extra argument(s) (z)"),
     ],
 )
@@ -247,26 +221,121 @@ def test_a_usage_error_is_one_line(arguments: list[str], message: str, capsys: C
     ("words", "expected"), [("paraloom sta", "status"), ("paraloom corpus --fo", "--force")]
 )
 def test_a_shell_completes_commands_and_options(words: str, expected: str) -> None:
-    environment = {**os.environ, "_PARALOOM_COMPLETE": "complete_bash", "COMP_WORDS": words}
-    environment["COMP_CWORD"] = str(words.count(" "))
-    command = [sys.executable, "-m", "paraloom.pipeline.cli"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    environment = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = python(*COMMAND, **environment, _PARALOOM_COMPLETE="complete_bash")
     assert expected in done.stdout.split()
 
 
-@pytest.mark.parametrize("name", ["embed", "judge"])
-def test_help_imports_nothing_heavy(name: str) -> None:
-    code = (
-        "import sys; from paraloom.pipeline.cli import main; "
-        f"assert main([{name!r}, '--help']) == 0; "
-        "print({'apache_beam', 'numpy', 'scipy', 'torch'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+HELP = "from paraloom.pipeline.cli import main; assert main({}) == 0"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import paraloom",
+        HELP.format(["--help"]) + "; import time; assert time.process_time() < 1",
+        HELP.format(["embed", "--help"]),
+        HELP.format(["judge", "--help"]),
+    ],
+)
+def test_the_import_and_help_import_nothing_heavy(code: str) -> None:
+    heavy = "{'apache_beam', 'numpy', 'pyarrow', 'scipy', 'torch'}"
+    done = python("-c", f"{code}; import sys; print({heavy} & sys.modules.keys())")
     assert done.stdout.splitlines()[-1:] == ["set()"], done.stderr
 
 
 def test_libraries_say_nothing_at_import() -> None:
     pytest.importorskip("fairseq")
     code = "from paraloom.pipeline.cli import main; main(['--version']); import fairseq"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stderr == ""
+    assert python("-c", code).stderr == ""
+
+
+def line(capsys: Capsys, *arguments: str) -> str:
+    """The one line that a command ends with."""
+    assert main(arguments) == 2
+    return one_line(capsys)
+
+
+def write(folder: Path, values: dict[str, Any], text: str = "a\tb\n") -> str:
+    """The file of a configuration that reads a.tsv, with some values changed."""
+    (folder / "a.tsv").write_text(text)
+    config = yaml.safe_load(GOOD.format(run=folder / "run"))
+    config["input"]["paths"] = [str(folder / "a.tsv")]
+    score = "trigram_overlap"
+    config |= {"nmt": {}, "score": {"scorers": [score]}, "select": {"by": score}}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        (config[section] if section else config)[name] = value
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    return str(folder / "config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/tmp/\udcff.yaml", "this argument is not UTF-8"),
+        ("/tmp/\0.yaml", "this argument holds a NUL character"),
+        ("/tmp/" + 5000 * "x", "File name too long"),
+        ("a\n\x1b[2Jb", r"a\n\x1b[2Jb: cannot be read"),
+    ],
+)
+def test_hostile_arguments_are_one_line(capsys: Capsys, path: str, message: str) -> None:
+    assert message in line(capsys, "ingest", "--config", path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("run", "a\0b", r"run: 'a\x00b' holds a NUL character"),
+        ("run", "a\ud800b", r"run: 'a\ud800b' is not UTF-8"),
+        ("score.resources", {"a\0": "x"}, r"score.resources: 'a\x00' holds a NUL character"),
+        ("input.shard_rows", 10**30, "input.shard_rows: must be less than or equal to 1000"),
+        ("select.precision", float("nan"), "select.precision: must be a finite"),
+    ],
+)
+def test_hostile_values_are_one_line(
+    tmp_path: Path, capsys: Capsys, key: str, value: Any, message: str
+) -> None:
+    assert message in line(capsys, "select", "--config", write(tmp_path, {key: value}))
+
+
+def test_errors_of_the_system_are_one_line(
+    tmp_path: Path, capsys: Capsys, monkeypatch: Patch
+) -> None:
+    def fail(error: Exception) -> str:
+        def raising(*_: Any) -> None:
+            raise error
+
+        monkeypatch.setattr("paraloom.pipeline.commands.run.status.status", raising)
+        return line(capsys, "status", str(tmp_path))
+
+    full = OSError(28, "No space left on device", "/a/b\x1b")
+    assert r"/a/b\x1b: cannot be used (No space left on device)" in fail(full)
+    assert "a file cannot be read or written (No space" in fail(OSError(28, "No space left"))
+    assert "out of memory" in fail(MemoryError())
+    assert "out of memory" in fail(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+    of_a_worker = "ArrowMemoryError: realloc of size 9 failed [while running 'Count|Add']"
+    assert "out of memory" in fail(RuntimeError(f"Traceback …\npyarrow.lib.{of_a_worker}"))
+
+
+def test_a_file_name_that_is_not_utf8(tmp_path: Path, capsys: Capsys) -> None:
+    Path(f"{tmp_path}/a\udcff.tsv").write_text("a\tb\n")
+    config = write(tmp_path, {"input.paths": [f"{tmp_path}/*.tsv"]})
+    found = line(capsys, "ingest", "--config", config)
+    assert r"/a\udcff.tsv: its name is not UTF-8; rename it" in found
+    assert len(digest(tmp_path)) == 64
+
+
+def test_rows_send_nothing_to_the_terminal(tmp_path: Path, capsys: Capsys) -> None:
+    escape = "\x1b]8;;http://evil\x1b\\\x1b[2J\x07"
+    text = f"a\u202eb\tc{escape}\nx\u202ey\tz\n"
+    assert main(["ingest", "--config", write(tmp_path, {}, text), *ONE]) == 0
+    for id, shown in (("1-a.tsv:1", r"c\x1b]8;;http://evil"), ("1-a.tsv:2", r"x\u202ey")):
+        assert main(["explain", str(tmp_path / "run"), id]) == 0
+        out, err = capsys.readouterr()
+        assert shown in out
+        assert not {"\x1b", "\x07", "\u202e"} & {*out, *err}
+    assert main(["status", str(tmp_path / "run")]) == 0
+    assert main(["explain", str(tmp_path / "run"), escape]) == 2
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err and r"no row with the id \x1b]8;;" in err

@@ -32,33 +32,18 @@ def problem(tmp_path: Path, text: str, *changes: str) -> str:
     return str(error.value).removeprefix(f"{tmp_path}/c.yaml: ")
 
 
-def test_defaults(tmp_path: Path) -> None:
-    config = read(tmp_path, GOOD)
-    assert (config.seed, config.nmt.beam) == (1, 12)
-    assert config.input is not None
-    assert config.input.paths == ["a.tsv"]
-    assert config.select.deciles == [8, 9]
-    assert config.embeddings.model == "word-avg"
-    assert config.model_dump()["score"]["training"]["dim"] == 300
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         ("sead: 1", "sead: unknown key; did you mean seed?"),
         ("nmt: {beem: 3}", "nmt.beem: unknown key; did you mean beam?"),
-        ("1: 1", "1: unknown key; known are run"),
         ("seed: one", "seed: must be a valid integer, not 'one'"),
         ("nmt:", "nmt: must be key: value, not None"),
-        ("accelerator: 2024-13-45", "month must be in 1..12"),
-        ("? [a, b]\n: 1", "unhashable"),
         ("seed: 2\nseed: 3", "line 7: duplicate key seed"),
         ("seed: [", "line 7:"),
     ],
 )
-def test_each_mistake_is_one_line_that_names_the_key(
-    tmp_path: Path, more: str, message: str
-) -> None:
+def test_mistakes_are_one_line_that_names_the_key(tmp_path: Path, more: str, message: str) -> None:
     assert message in problem(tmp_path, GOOD + more + "\n")
 
 
@@ -83,37 +68,26 @@ def test_a_removed_key_says_what_to_write(tmp_path: Path, key: str, text: str) -
     ("change", "message"),
     [
         ("run='  '", "run: must name a folder"),
-        (
-            "input.paths=a.tsv",
-            "input.paths: must be a valid list or must be key: value",
-        ),
-        (
-            "input.source_language=../../evil",
-            "input.source_language: must be a code such as cs or ces_Latn, not '../../evil'",
-        ),
+        ("input.paths=a.tsv", "input.paths: must be a valid list or must be key: value"),
+        ("input.source_language=../../evil", "input.source_language: must be a code such as cs or"),
         ("select.deciles=[10]", "select.deciles[0]: must be less than or equal to 9, not 10"),
         ("select.by=meteor", "select.by: meteor is not among score.scorers"),
         (
             "score.scorers=[meteor]",
-            "score.scorers: 'meteor' is unknown; choose from translation_score,",
+            "score.scorers: 'meteor' is unknown; choose from translation_sc",
         ),
         ("score.scorers=[trigram_overlap, trigram_overlap]", "score.scorers: names a scorer twice"),
         ("score.columns={trigram_overlap: a}", "score.columns.trigram_overlap: trigram_overlap is"),
-        ("score.columns={judged: a}", "score.columns.judged: judged is another column or has"),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
         ("loop.rounds=2", "select.labelled: is missing; with loop.rounds"),
         ("input.format=text", "nmt.forward_model: is missing; input.format text needs nmt.f"),
-        ("loop.rounds=0", "loop.rounds: must be greater than or equal to 1"),
         ("score.scorers=[encoder_similarity]", "'encoder_similarity' is unknown; choose from"),
         ("select.where=['trigram_overlap ~ 1']", "select.where[0]: 'trigram_overlap ~ 1' is no"),
-        (
-            "select.where=[unigram_f1 <= 0.7 and trigram_overlap <= 0.5]",
-            "what must hold besides is a further item of the list",
-        ),
+        ("select.where=[unigram_f1 <= 0.7 and bleu <= 0.5]", "besides is a further item of the"),
+        ("input.where=[source_token <= 3]", "input.where[0]: source_token is no column of untran"),
         ("select.where=[a_decile > 0]", "select.where[0]: a_decile is no column of the pairs"),
         ("nothing", "--set nothing: must be key.sub=value"),
         ("seed.x=1", "--set seed.x=1: seed has no keys below it"),
-        ("seed=[", "--set seed=[: line 1:"),
     ],
 )
 def test_a_change_is_checked_like_the_file(tmp_path: Path, change: str, message: str) -> None:
@@ -122,15 +96,6 @@ def test_a_change_is_checked_like_the_file(tmp_path: Path, change: str, message:
     assert message in said
     if message.startswith(change.partition("=")[0]):
         assert said.startswith(f"--set {change.partition('=')[0]}")
-
-
-def test_a_change_may_append(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(GOOD)
-    changes = ["nmt.model=m", "select.where=trigram_overlap <= 0.5"]
-    more = ["select.where+=[unigram_f1 <= 0.7]", "select.where+=trigram_overlap > 0"]
-    config = read_config(tmp_path / "c.yaml", [*changes, "score.scorers+=unigram_f1", *more])
-    wanted = ["trigram_overlap <= 0.5", "unigram_f1 <= 0.7", "trigram_overlap > 0"]
-    assert [str(item) for item in config.select.where] == wanted
 
 
 def test_conditions_on_plain_text_read_no_source(tmp_path: Path) -> None:
@@ -144,6 +109,11 @@ def test_changes_come_over_the_file_in_order(tmp_path: Path) -> None:
     config = read(tmp_path, GOOD, *changes)
     assert (config.seed, config.nmt.beam, config.nmt.model) == (7, 4, "m")
     assert config.select.deciles is None
+    changes = ["score.scorers+=unigram_f1", "select.where=trigram_overlap <= 0.5"]
+    more = ["select.where+=[unigram_f1 <= 0.7]", "select.where+=trigram_overlap > 0"]
+    wanted = ["trigram_overlap <= 0.5", "unigram_f1 <= 0.7", "trigram_overlap > 0"]
+    found = read(tmp_path, GOOD, "nmt.model=m", *changes, *more).select.where
+    assert [str(item) for item in found] == wanted
 
 
 def test_variables_are_filled_in_everywhere(tmp_path: Path, monkeypatch: Patch) -> None:
@@ -185,18 +155,11 @@ def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: 
     assert found == {"path": "${DATA}/a.fr.gz", "c": "fr", "d": "/data/me2 "}
 
 
-def test_what_is_missing(tmp_path: Path) -> None:
+def test_a_file_that_is_not_whole_or_cannot_be_read(tmp_path: Path) -> None:
     assert problem(tmp_path, "run: x") == "input: is missing"
-    assert problem(tmp_path, "input: {format: tsv, paths: [a]}") == "run: is missing"
     assert problem(tmp_path, "") == "not a configuration (key: value)"
-    assert problem(tmp_path, "- a") == "not a configuration (key: value)"
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none.yaml: cannot be read \(No such file"):
         read_config(tmp_path / "none.yaml")
-    with pytest.raises(UserError, match="cannot be read"):
-        read_config(tmp_path)
     (tmp_path / "latin.yaml").write_bytes("run: ž".encode("iso8859-2"))
     with pytest.raises(UserError, match=r"latin.yaml: cannot be read \(UnicodeDecodeError"):
         read_config(tmp_path / "latin.yaml")
@@ -217,6 +180,21 @@ def test_the_configurations_that_come_along_are_sound(path: Path, monkeypatch: P
     for name in re.findall(r"\$\{(\w+)\}", path.read_text()):
         monkeypatch.setenv(name, languages.get(name, "/data"))
     assert read_config(path).run == f"runs/{path.stem.replace('trained', 'cs-en')}"
+
+
+def test_the_configuration_of_paranmt_is_the_recipe_of_the_paper(monkeypatch: Patch) -> None:
+    monkeypatch.setenv("PARALOOM_DATA", "/data")
+    config = read_config(CONFIGS / "paranmt.yaml")
+    select, training = config.select, config.embeddings
+    assert (select.size, select.max_tokens, config.nmt.beam) == (5_000_000, 30, 12)
+    assert str(select.labelled).endswith("sts/2017")
+    auto = select.auto
+    assert (auto.model, auto.pairs, auto.seeds) == ("lstm-avg", 1_000_000, 1)
+    assert auto.score == "paragram_similarity"
+    assert (training.scramble, training.mega_batch, training.epochs) == (0.3, 40, 5)
+    assert (training.batch_size, training.margin, training.learning_rate) == (100, 0.4, 0.001)
+    assert training.negatives == "both"
+    assert "paragram-sl999" in str(training.initial_vectors)
 
 
 def test_declared_files_by_key(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.report.describe import excluded_rows
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
+from tests.json_schema import errors_of
 from tests.run_helpers import Capsys, again, one_line, table
 
 
@@ -85,6 +86,7 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
     assert main(["contamination", str(a_run / "run"), *against, "--json", str(out)]) == 0
     said = capsys.readouterr().out
     values = json.loads(out.read_text())
+    assert errors_of("contamination", values) == []
     assert values["rows"] == len(before) and values["found"] == equal + ngrams
     assert values["data_sets"]["sts/own"]["equal"] == equal
     assert f"{equal + ngrams} of {len(before)} rows hold a sentence of these data sets" in said

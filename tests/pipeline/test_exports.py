@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
@@ -13,19 +14,19 @@ from paraloom.models.nmt.families.subwords import SentencePieces
 from tests.run_helpers import Patch, WriteConfig, again, table
 
 BREAKS = ("\n", "\t", "\r", "\0", "\x0b", "\x1c", "\x7f", "\x85", "\u2028", "\u2029")
-Pair = tuple[str, str]
 
 
-def read_tsv(path: Path) -> list[Pair]:
-    """The pairs, read by two readers of lines."""
+def read_tsv(path: Path) -> list[tuple[str, str, np.float32]]:
+    """The pairs and their scores, read by two readers of lines."""
     data = gzip.decompress(path.read_bytes())
     parse = pacsv.ParseOptions(delimiter="\t", quote_char=False)
     read = pacsv.ReadOptions(column_names=["reference", "translation", "score"])
     columns = pacsv.read_csv(io.BytesIO(data), read, parse).to_pydict()
     rows = [line.split("\t") for line in data.decode().splitlines()]
     assert all(len(row) == 3 for row in rows)
-    pairs = [(row[0], row[1]) for row in rows]
-    assert pairs == list(zip(columns["reference"], columns["translation"], strict=True))
+    pairs = [(row[0], row[1], np.float32(row[2])) for row in rows]
+    scores = map(np.float32, columns["score"])
+    assert pairs == list(zip(columns["reference"], columns["translation"], scores, strict=True))
     return pairs
 
 
@@ -46,7 +47,7 @@ def test_a_model_that_writes_control_characters(
     rejected = pq.read_table(run / "back_translate" / "_rejected")["reason"].to_pylist()
     named = {reason.split(" in translation")[0] for reason in rejected if "U+" in reason}
     assert {int(name.split("U+")[1], 16) for name in named} == set(map(ord, BREAKS))
-    rows = table(tmp_path, "corpus", "reference", "translation").to_pylist()
-    pairs = [(row["reference"], row["translation"]) for row in rows]
+    rows = table(tmp_path, "corpus", "reference", "translation", "trigram_overlap").to_pylist()
+    pairs = [tuple(row.values()) for row in rows]
     assert len(pairs) > 40
     assert read_tsv(run / "corpus.tsv.gz") == pairs

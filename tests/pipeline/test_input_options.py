@@ -1,17 +1,17 @@
-"""`input.where` and `input.unique` in runs: what they reject, what they save, what they change."""
+"""`input.where`, `input.unique` and `input.keep` in runs, and other forms of input."""
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.plan import key_of
-from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages import STAGES
+from paraloom.pipeline.commands.run.explain import find
+from paraloom.pipeline.config import Config
 from tests.run_helpers import Capsys, WriteConfig, again, manifest, one_line, ran, table
 
 CONDITIONS = ["source_tokens <= 4", "identical = no"]
@@ -75,27 +75,95 @@ def test_pairs_and_conditions(
     assert record["saved"]["input.where"]["rows"] == reasons["not source_tokens <= 4"] > 0
 
 
-def test_keys_of_runs_without_are_as_before(write_config: WriteConfig, tmp_path: Path) -> None:
-    def keys(**options: Any) -> dict[str, str]:
-        config = read_config(write_config(tmp_path, input=options))
-        run = Run(config=config, manifest=Manifest(config.run))
-        return {s.name: key_of(s, run) for s in STAGES if s.name in ("ingest", "back_translate")}
-
-    plain = keys()
-    assert keys(where=[], unique=None) == plain
-    source, pair, where = keys(unique="source"), keys(unique="pair"), keys(where=CONDITIONS)
-    assert source["ingest"] == plain["ingest"]
-    assert source["back_translate"] != plain["back_translate"]
-    assert pair["back_translate"] == plain["back_translate"]
-    assert len({k["ingest"] for k in (plain, pair, where, keys(where=CONDITIONS[:1]))}) == 4
-    assert keys(where=["source_tokens<=4.0", "identical  =no"]) == where
+DOMAINS = ["web", "news", None]
 
 
-def test_a_bad_condition_ends_in_one_line(
-    tmp_path: Path, write_config: WriteConfig, capsys: Capsys
+@pytest.fixture
+def parquet(tmp_path: Path, bitext: dict[str, str]) -> dict[str, Any]:
+    """The pairs of `bitext` as Parquet with further columns: keys of `input`."""
+    sides = [Path(bitext[side]).read_text("utf-8").splitlines() for side in ("source", "reference")]
+    rows = [
+        {"translation": {"cs": cs, "en": en}, "domain": DOMAINS[i % 3], "meta": {"year": i}}
+        for i, (cs, en) in enumerate(zip(*sides, strict=True))
+    ]
+    path = tmp_path / "sample.cs.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=30)
+    columns = {"source": "translation.cs", "reference": "translation.en"}
+    return {"format": "parquet", "paths": [str(path)], "columns": columns}
+
+
+KEEP = ["domain", "meta.year"]
+
+
+def test_kept_columns_go_through_all_stages(
+    tmp_path: Path, write_config: WriteConfig, parquet: dict[str, Any], capsys: Capsys
 ) -> None:
-    path = write_config(tmp_path, input={"where": ["identical = no", "source_token <= 3"]})
-    assert main(["ingest", "--config", str(path)]) == 2
-    line = one_line(capsys)
-    assert "input.where[1]: source_token is no column of untranslated pairs; did you" in line
-    assert not (tmp_path / "run").exists()
+    where = {"keep": KEEP, "where": ["domain != news"]}
+    selected = {"where": ["meta.year in 20..89"]}
+    moses = tmp_path / "moses"
+    moses.mkdir()
+    write_config(moses)
+    assert again("ingest", moses) == 0
+    write_config(tmp_path, input={**parquet, **where}, select=selected)
+    assert again("select", tmp_path) == 0
+    capsys.readouterr()
+    rejected = manifest(tmp_path)["stages"]["ingest"]["rejected"]
+    assert rejected == {"not domain != news": 39, "empty source": 1}  # which is news
+    plain = {row["id"]: row for row in table(moses, "ingest").to_pylist()}
+    found = table(tmp_path, "ingest").to_pylist()
+    assert len(found) == 120 - 40
+    for row in found:
+        number = int(row["id"].split(":")[1]) - 1
+        assert (row.pop("domain"), row.pop("meta.year")) == (DOMAINS[number % 3], number)
+        assert row == plain[row["id"]]
+    for stage in ("back_translate", "score", "bucket", "corpus"):
+        rows = table(tmp_path, stage).to_pylist()
+        assert all(row["meta.year"] == int(row["id"].split(":")[1]) - 1 for row in rows)
+    assert len(rows) > 0 and {row["meta.year"] for row in rows} <= {*range(20, 90)}
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert "| `meta.year` | as in the bitext | column of the bitext |" in card
+    id = rows[0]["id"]
+    assert main(["explain", str(tmp_path / "run"), id]) == 0
+    out = capsys.readouterr().out
+    assert re.search(rf"meta\.year\W+{rows[0]['meta.year']}\b", out) and "domain" in out
+    assert [step.stage for step in find(str(tmp_path / "run"), id)][-1] == "select"
+    release = ["--out", str(tmp_path / "release"), "--license", "cc0-1.0", "--held-out", "0"]
+    assert main(["publish", str(tmp_path / "run"), *release]) == 0
+    published = pq.read_table(next((tmp_path / "release" / "data").glob("*.parquet")))
+    assert published["meta.year"].to_pylist() == [row["meta.year"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"keep": ["source"]}, r"input\.keep: source is another column of the pairs"),
+        ({"keep": ["trigram_overlap"]}, r"input\.keep: trigram_overlap is another column"),
+        ({"keep": ["x_decile"]}, r"input\.keep: x_decile is another column"),
+        ({"keep": ["domain"], "where": ["domains = a"]}, r"did you mean domain\?"),
+        ({"columns": {"reference_": "a"}}, r"input\.columns: parquet takes source, reference, id"),
+        ({"keep": ["domain"], "where": ["domain <= 3"]}, r"'domain <= 3': the values of domain"),
+        ({"keep": ["meta.year"], "where": ["meta.year = old"]}, r"the values of meta\.year are of"),
+        ({"columns": {"source": "cs"}}, r"have no cs, but translation\.cs, translation\.en"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(
+    tmp_path: Path, write_config: WriteConfig, parquet: dict[str, Any], capsys: Capsys,
+    options: dict[str, Any], message: str,
+) -> None:  # fmt: skip
+    write_config(tmp_path, input={**parquet, **options})
+    assert again("ingest", tmp_path) == 2
+    assert re.search(message, one_line(capsys))
+
+
+def test_select_where_may_name_kept_columns_only(parquet: dict[str, Any]) -> None:
+    def config(keep: list[str], where: str) -> Config:
+        select = {"by": "trigram_overlap", "where": [where]}
+        scorers = {"scorers": ["trigram_overlap"]}
+        given = {**parquet, "keep": keep}
+        return Config.of({"run": "a", "input": given, "score": scorers, "select": select})
+
+    assert config(["domain"], 'domain = "web text"')
+    with pytest.raises(ValueError, match=r"select\.where\[0\]: domain is no column of the pairs"):
+        config([], "domain = web")
+    with pytest.raises(ValueError, match=r"domains is no column .* translation_tokens, domain,"):
+        config(["domain"], "domains = web")

@@ -1,21 +1,16 @@
 """`select.by: judged`: the cut that judgments give, what runs again when, and what it refuses."""
 
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.judging.judgments import Action, JudgeFile
-from tests.run_helpers import Capsys, Runs, WriteConfig, again, parts, ran
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, manifest, one_line, parts, table
 
 
 def pairs(folder: Path) -> list[dict[str, Any]]:
-    files = sorted((folder / "run" / "bucket").glob("part-*.parquet"))
-    return [row for path in files for row in pq.read_table(path).to_pylist()]
+    return list(table(folder, "bucket").to_pylist())
 
 
 def judge(
@@ -42,9 +37,7 @@ def test_without_judgments_it_says_what_to_run(
 ) -> None:
     write_config(a_run, select={"by": "judged"})
     assert again("select", a_run) == 2
-    err = capsys.readouterr().err
-    assert ran(err) == []
-    (line,) = err.splitlines()
+    line = one_line(capsys)
     assert f"{a_run}/run has no judgments yet; run `paraloom bucket`" in line
     assert f"then `paraloom judge {a_run}/run`" in line
     assert again("bucket", a_run) == 0
@@ -54,7 +47,7 @@ def test_it_selects_the_deciles_of_the_cut(a_run: Path, runs: Runs) -> None:
     judge(a_run, good_above(5))
     assert runs("select", a_run, select={"by": "judged"}) == ["judged", "select"]
     found = parts(a_run)
-    record = json.loads((a_run / "run" / "manifest.json").read_text())
+    record = manifest(a_run)
     (cut,) = record["stages"]["judged"]["agreement"]["cuts"]
     assert (cut["score"], cut["deciles"]) == ("trigram_overlap", [5, 6, 7, 8, 9])
     assert "deciles 5–9 of <code>trigram_overlap</code>" in report(a_run)
@@ -83,9 +76,7 @@ def test_new_judgments_choose_again_and_select_only_another_cut_again(
     assert runs("select", a_run, select={"by": "judged", "precision": 0.5}) == ["judged", "select"]
 
 
-def test_a_precision_that_no_cut_reaches_names_the_best(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
+def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
     judge(a_run, good_above(8))
     write_config(a_run, select={"by": "judged", "precision": 0.95})
     assert again("select", a_run) == 2
@@ -93,15 +84,10 @@ def test_a_precision_that_no_cut_reaches_names_the_best(
     assert line.startswith("paraloom: select.precision: no cut is sure to have 0.95; the best is ")
     assert "deciles 8–9 of trigram_overlap with 1.00" in line
     assert "lower select.precision" in line
-
-
-def test_judgments_of_other_texts_do_not_choose(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
+    (a_run / "run" / "judgments" / "Anna.jsonl").unlink()
     JudgeFile(str(a_run / "run"), "Anna").append(
         [Action(id=row["id"], reference="a", translation="b", score=90.0) for row in pairs(a_run)]
     )
-    write_config(a_run, select={"by": "judged"})
     assert again("select", a_run) == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert "0 of 118 judgments are of pairs that this run has, too few to choose by" in line
@@ -116,9 +102,8 @@ def test_the_report_has_precisions_with_any_selection_and_is_written_when_they_c
     judge(a_run, good_above(5))
     assert runs("select", a_run) == []
     with_them = report(a_run)
-    corpus = (a_run / "run" / "corpus").glob("part-*.parquet")
-    judged = [row for path in corpus for row in pq.read_table(path).to_pylist()]
-    good = sum(row["trigram_overlap_decile"] >= 5 for row in judged)
+    judged = table(a_run, "corpus")["trigram_overlap_decile"].to_pylist()
+    good = sum(decile >= 5 for decile in judged)
     assert 0 < good < len(judged)
     assert f"<p>Precision of the corpus: {good} of {len(judged)}, 95% interval " in with_them
     stamp = (a_run / "run" / "report" / "index.html").stat().st_mtime_ns
@@ -129,22 +114,6 @@ def test_the_report_has_precisions_with_any_selection_and_is_written_when_they_c
     assert report(a_run) == before
 
 
-def test_agreement_prints_what_the_report_shows(a_run: Path, capsys: Capsys) -> None:
-    judge(a_run, good_above(5))
-    results = a_run / "results.json"
-    command = ["agreement", str(a_run / "run"), "--precision", "0.8", "--precision", "0.9"]
-    assert main([*command, "--json", str(results)]) == 0
-    out = capsys.readouterr().out
-    counts = re.search(r"(\d+) judged pairs .* (\d+) of equal sides", " ".join(out.split()))
-    assert counts and int(counts[1]) + int(counts[2]) == len(pairs(a_run)) and int(counts[2]) > 0
-    assert "  by: trigram_overlap\n  deciles: [5, 6, 7, 8, 9]" in out
-    found = json.loads(results.read_text())
-    assert [cut["wanted"] for cut in found["cuts"]] == [0.8, 0.9]
-    assert sum(found["scores"]["trigram_overlap"]["good"][:5]) == 0
-    assert main([*command, "--scorers", "translation_score"]) == 0
-    assert "trigram_overlap" not in capsys.readouterr().out
-
-
 def test_near_copies_do_not_win_under_a_condition(
     a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
@@ -153,7 +122,7 @@ def test_near_copies_do_not_win_under_a_condition(
     where = ["trigram_overlap_decile in 0..3"]
     write_config(a_run, select={"by": "judged", "where": where, "precision": 0.6})
     assert again("select", a_run) == 0
-    record = json.loads((a_run / "run" / "manifest.json").read_text())
+    record = manifest(a_run)
     found = record["stages"]["judged"]["agreement"]
     assert found["where"] == where and found["outside"] > 0
     (cut,) = found["cuts"]
@@ -166,5 +135,8 @@ def test_near_copies_do_not_win_under_a_condition(
     assert f"Precision of the corpus: {corpus} of {corpus}" in report(a_run)
 
     capsys.readouterr()
-    assert main(["agreement", str(a_run / "run")]) == 0
-    assert f"Precision of the corpus: {corpus} of {corpus}" in capsys.readouterr().out
+    command = ["agreement", str(a_run / "run"), "--precision", "0.6"]
+    assert main([*command, "--where", where[0], "--scorers", "trigram_overlap"]) == 0
+    out = capsys.readouterr().out
+    assert f"Precision of the corpus: {corpus} of {corpus}" in out
+    assert f"{found['pairs']} judged pairs" in out and "  by: trigram_overlap\n" in out

@@ -1,7 +1,6 @@
 """Runs with another target language: stages, tokens, data card, encoder, notices."""
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -9,11 +8,9 @@ import yaml
 from mosestokenizer import MosesTokenizer
 
 from paraloom.models.errors import UserError, missing_extra
-from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.notices import of_configuration
-from paraloom.pipeline.plan import key_of, plan
-from paraloom.pipeline.report.differences import mark_differences
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import nmt
 from tests.run_helpers import Capsys, WriteConfig, again, ran
@@ -48,33 +45,9 @@ def test_another_language_scores_again(
     assert after == before
 
 
-def configuration(folder: Path, write_config: WriteConfig, **changes: Any) -> Config:
-    return read_config(write_config(folder, **changes))
-
-
-def keys(config: Config) -> dict[str, str]:
-    run = Run(config=config, manifest=Manifest(config.run))
-    return {stage.name: key_of(stage, run) for stage in plan(config) if stage.enabled(config)}
-
-
-def test_the_stages_that_tokenise_have_other_keys(
-    tmp_path: Path, write_config: WriteConfig
-) -> None:
-    def of(code: str) -> dict[str, str]:
-        scorers = ["trigram_overlap", "mean_idf"]
-        given = {"score": {"scorers": scorers}, "nmt": {"candidates": 2}}
-        return keys(configuration(tmp_path, write_config, input={"target_language": code}, **given))
-
-    english, french = of("en"), of("fr")
-    assert of("eng") == english and of("fra_Latn") == french
-    assert {name for name, key in french.items() if english[name] == key} == {
-        "ingest", "back_translate", "bucket",
-    }  # fmt: skip
-
-
 def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
     def of(code: str) -> list[str]:
-        config = configuration(tmp_path, write_config, input={"target_language": code})
+        config = read_config(write_config(tmp_path, input={"target_language": code}))
         return list(of_configuration(config, ["score", "embeddings", "evaluate"]))
 
     assert of("en") == of("fr") == []
@@ -90,7 +63,7 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
 def test_a_model_is_trained_between_two_languages(
     tmp_path: Path, write_config: WriteConfig
 ) -> None:
-    config = configuration(tmp_path, write_config, input={"target_language": "cs"})
+    config = read_config(write_config(tmp_path, input={"target_language": "cs"}))
     with pytest.raises(UserError, match=r"^input.source_language: is cs, as input.target_language"):
         nmt.check(config)
 
@@ -100,14 +73,7 @@ def test_without_fairseq_the_training_names_the_extra(
 ) -> None:
     """Before it prepares anything: the process that trains would have it in its log only."""
     monkeypatch.setattr(nmt, "find_spec", lambda name: None)
-    run = Run(config=configuration(tmp_path, write_config), manifest=Manifest(str(tmp_path)))
+    run = Run(read_config(write_config(tmp_path)), Manifest(str(tmp_path)))
     with pytest.raises(ModuleNotFoundError) as error:
         nmt.make(run, "key")
-    assert missing_extra(str(error.value)) == (
-        "fairseq is not installed: pip install 'paraloom[fairseq]'"
-    )
-
-
-def test_words_are_marked_by_characters() -> None:
-    _, marked = mark_differences("猫が走る。", "犬が走る。", "ja")
-    assert marked == "<mark>犬</mark>が走る。"
+    assert "paraloom[fairseq]" in str(missing_extra(str(error.value)))

@@ -1,4 +1,7 @@
-"""A run that is in a store as a whole; with its trainings: `tests/faults/object_storage.py`."""
+"""A run that is in a store as a whole, and what is checked before a job goes to Dataflow.
+
+With its trainings: `tests/faults/object_storage.py`.
+"""
 
 import os
 import re
@@ -11,8 +14,9 @@ import pytest
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.names import folder_of
+from tests.google_store import BUCKET
 from tests.object_store import KEYS
-from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, part_file, popen, ran
+from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, one_line, part_file, popen, ran
 
 Stored = tuple[str, list[str]]
 
@@ -131,3 +135,48 @@ def test_a_killed_run_is_resumed(config: Path, stored: Stored, finished_run: Pat
     for name, content in before.items():
         assert storage.read_bytes(f"{receipts}/{name}") == content
     assert main(["compare", str(finished_run / "run"), f"{bucket}/run", "--", *options]) == 0
+
+
+OPTIONS = ["--runner=DataflowRunner", "--project=p", "--region=r", "--sdk_container_image=i"]
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("run", "run: {}/run: workers of Dataflow do not see it; it must be on gs://"),
+        ("input", r"input.paths.\w+: \S+/sample.\w+: workers of Dataflow do not see it"),
+        ("nmt", r"nmt.model: \S+: workers of Dataflow do not see it"),
+        # Beam itself would look for it for ten minutes, once a stage is under way.
+        ("temp", "paraloom: gs://nobody/tmp: "),
+    ],
+)
+def test_what_workers_do_not_see_is_one_line(
+    key: str, line: str, write_config: WriteConfig, gs: list[str], tmp_path: Path, capsys: Capsys
+) -> None:
+    there = {
+        "run": f"{BUCKET}/run",
+        "input": {"paths": {"source": f"{BUCKET}/cs", "reference": f"{BUCKET}/en"}},
+        "nmt": {"model": f"{BUCKET}/nmt"},
+    }
+    there.pop(key, None)
+    config = write_config(tmp_path, **there)
+    temp = f"--temp_location={'gs://nobody' if key == 'temp' else BUCKET}/tmp"
+    assert main(["select", "--config", str(config), "--", *OPTIONS, temp]) == 2
+    assert re.search(line.format(re.escape(str(tmp_path))), one_line(capsys))
+
+
+@pytest.mark.parametrize("choice", ["leave", "cancel"])
+def test_what_ctrl_c_does_goes_to_the_jobs(
+    choice: str, write_config: WriteConfig, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    given: list[list[str]] = []
+
+    def run(config: object, targets: object, arguments: list[str], **_: object) -> None:
+        given.append(arguments)
+
+    monkeypatch.setattr("paraloom.pipeline.run.run_stages", run)
+    config = str(write_config(tmp_path))
+    command = ["select", "--config", config, "--on-interrupt", choice, "--", "--runner=x"]
+    assert main(command) == 0
+    assert given == [["--runner=x", f"--on_interrupt={choice}"]]
+    assert main([*command[:4], "stop"]) == 2

@@ -1,10 +1,8 @@
 """A stage of an earlier configuration is described by that one, and shown or refused as such."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs.io.shards import content_key
@@ -18,7 +16,18 @@ from paraloom.pipeline.library import open_run
 from paraloom.pipeline.manifest import Manifest, as_made, outdated
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.select import fingerprint
-from tests.run_helpers import ONE, STAGES, Capsys, Patch, Runs, WriteConfig, again, table
+from tests.run_helpers import (
+    ONE,
+    STAGES,
+    Capsys,
+    Patch,
+    Runs,
+    WriteConfig,
+    again,
+    changed_manifest,
+    manifest,
+    table,
+)
 
 CHANGED = ["--set", "select.deciles=[0]", "--set", "select.size=5"]
 PUBLISH = ["--license", "cc-by-4.0", "--held-out", "0"]
@@ -29,18 +38,13 @@ def said(capsys: Capsys) -> str:
     return " ".join((captured.out + captured.err).split())
 
 
-def corpus_id(folder: Path) -> str:
-    parts = sorted((folder / "run/corpus").glob("part-*.parquet"))
-    return str(next(name for path in parts for name in pq.read_table(path)["id"].to_pylist()))
-
-
 @pytest.mark.parametrize(
     ("stage", "changes"),
     [("score", CHANGED), ("ingest", ["--set", "nmt.candidates=2"])],
     ids=["selection", "candidates"],
 )
 def test_a_corpus_of_an_earlier_configuration(
-    a_run: Path, capsys: Capsys, stage: str, changes: list[str]
+    a_run: Path, finished_run: Path, capsys: Capsys, stage: str, changes: list[str]
 ) -> None:
     folder = str(a_run / "run")
     card = a_run / "run/README.md"
@@ -58,10 +62,12 @@ def test_a_corpus_of_an_earlier_configuration(
     assert "select is of an earlier configuration" in refused
     assert "`paraloom select --config FILE` makes it again" in refused
     assert not (a_run / "run/release").exists()
-    assert main(["explain", folder, corpus_id(a_run)]) == 0
+    assert main(["explain", folder, table(a_run, "corpus", "id")["id"][0].as_py()]) == 0
     explained = said(capsys)
     assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
     assert "of an earlier configuration than the last command had:" in explained
+    assert main(["compare", folder, str(finished_run / "run"), *ONE]) == 1
+    assert "of an earlier configuration, so left out: " in said(capsys)
     assert as_made(Manifest(folder).record).config == before.config
     assert card.read_text() == text
 
@@ -90,24 +96,11 @@ def test_a_process_that_is_killed_as_it_begins(
     assert [each.state for each in status(folder)] == ["finished"] * 5
 
 
-def test_compare_leaves_out_what_is_of_an_earlier_configuration(
-    a_run: Path, finished_run: Path, capsys: Capsys
-) -> None:
-    assert again("score", a_run, *CHANGED) == 0
-    capsys.readouterr()
-    assert main(["compare", str(a_run / "run"), str(finished_run / "run"), *ONE]) == 1
-    text = said(capsys)
-    assert "of an earlier configuration, so left out: select" in text
-    assert "the first difference is in select" in text
-
-
 def test_a_round_that_the_configuration_does_not_have_is_not_compared(
     a_run: Path, finished_run: Path
 ) -> None:
-    path = a_run / "run/manifest.json"
-    values = json.loads(path.read_text())
-    values["stages"]["rounds/3/select"] = values["stages"]["select"]
-    path.write_text(json.dumps(values))
+    with changed_manifest(a_run) as values:
+        values["stages"]["rounds/3/select"] = values["stages"]["select"]
     found = compare(str(a_run / "run"), str(finished_run / "run"))
     assert all(stage.same for stage in found)
     names = {stage.name.removesuffix(", rejected") for stage in found}
@@ -116,20 +109,19 @@ def test_a_round_that_the_configuration_does_not_have_is_not_compared(
 
 def test_a_run_of_version_0_2_is_finished(a_run: Path, runs: Runs) -> None:
     """It has the folders' names for stages: `corpus` for `select`. Keys still have them."""
-    path, run = a_run / "run/manifest.json", str(a_run / "run")
-    values = json.loads(path.read_text())
+    run = str(a_run / "run")
     chosen = fingerprint(Run(read_config(str(a_run / "config.yaml")), Manifest(run)))
-    before = {"bucket": values["stages"]["bucket"]["digest"]}
-    values["stages"]["corpus"] = corpus = values["stages"].pop("select")
-    assert corpus["key"] == content_key("corpus", VERSION, chosen, before)
-    for names in (values["planned"], values["wanted"]):
-        names[names.index("select")] = "corpus"
-    values["under_way"] = {"stage": "rounds/2/corpus", "since": 1.0}
-    path.write_text(json.dumps(values))
+    with changed_manifest(a_run) as values:
+        before = {"bucket": values["stages"]["bucket"]["digest"]}
+        values["stages"]["corpus"] = corpus = values["stages"].pop("select")
+        assert corpus["key"] == content_key("corpus", VERSION, chosen, before)
+        for names in (values["planned"], values["wanted"]):
+            names[names.index("select")] = "corpus"
+        values["under_way"] = {"stage": "rounds/2/corpus", "since": 1.0}
     record = Manifest(run).record
     assert record.under_way and record.under_way.stage == "rounds/2/select"
     assert open_run(run).pairs("corpus").count_rows() == table(a_run, "corpus").num_rows > 0
     assert runs("select", a_run) == []
-    kept = json.loads(path.read_text())
+    kept = manifest(a_run)
     assert kept["wanted"] == list(kept["stages"]) == list(STAGES)
     assert kept["planned"] == [*STAGES, "embeddings"]

@@ -21,6 +21,7 @@ from tests.run_helpers import Patch
 
 FILES = {
     "bitext.tsv": "pes\tdog\n",
+    "a.jsonl": '{"cs": "pes", "en": "dog", "domain": "web", "year": 1}\n',
     "phrases.tsv": "a dog\tdogs\n",
     "vectors.txt": "dog 0.5 1.5\n",
     "idf.txt": "dog 2.5\n",
@@ -86,8 +87,11 @@ LANGUAGE = ("nmt", "idf", "paragram", "score", "embeddings")
         ("input.source_language=de", {"nmt"}),
         ("input.license=mine", set()),
         ("input.where=['source_tokens <= 5']", {"ingest"}),
+        ("input.where=[]", set()),
         ("input.unique=pair", {"ingest"}),
         ("input.unique=source", {"back_translate"}),
+        ("input.unique=null", set()),
+        ("input.source_language=ces", {"nmt"}),
         ("nmt.beam=3", {"back_translate"}),
         ("nmt.compute_type=int8", TRANSLATE),
         ("nmt.batch_tokens=77", TRANSLATE),
@@ -133,6 +137,7 @@ ROUNDS = "loop.rounds=2"
 WORDS = "input.where=['source_tokens <= 5']"
 WHERE = "select.where=['trigram_overlap <= 0.5']"
 GERMAN = "input.target_language=de"
+COLUMNS = "input={format: jsonl, paths: ['{folder}/a.jsonl'], columns: {source: cs, reference: en}}"
 
 
 @pytest.mark.parametrize(
@@ -141,15 +146,25 @@ GERMAN = "input.target_language=de"
         (SEVERAL, "select.per_source=best", {"select"}),
         (SEVERAL, "select.max_overlap=0.1", {"select"}),
         (SEVERAL, SAMPLED, {"back_translate"}),
+        (SEVERAL, GERMAN, {*LANGUAGE, "select"}),
         (SAMPLED, "seed=2", {*TRAINED, "back_translate"}),
         (SAMPLED, "nmt.sampling.temperature=2", {"back_translate"}),
         (WORDS, "input.where=['source_tokens <= 6']", {"ingest"}),
+        (WORDS, "input.where=['source_tokens<=5.0']", set()),
+        (COLUMNS, "input.keep=[domain]", {"ingest"}),
+        (f"{COLUMNS}; input.keep=[domain]", "input.keep=[domain, year]", {"ingest"}),
+        (COLUMNS, "input.keep=[]", set()),
+        (COLUMNS, "input.columns={source: en, reference: cs}", {"ingest"}),
         (WORDS, "input.source_language=de", {"ingest", "nmt"}),
         (WORDS, "input.unique=pair", {"ingest"}),
         ("score.paragram={folder}/vectors.txt", "seed=2", TRAINED - {"paragram"}),
         ("score.idf={folder}/idf.txt", GERMAN, set(LANGUAGE) - {"idf"}),
         ("seed=1", GERMAN, set(LANGUAGE)),
         (GERMAN, "input.target_language=fr", set(LANGUAGE)),
+        (GERMAN, "input.target_language=deu_Latn", {"nmt"}),
+        # These have no vectors of the run to start from.
+        ("embeddings.dim=9", "embeddings.initial_vectors=null", set()),
+        ("score.scorers=[trigram_overlap]", "embeddings.initial_vectors=null", set()),
         *[(AUTO, f"select.auto.{k}", {"auto_select"}) for k in ("pairs=7", "seeds=2")],
         (AUTO, "seed=2", TRAINED - {"select"} | {"auto_select"}),
         (AUTO, "select.auto.model=lstm-avg", {"auto_select"}),

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import commit
 from paraloom.models.errors import UserError
 from paraloom.models.options import InputFile
 from paraloom.models.scorers import PairScorer
@@ -22,6 +21,7 @@ from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
 from paraloom.pipeline.stages.resources import RESOURCES, columns
 from tests.run_helpers import Patch
+from tests.shards import accepted
 
 ONE = ["--direct_num_workers", "1"]
 REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
@@ -49,8 +49,7 @@ def ingested(folder: Path, references: list[str]) -> None:
     table = pa.table(
         [[f"id-{i}" for i in range(rows)], ["zdroj"] * rows, references], schema=schema.INGEST
     )
-    nothing = schema.INGEST_REJECTED.empty_table()
-    commit(str(folder / "ingest"), "part-0", "key", rows, [("part-0", table, nothing)], started=0)
+    accepted(folder / "ingest", "part-0", table, "key")
 
 
 def make(

@@ -28,6 +28,7 @@ from tests.run_helpers import (
     Runs,
     WriteConfig,
     again,
+    changed_manifest,
     kill_in,
     manifest,
     part_file,
@@ -42,10 +43,8 @@ RESULT = ["loop", "select", "embeddings", "evaluate"]
 
 
 def of_round(number: int) -> list[str]:
-    return [
-        f"rounds/{number}/{stage}"
-        for stage in ("score", "bucket", "select", "embeddings", "evaluate")
-    ]
+    stages = ("score", "bucket", "select", "embeddings", "evaluate")
+    return [f"rounds/{number}/{stage}" for stage in stages]
 
 
 def write_labelled(folder: Path) -> None:
@@ -136,9 +135,8 @@ def test_a_second_round_runs_nothing_of_the_first(
 
 def test_every_round_has_its_folder(two_rounds: Path) -> None:
     run = two_rounds / "run"
-    assert sorted(path.name for path in (run / "rounds/1").iterdir()) == [
-        *("corpus", "embeddings", "evaluation.json")
-    ]
+    first_has = sorted(path.name for path in (run / "rounds/1").iterdir())
+    assert first_has == ["corpus", "embeddings", "evaluation.json"]
     for name in ("score", "bucket", "corpus", "embeddings", "evaluation.json"):
         assert (run / "rounds/2" / name).exists()
     first, second = (table(two_rounds, place) for place in ("bucket", "rounds/2/bucket"))
@@ -148,9 +146,8 @@ def test_every_round_has_its_folder(two_rounds: Path) -> None:
     assert second.select(first.column_names).equals(first)
     encoder = load_encoder(run / "rounds/1/embeddings")
     texts = (second[side].combine_chunks() for side in ("reference", "translation"))
-    assert second["encoder_similarity"].to_numpy() == pytest.approx(
-        encoder.similarity(*texts), abs=1e-6
-    )
+    similarity = encoder.similarity(*texts)
+    assert second["encoder_similarity"].to_numpy() == pytest.approx(similarity, abs=1e-6)
 
 
 def test_the_second_round_selects_by_the_first_ones_encoder(
@@ -278,12 +275,12 @@ def test_three_rounds_and_back_to_two_and_to_one(
     assert "loop" not in (copy / "run/report/index.html").read_text().split("Configuration")[0]
 
 
-@pytest.mark.parametrize("stage", ["select", "rounds/2/score"])
 def test_a_deleted_part_file_is_made_again_and_nothing_else(
-    copy: Path, two_rounds: Path, stage: str, runs: Runs
+    copy: Path, two_rounds: Path, runs: Runs
 ) -> None:
-    part_file(copy / "run" / folder_of(stage), "part-00000-00003").unlink()
-    assert runs("corpus", copy) == [stage]
+    for stage in ("select", "rounds/2/score"):
+        part_file(copy / "run" / folder_of(stage), "part-00000-00003").unlink()
+        assert runs("corpus", copy) == [stage]
     assert files(copy) == files(two_rounds)
 
 
@@ -306,11 +303,9 @@ def test_killed_while_the_best_round_is_copied(
     copy: Path, two_rounds: Path, monkeypatch: Patch, capsys: Capsys, runs: Runs
 ) -> None:
     """A part file of the corpus is the last thing that is done."""
-    path = copy / "run" / "manifest.json"
-    content = json.loads(path.read_text())
-    for stage in RESULT[1:]:
-        del content["stages"][stage]
-    path.write_text(json.dumps(content))
+    with changed_manifest(copy) as content:
+        for stage in RESULT[1:]:
+            del content["stages"][stage]
     shutil.rmtree(copy / "run" / "corpus")
 
     def stop(target: str, *data: Any, **how: Any) -> Any:

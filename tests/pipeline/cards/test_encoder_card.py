@@ -12,7 +12,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index, model_ind
 from paraloom.beam_jobs.io import storage
 from paraloom.models.files import digest
 from paraloom.pipeline import cli
-from tests.run_helpers import Capsys
+from tests.run_helpers import Capsys, manifest
 
 
 @pytest.fixture
@@ -39,8 +39,11 @@ def train(*arguments: str) -> int:
     return cli.main(["train-embeddings", *arguments])
 
 
-def test_huggingface_hub_reads_it_as_written(tmp_path: Path, arguments: list[str]) -> None:
+def test_huggingface_hub_reads_it_as_written(
+    tmp_path: Path, arguments: list[str], capsys: Capsys
+) -> None:
     assert train(*arguments) == 0
+    assert "sts/2012 is in evaluate.sts too" in capsys.readouterr().err
     path = tmp_path / "run" / "embeddings" / "README.md"
     text = path.read_text("utf-8")
     written = yaml.safe_load(text.split("---\n")[1])
@@ -82,6 +85,14 @@ def test_it_follows_the_evaluation_and_nothing_is_trained_again(
     assert path.read_text() == text and not list(folder.glob(".README*"))
     assert (folder / "model.safetensors").stat() == before
     assert "embeddings …" not in capsys.readouterr().err
+    # The card is no part of the digest: another run may read the folder (`similarity.start`).
+    stages = manifest(tmp_path)["stages"]
+    assert digest(folder) == stages["embeddings"]["digest"]
+    path.write_text(text + "more")
+    assert digest(folder) == stages["embeddings"]["digest"]
+    path.write_text("---\nlicense: mit\n---\n")  # as of any model of others
+    assert digest(folder) != stages["embeddings"]["digest"]
+    assert digest(folder, ignored=["README.md"]) == stages["embeddings"]["digest"]
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -98,20 +109,6 @@ def test_a_card_of_a_person_stays(
     error = capsys.readouterr().err
     assert path.read_text() == own and "embeddings …" not in error
     assert f"paraloom: {path}: is not Paraloom's, so it stays; remove it" in error
-
-
-def test_the_card_is_no_part_of_the_digest(tmp_path: Path, arguments: list[str]) -> None:
-    """Another run may read the folder (`score.sentence_model`, `similarity.start`)."""
-    assert train(*arguments) == 0
-    folder = tmp_path / "run" / "embeddings"
-    stages = json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]
-    assert digest(folder) == stages["embeddings"]["digest"]
-    text = (folder / "README.md").read_text()
-    (folder / "README.md").write_text(text + "more")
-    assert digest(folder) == stages["embeddings"]["digest"]
-    (folder / "README.md").write_text("---\nlicense: mit\n---\n")  # as of any model of others
-    assert digest(folder) != stages["embeddings"]["digest"]
-    assert digest(folder, ignored=["README.md"]) == stages["embeddings"]["digest"]
 
 
 def test_a_run_in_object_storage(

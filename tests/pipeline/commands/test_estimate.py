@@ -12,8 +12,9 @@ from paraloom.pipeline.commands.corpus import timings
 from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.report.describe import hours_in_words
 from tests.chat_server import chat_server
+from tests.json_schema import errors_of
 from tests.models.scorers.small_transformers import write_sentence_model
-from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig
+from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, manifest, one_line
 
 Told = Callable[..., tuple[dict[str, Any], str]]
 
@@ -25,7 +26,9 @@ def told(tmp_path: Path, capsys: Capsys) -> Told:
     def tell(config: Path, *more: str) -> tuple[dict[str, Any], str]:
         file = tmp_path / "estimate.json"
         assert main(["estimate", "--config", str(config), *more, "--json", str(file)]) == 0
-        return json.loads(file.read_text()), " ".join(capsys.readouterr().out.split())
+        values = json.loads(file.read_text())
+        assert errors_of("estimate", values) == []
+        return values, " ".join(capsys.readouterr().out.split())
 
     return tell
 
@@ -37,7 +40,7 @@ def test_what_a_run_takes_is_what_it_took(
     assert list(found["jobs"]) == list(STAGES)
     assert (found["rows"], found["counted"], found["sampled"]) == (120, True, 119)
     for stage, job in found["jobs"].items():
-        done = json.loads((finished_run / "run" / "manifest.json").read_text())["stages"][stage]
+        done = manifest(finished_run)["stages"][stage]
         files = (finished_run / "run" / folder_of(stage)).glob("*.*")
         assert job["rows"] == done["rows_in"]
         size = sum(file.stat().st_size for file in files if file.name != "README.md")
@@ -61,22 +64,17 @@ def test_what_a_run_takes_is_what_it_took(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"nmt": {"model": None}}, "nmt.model: null: this run trains its own model; run `paraloom"),
-        ({"nmt": {"max_source_subwords": 1}}, "translates none of 119 sentences of the input"),
-        ({"input": {"where": ["source_tokens > 999"]}}, "input.where: no row at the beginning"),
+        ("nmt.model=null", "nmt.model: null: this run trains its own model; run `paraloom"),
+        ("nmt.max_source_subwords=1", "translates none of 119 sentences of the input"),
+        ("input.where=[source_tokens > 999]", "input.where: no row at the beginning"),
     ],
 )
 def test_what_cannot_be_estimated_is_one_line(
-    write_config: WriteConfig,
-    tmp_path: Path,
-    capsys: Capsys,
-    change: dict[str, dict[str, object]],
-    said: str,
+    write_config: WriteConfig, tmp_path: Path, capsys: Capsys, change: str, said: str
 ) -> None:
-    assert main(["estimate", "--config", str(write_config(tmp_path, **change))]) == 2
-    error = capsys.readouterr().err
-    assert len(error.splitlines()) == 1
-    assert said in error
+    config = str(write_config(tmp_path))
+    assert main(["estimate", "--config", config, "--set", change]) == 2
+    assert said in one_line(capsys)
 
 
 def test_the_model_of_the_run_and_several_translations_of_a_source(

@@ -1,7 +1,6 @@
 """`paraloom evaluate`: models side by side, in the table and as JSON."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from paraloom.models.embeddings.applications import cost
 from paraloom.pipeline.cli import main
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import Capsys, Patch, one_line
 from tests.small_encoder import NUMBERED, small_encoder
 
 
@@ -58,15 +57,5 @@ def test_side_by_side(sts: Path, models: list[str], tmp_path: Path, capsys: Caps
     costs = results["costs"]["models"]
     assert min(costs[name]["bytes_on_disk"] for name in models) > 31 * 4 * 4
     assert costs[theirs]["sentences_per_second"] > 0
-
-
-def test_mistakes(sts: Path, models: list[str], tmp_path: Path, capsys: Capsys) -> None:
-    def fails(message: str, *arguments: str) -> None:
-        assert main(["evaluate", "--model", models[0], *arguments]) == 2
-        error = capsys.readouterr().err
-        assert re.search(message, error) and error.count("\n") == 1
-
-    missing = tmp_path / "x.json"
-    fails("give --sts DIR", "--json", str(missing))
-    fails("stands twice among the models", "--model", models[0], "--sts", str(sts / "2015"))
-    assert not missing.exists()
+    assert main(["evaluate", "--model", ours]) == 2
+    assert "give --sts DIR" in one_line(capsys)

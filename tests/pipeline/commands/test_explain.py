@@ -1,5 +1,4 @@
 import io
-import json
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from paraloom.beam_jobs.io.shards import Receipt, commit, receipts
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run import explain
 from paraloom.pipeline.commands.run.explain import find
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import STAGES, Capsys, Patch, changed_manifest
 
 
 def ids(folder: Path, stage: str, rejected: bool = False) -> list[str]:
@@ -27,9 +26,7 @@ def told(folder: Path, id: str, capsys: Capsys) -> str:
 def test_a_pair_in_the_corpus(finished_run: Path, capsys: Capsys) -> None:
     name = ids(finished_run, "corpus")[3]
     way = find(str(finished_run / "run"), name)
-    assert [(step.stage, step.rejected) for step in way] == [
-        (stage, False) for stage in ("ingest", "back_translate", "score", "bucket", "select")
-    ]
+    assert [(step.stage, step.rejected) for step in way] == [(stage, False) for stage in STAGES]
     row = way[-1].row
     text = told(finished_run, name, capsys)
     for column in ("id", "source", "reference", "translation"):
@@ -39,24 +36,19 @@ def test_a_pair_in_the_corpus(finished_run: Path, capsys: Capsys) -> None:
     assert "in the corpus" in text
 
 
-def test_a_pair_that_was_not_selected(finished_run: Path, capsys: Capsys) -> None:
+def test_rows_that_are_not_in_the_corpus(finished_run: Path, capsys: Capsys) -> None:
     text = told(finished_run, ids(finished_run, "corpus", rejected=True)[0], capsys)
     assert "out at select: outside the selected deciles of trigram_overlap" in text
     assert "in the corpus" not in text
-
-
-def test_a_row_that_was_rejected(finished_run: Path, capsys: Capsys) -> None:
     (name,) = ids(finished_run, "ingest", rejected=True)
     assert "out at ingest: empty source" in told(finished_run, name, capsys)
 
 
 def test_a_run_on_its_way(a_run: Path, capsys: Capsys) -> None:
     name = ids(a_run, "corpus")[0]
-    path = a_run / "run" / "manifest.json"
-    content = json.loads(path.read_text())
-    for stage in ("score", "bucket", "select"):  # forgotten: being made anew
-        del content["stages"][stage]
-    path.write_text(json.dumps(content))
+    with changed_manifest(a_run) as content:
+        for stage in ("score", "bucket", "select"):  # forgotten: being made anew
+            del content["stages"][stage]
     text = told(a_run, name, capsys)
     assert "got as far as back_translate; the stages after it have not run" in text
     assert "trigram_overlap" not in text

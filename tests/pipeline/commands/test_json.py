@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
-from paraloom.papers.documentation import RESULTS, ROOT
+from paraloom.papers.documentation import ROOT
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.corpus import estimate
 from paraloom.pipeline.commands.options import write_json
-from paraloom.pipeline.commands.run import doctor
-from tests.json_schema import errors
+from tests.json_schema import SCHEMA, errors_of
 from tests.pipeline.commands.test_explain import ids
-from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig
-
-SCHEMA = json.loads(RESULTS.read_text(encoding="utf-8"))
+from tests.run_helpers import STAGES, Capsys, changed_manifest
 
 Told = Callable[..., Any]
 
@@ -31,7 +27,7 @@ def told(capsys: Capsys) -> Told:
         captured = capsys.readouterr()
         assert captured.out.isascii()
         values = json.loads(captured.out)
-        assert errors(values, SCHEMA["properties"][name], SCHEMA) == []
+        assert errors_of(name, values) == []
         return values
 
     return tell
@@ -51,56 +47,14 @@ def test_compare_with_its_exit_codes(finished_run: Path, a_run: Path, told: Told
     one, other = str(finished_run / "run"), str(a_run / "run")
     same = told("compare", one, other)
     assert same["same"] and all(stage["same"] for stage in same["stages"])
-    path = a_run / "run" / "manifest.json"
-    content = json.loads(path.read_text())
-    del content["stages"]["select"]
-    path.write_text(json.dumps(content))
+    names = [f"{stage}{kind}" for stage in STAGES for kind in ("", ", rejected")]
+    assert [stage["name"] for stage in same["stages"]] == names
+    with changed_manifest(a_run) as content:
+        del content["stages"]["select"]
     found = told("compare", one, other, code=1)
     assert (found["runs"], found["same"]) == ([one, other], False)
     last = found["stages"][-2]
     assert (last["name"], last["rows"][1], last["same"]) == ("select", None, False)
-
-
-def test_explain(finished_run: Path, told: Told) -> None:
-    run = str(finished_run / "run")
-    chosen, missed = (ids(finished_run, "corpus", rejected)[0] for rejected in (False, True))
-    found = told("explain", run, chosen)
-    assert found["in_corpus"]
-    assert [step["stage"] for step in found["steps"]] == list(STAGES)
-    assert found["steps"][-1]["row"]["id"] == chosen == found["id"]
-    found = told("explain", run, missed)
-    assert not found["in_corpus"]
-    assert found["steps"][-1]["rejected"]
-    assert "outside the selected deciles" in found["steps"][-1]["row"]["reason"]
-
-
-def test_estimate(
-    write_config: WriteConfig, tmp_path: Path, told: Told, monkeypatch: Patch
-) -> None:
-    monkeypatch.setattr(estimate, "_SENTENCES", 20)
-    config = write_config(tmp_path, input={"where": ["source_tokens <= 9"]})
-    found = told("estimate", "--config", str(config), "--gpu-hour", "3")
-    assert list(found["jobs"]) == list(STAGES)
-    assert (found["rows"], found["counted"], found["sampled"]) == (120, True, 20)
-
-
-def test_contamination(tmp_path: Path, told: Told) -> None:
-    corpus, data = tmp_path / "corpus.tsv", tmp_path / "set.txt"
-    corpus.write_text("A dog runs .\tA dog is running .\nNothing here .\tNor here .\n")
-    data.write_text("A dog runs .\n")
-    found = told("contamination", str(corpus), "--against", str(data))
-    assert (found["rows"], found["found"]) == (2, 1)
-    assert [of["equal"] for of in found["data_sets"].values()] == [1]
-
-
-def test_doctor_with_its_exit_codes(told: Told, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(doctor, "_ctranslate2", lambda: (True, "fine"))
-    monkeypatch.setattr(doctor, "_fairseq", lambda: (True, "fine"))
-    assert told("doctor")["sound"]
-    monkeypatch.setattr(doctor, "_ctranslate2", lambda: (False, "broken"))
-    found = told("doctor", code=2)
-    broken = {"name": "engine ctranslate2, CPU", "state": "fails", "found": "broken"}
-    assert not found["sound"] and broken in found["checks"]
 
 
 def test_an_error_prints_no_json(tmp_path: Path, capsys: Capsys) -> None:
@@ -115,7 +69,9 @@ def test_a_file_and_the_usual_text(finished_run: Path, tmp_path: Path, capsys: C
     assert main(["explain", "--json", str(tmp_path / "x.json"), run, name]) == 0
     assert "in the corpus" in capsys.readouterr().out
     values = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
-    assert values["in_corpus"]
+    assert errors_of("explain", values) == []
+    assert (values["id"], values["in_corpus"]) == (name, True)
+    assert [step["stage"] for step in values["steps"]] == list(STAGES)
 
 
 def test_what_json_has_no_number_or_text_for(tmp_path: Path) -> None:
@@ -135,6 +91,5 @@ def test_the_page_names_every_key_and_the_validator_is_strict() -> None:
     assert [name for name in SCHEMA["properties"] if f"\n## {name}\n" not in page] == []
     sound: dict[str, Any] = {"run": "a", "state": "stopped", "stages": [], "generators": {}}
     wrong = [{**sound, "more": 1}, {"run": "a"}, {**sound, "run": 1}, {**sound, "state": "other"}]
-    schema = SCHEMA["properties"]["status"]
-    assert errors(sound, schema, SCHEMA) == []
-    assert all(errors(values, schema, SCHEMA) for values in wrong)
+    assert errors_of("status", sound) == []
+    assert all(errors_of("status", values) for values in wrong)

@@ -10,30 +10,28 @@ from paraloom.beam_jobs.io.shards import receipts, write_receipt
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.manifest import locked
-from tests.run_helpers import STAGES, Capsys
+from tests.run_helpers import STAGES, Capsys, changed_manifest, manifest
 
 NOW = 1_900_000_000.0
 
 
-def told(folder: Path, capsys: Capsys, *more: str) -> tuple[int, str, str]:
-    code = main(["status", str(folder / "run"), *more])
-    captured = capsys.readouterr()
-    return code, " ".join(captured.out.split()), captured.err.strip()
+def told(folder: Path, capsys: Capsys) -> str:
+    assert main(["status", str(folder / "run")]) == 0
+    return " ".join(capsys.readouterr().out.split())
 
 
 def change(folder: Path, **values: Any) -> None:
     """Change keys of the manifest."""
-    path = folder / "run" / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    with changed_manifest(folder) as content:
+        content.update(values)
 
 
 @pytest.fixture
 def under_way(a_run: Path) -> Path:
     """Back-translation under way for 60 s: 4 of 6 shards, two of them before it was taken up."""
     run = a_run / "run"
-    stages = json.loads((run / "manifest.json").read_text())["stages"]
     under_way = {"stage": "back_translate", "since": NOW - 60}
-    change(a_run, stages={"ingest": stages["ingest"]}, under_way=under_way)
+    change(a_run, stages={"ingest": manifest(a_run)["stages"]["ingest"]}, under_way=under_way)
     found = receipts(str(run / "back_translate"))
     ended = [NOW - 500, NOW - 400, NOW - 30, NOW - 10]
     for receipt, when in zip(found, ended, strict=False):
@@ -48,8 +46,8 @@ def test_a_stage_under_way(under_way: Path, capsys: Capsys) -> None:
     run = str(under_way / "run")
     with locked(run):
         _, stage, *later = found = status(run, NOW)
-        _, out, _ = told(under_way, capsys)
-        with_clock_set_back = status(run, NOW - 3600)[1]
+        out = told(under_way, capsys)
+        back = status(run, NOW - 3600)[1]  # the clock was set back
     states = ["finished", "under way", "waiting", "waiting", "waiting"]
     assert [each.state for each in found] == states
     assert stage.rows == (79, 119)
@@ -59,12 +57,11 @@ def test_a_stage_under_way(under_way: Path, capsys: Capsys) -> None:
     assert all(each.remaining is None and each.rows == (None, None) for each in later)
     assert "run: under way" in out
     assert "│ under way │ 79 of 119 │ 0 │" in out
-    back = with_clock_set_back
     assert (back.seconds, back.rate, back.remaining) == (0, None, None)
 
     stage = status(run, NOW)[1]  # without a process
     assert (stage.state, stage.rows, stage.remaining) == ("stopped", (79, 119), None)
-    _, out, _ = told(under_way, capsys)
+    out = told(under_way, capsys)
     assert "run: stopped; the same command resumes it" in out
 
     shutil.rmtree(under_way / "run" / "back_translate")
@@ -75,27 +72,26 @@ def test_a_stage_under_way(under_way: Path, capsys: Capsys) -> None:
 
 def test_the_page_of_a_job_on_a_service(under_way: Path, capsys: Capsys) -> None:
     """Of the one at work, though its launcher is gone, and of the last of a finished stage."""
-    content = json.loads((under_way / "run" / "manifest.json").read_text())
     jobs = [{"name": "x", "id": str(i), "address": f"https://console/{i}"} for i in range(3)]
-    content["stages"]["ingest"]["jobs"] = jobs[:2]
-    content["under_way"]["jobs"] = jobs[2:]
-    change(under_way, **content)
-    _, out, _ = told(under_way, capsys)
+    with changed_manifest(under_way) as content:
+        content["stages"]["ingest"]["jobs"] = jobs[:2]
+        content["under_way"]["jobs"] = jobs[2:]
+    out = told(under_way, capsys)
     assert "ingest: https://console/1" in out
     assert "back_translate: https://console/2" in out
     assert "https://console/0" not in out
 
 
-def test_ingest_under_way(a_run: Path) -> None:
+def test_ingest_and_a_stage_of_a_further_round(a_run: Path) -> None:
+    before = manifest(a_run)
     change(a_run, stages={}, under_way={"stage": "ingest", "since": NOW - 5})
     stage = status(str(a_run / "run"), NOW)[0]
     assert (stage.rows, stage.rate, stage.rejected) == ((120, None), None, {"empty source": 1})
 
-
-def test_a_stage_of_a_further_round(a_run: Path) -> None:
     run = a_run / "run"
     wanted = [*STAGES, "rounds/2/score", "rounds/2/bucket"]
-    change(a_run, wanted=wanted, under_way={"stage": "rounds/2/score", "since": NOW - 5})
+    under_way = {"stage": "rounds/2/score", "since": NOW - 5}
+    change(a_run, **{**before, "wanted": wanted, "under_way": under_way})
     shutil.copytree(run / "score", run / "rounds/2/score")
     max((run / "rounds/2/score/_receipts").iterdir()).unlink()
     *_, stage, last = status(str(run), NOW)

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Deciles, commit
+from paraloom.beam_jobs.io.shards import Deciles
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import BucketRecord, ConfigRecord, InputSection, RunRecord
+from tests.shards import accepted, bucketed_pairs
 
 SCORES = ("unigram_f1", "length_ratio")
 
@@ -29,7 +28,6 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
         words = "a the dog cat boy girl runs sits on in red old street house".split()  # noqa: SIM905
         letters = random.Random(4)
         texts = [" ".join(letters.choices(words, k=7)) for _ in range(rows)]
-        several = candidates > 1
         columns: dict[str, Any] = {
             "id": [f"p-{i // candidates}" for i in range(rows)],
             "source": [f"Věta {i}." for i in range(rows)],
@@ -38,23 +36,14 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
                 f"{text} {i}" if i < equal else f"{text} so {i}" for i, text in enumerate(texts)
             ],
             "translation_score": -rng.exponential(0.4, rows),
-            "translation_subwords": [9] * rows,
             "candidate": [i % candidates for i in range(rows)],
-            "reference_tokens": [8] * rows,
-            "translation_tokens": [9] * rows,
+            **{score: rng.random(rows) for score in SCORES},
         }
-        for score in SCORES:
-            columns[score] = rng.random(rows)
-            ranks = np.argsort(np.argsort(columns[score]))
-            columns[schema.decile(score)] = 10 * ranks // rows
-        target = schema.bucketed(SCORES, candidates=several)
-        table = pa.table([pa.array(columns[f.name]).cast(f.type) for f in target], schema=target)
+        table = bucketed_pairs(columns, SCORES, candidates=candidates > 1)
         bounds = [rows * i // shards for i in range(shards + 1)]
-        nothing = table.slice(0, 0).append_column("reason", pa.array([], pa.string()))
         for i in range(shards):
             part = table.slice(bounds[i], bounds[i + 1] - bounds[i])
-            pieces = [(f"part-{i}", part, nothing)]
-            commit(str(folder / "bucket"), f"part-{i}", "k", part.num_rows, pieces, started=0)
+            accepted(folder / "bucket", f"part-{i}", part)
         nothing_known = Deciles(rows=[0] * 10, lowest=[None] * 10, highest=[None] * 10)
         manifest = Manifest(str(folder))
         manifest.record = RunRecord(

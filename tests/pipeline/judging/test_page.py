@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import signal
 import socket
 from collections.abc import Iterator, Sequence
@@ -18,11 +17,8 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.judge import judging_server
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from tests.run_helpers import Capsys, WriteConfig, started
+from tests.run_helpers import BROWSER, Capsys, WriteConfig, started
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
 pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
 
 

@@ -100,7 +100,6 @@ def test_wrong_requests(client: Client) -> None:
         # The address.
         (403, client.ask(path="/judge", body=right)),
         (403, client.ask(path=f"/{token}%C5%BE/judge", body=right)),
-        (403, client.ask(path="/", method="GET")),
         (403, client.ask(path=f"/{token[:-1]}/state?judge=a", method="GET")),
         (403, client.ask(path=f"/./{token}/judge", body=right)),
         # Other pages, and other names of this machine.
@@ -117,7 +116,6 @@ def test_wrong_requests(client: Client) -> None:
         (409, client.ask(body={**right, "candidate": 1})),
         (409, client.ask(body={**right, "id": "../../x", "score": None, "fluency": None})),
         (409, client.ask("undo", undo)),
-        (409, client.ask("undo", {"judge": "a", "id": third.id})),
         (409, client.ask("undo", {"judge": "nobody", "id": first.id})),
         # Values.
         (400, client.ask(body={**right, "score": 101})),
@@ -221,10 +219,8 @@ def test_the_page_says_run_judge_and_languages(write_run: WriteConfig) -> None:
 
 def test_yes_and_no(write_run: WriteConfig) -> None:
     client = Client(write_run(100), "yes-no")
-    (pair, other, *_) = client.pairs
-    assert client.ask(body=client.answer(pair)).status == 409
-    assert client.ask(body=client.answer(pair, score=100)).status == 200
-    assert client.ask(body=client.answer(other, score=0)).status == 200
+    for score, status in ((50, 409), (100, 200), (0, 200)):
+        assert client.ask(body=client.answer(client.pairs[0], score=score)).status == status
     client.server.close()
 
 
@@ -261,5 +257,3 @@ def test_nothing_to_judge(write_run: WriteConfig, tmp_path: Path, capsys: Capsys
     assert main(["judge", str(tmp_path / "none")]) == 2
     assert "no run here" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
-    assert main(["judge", "s3://bucket/run"]) == 2
-    assert "copy the folder first" in capsys.readouterr().err

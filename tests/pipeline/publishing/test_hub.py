@@ -33,14 +33,9 @@ class Hub:
         return [*self.repositories[repo]]
 
     def upload_folder(
-        self,
-        *,
-        folder_path: Path,
-        repo_id: str,
-        repo_type: str,
-        commit_message: str,
-        delete_patterns: list[str],
+        self, *, folder_path: Path, repo_id: str, delete_patterns: list[str], **more: str
     ) -> None:
+        assert more["repo_type"] == "dataset" and more["commit_message"]
         stay = {
             name: data
             for name, data in self.repositories[repo_id].items()
@@ -94,14 +89,11 @@ def test_the_next_release_replaces_the_files(run: Path, hub: Hub, monkeypatch: P
     assert not any("train-00001" in name or "test-" in name for name in sent(hub))
 
 
-def test_what_others_sent_is_not_touched(run: Path, hub: Hub, capsys: Capsys) -> None:
+def test_a_push_that_is_refused(run: Path, hub: Hub, capsys: Capsys) -> None:
     hub.repositories[REPO] = {"data/train-00000-of-00001.parquet": b"theirs"}
     assert push(run) == 2
     assert f"--repo {REPO}: holds files that `paraloom publish` did not send" in one_line(capsys)
     assert sent(hub) == {"data/train-00000-of-00001.parquet": b"theirs"}
-
-
-def test_a_hub_that_refuses(run: Path, hub: Hub, capsys: Capsys) -> None:
     hub.refuses = "403 Forbidden\nFor more information see the documentation"
     assert push(run) == 2
     line = one_line(capsys)

@@ -16,21 +16,13 @@ from paraloom.models.files import digest
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.publishing.release import files_of
 from tests.pipeline.publishing.test_files import plain
-from tests.run_helpers import Capsys, part_file
+from tests.run_helpers import Capsys, one_line, part_file
 
 TENTH = ("--held-out", "0.1")
 
 
 def publish(run: Path | str, *options: str) -> int:
     return main(["publish", str(run), *TENTH, *options])
-
-
-def said(capsys: Capsys) -> str:
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    (line,) = captured.err.strip().splitlines()
-    assert line.startswith("paraloom: ")
-    return line
 
 
 def card(run: Path) -> str:
@@ -142,7 +134,7 @@ def test_the_same_again_has_the_same_bytes(run: Path, corpus: list[Any]) -> None
 
 def test_it_overwrites_releases_only(run: Path, capsys: Capsys) -> None:
     assert publish(run, "--out", str(run)) == 2
-    assert "exists and is no release" in said(capsys)
+    assert "exists and is no release" in one_line(capsys)
     assert publish(run) == 0
     (run / "release" / "data" / "of-another-release.parquet").touch()
     assert publish(run) == 0
@@ -163,25 +155,25 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
     assert publish(run) == 2
     assert {"damaged": "damaged, its checksum", "missing": f"{path.name}: cannot be read",
             "empty": "its corpus is empty", "none": "no run here that has a corpus",
-            }[harm] in said(capsys)  # fmt: skip
+            }[harm] in one_line(capsys)  # fmt: skip
     assert not (run / "release").exists()
 
 
-WRONG = {
-    "no licence": (["--license", "?"], "input.license is not set"),
-    "outside the list": (["--license", "CC BY-SA 2.0"], "'CC BY-SA 2.0' is not on the Hub's list"),
-    "no such file": (["--license", "mine", "--license-link", "none"], "none"),
-    "a slash too many": (["--repo", "a/b/c", "--push"], "give --repo OWNER/NAME"),
-    "no repository": (["--push"], "give --repo OWNER/NAME"),
-    "all held out": (["--held-out", "10000"], "--held-out: must be below the"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_options_are_one_line(run: Path, case: str, capsys: Capsys) -> None:
-    options, message = WRONG[case]
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--license", "?"], "input.license is not set"),
+        (["--license", "CC BY-SA 2.0"], "'CC BY-SA 2.0' is not on the Hub's list"),
+        (["--license", "mine", "--license-link", "none"], "none"),
+        (["--repo", "a/b/c", "--push"], "give --repo OWNER/NAME"),
+        (["--held-out", "10000"], "--held-out: must be below the"),
+    ],
+)
+def test_wrong_options_are_one_line(
+    run: Path, options: list[str], message: str, capsys: Capsys
+) -> None:
     assert publish(run, *options) == 2
-    assert message in said(capsys)
+    assert message in one_line(capsys)
     assert not (run / "release").exists()
 
 
@@ -192,23 +184,20 @@ def test_a_licence_that_is_not_on_the_list(run: Path, tmp_path: Path) -> None:
     assert publish(run, *license, "--license-link", str(text)) == 0
     head = metadata(run)
     name = "czeng-script-x-script-research-only"
-    assert (head["license"], head["license_name"], head["license_link"]) == (
-        "other", name, "LICENSE",
-    )  # fmt: skip
+    found = [head[key] for key in ("license", "license_name", "license_link")]
+    assert found == ["other", name, "LICENSE"]
     assert (run / "release" / "LICENSE").read_text() == "Research only."
     assert "CzEng # &lt;script&gt;x&lt;/script&gt; --- \\*research\\* only, see LICENSE." in card(
         run
     )
     assert "Licence of the source: CC BY 4.0." in card(run)
     assert "<script" not in card(run)
-    assert publish(run, *license, "--license-link", "https://example.org/terms") == 0
-    assert metadata(run)["license_link"] == "https://example.org/terms"
-    assert not (run / "release" / "LICENSE").exists()
-    text.write_text("Nobody.")
-    assert publish(run, *license, "--license-link", str(text)) == 0
     text.write_text("Everybody.")
     assert publish(run, *license, "--license-link", str(text)) == 0
     assert (run / "release" / "LICENSE").read_text() == "Everybody."
+    assert publish(run, *license, "--license-link", "https://example.org/terms") == 0
+    assert metadata(run)["license_link"] == "https://example.org/terms"
+    assert not (run / "release" / "LICENSE").exists()
 
 
 def test_from_an_object_store(
@@ -218,7 +207,7 @@ def test_from_an_object_store(
         name = path.relative_to(run).as_posix()
         storage.write_bytes(f"{bucket}/run/{name}", path.read_bytes())
     assert publish(f"{bucket}/run", "--", *s3) == 2
-    assert "name a folder with --out" in said(capsys)
+    assert "name a folder with --out" in one_line(capsys)
     assert publish(f"{bucket}/run", "--out", str(tmp_path / "out"), "--", *s3) == 0
     assert publish(run) == 0
     for name in files_of(run / "release"):
@@ -228,5 +217,5 @@ def test_from_an_object_store(
 def test_a_full_disk_is_one_line(run: Path, full_disk: Path, capsys: Capsys) -> None:
     (full_disk / "filler").write_bytes(bytes(48 * 1024))
     assert publish(run, "--out", str(full_disk / "release")) == 2
-    assert "No space left on device" in said(capsys)
+    assert "No space left on device" in one_line(capsys)
     assert [path.name for path in full_disk.iterdir()] == ["filler"]

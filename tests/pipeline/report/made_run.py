@@ -12,12 +12,12 @@ import yaml
 from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Measurements, Receipt, commit
-from paraloom.beam_jobs.select import Criteria, decide
-from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.select import decide
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import versions
-from paraloom.pipeline.stage import rejected_rows
+from paraloom.pipeline.manifest import Manifest, versions
+from paraloom.pipeline.stage import Run, rejected_rows
+from tests.shards import accepted, bucketed_pairs
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 ROWS, SHARDS = 360, 3
@@ -57,32 +57,23 @@ def make_run(folder: Path) -> MadeRun:
     path = folder.parent / "config.yaml"
     path.write_text(yaml.safe_dump(config))
     resolved = read_config(path)
-    criteria = Criteria(
-        by="unigram_f1",
-        deciles=(4, 5, 6, 7, 8),
-        max_tokens=11,
-        size=None,
-        seed=1,
-        where=(Predicate.parse("trigram_overlap <= 0.6"),),
-    )
+    criteria = Run(resolved, Manifest(str(folder))).criteria("unigram_f1", [4, 5, 6, 7, 8])
     bucketed, selected = [], []
     for i in range(SHARDS):
         part = pairs.slice(i * ROWS // SHARDS, ROWS // SHARDS)
-        nothing = pairs.select([]).slice(0, 0).append_column("reason", pa.array([], pa.string()))
         deciles = {
             name: bucket._by_decile(part[name].to_numpy(), part[schema.decile(name)].to_numpy())
             for name in SCORERS
         }
-        pieces = [(f"part-{i}", part, nothing)]
-        place = str(folder / "bucket")
         numbers = Measurements(deciles=deciles)
-        rows = part.num_rows
-        bucketed.append(commit(place, f"part-{i}", "k", rows, pieces, started=0, numbers=numbers))
+        bucketed.append(accepted(folder / "bucket", f"part-{i}", part, numbers=numbers))
         reasons, _ = decide(part, criteria)
         out = pa.array(reasons != "")
         rejected = part.select(["id"]).append_column("reason", pa.array(reasons, pa.string()))
         pieces = [(f"part-{i}", part.filter(pa.array(reasons == "")), rejected.filter(out))]
-        selected.append(commit(str(folder / "corpus"), f"part-{i}", "k", rows, pieces, started=0))
+        selected.append(
+            commit(str(folder / "corpus"), f"part-{i}", "k", len(part), pieces, started=0)
+        )
     rejected = {"empty reference": 30, "a reason that needs more than one line " * 2: 10}
     record = {
         "config": resolved.model_dump(),
@@ -110,16 +101,9 @@ def scored_pairs() -> pa.Table:
     columns: dict[str, Any] = {
         "id": [f"c-{i}" for i in range(ROWS)],
         "source": [f"Věta {i} o psovi." for i in range(ROWS)],
-        "reference": sides[0],
-        "translation": sides[1],
-        "translation_subwords": np.full(ROWS, 9),
-        **numbers,
+        **{"reference": sides[0], "translation": sides[1], **numbers},
     }
-    for name in SCORERS:
-        ranks = np.argsort(np.argsort(numbers[name], kind="stable"))
-        columns[schema.decile(name)] = 10 * ranks // ROWS
-    target = schema.bucketed(SCORERS)
-    return pa.table([pa.array(columns[f.name]).cast(f.type) for f in target], schema=target)
+    return bucketed_pairs(columns, SCORERS)
 
 
 def account(rows_in: int, rows_out: int, rejected: dict[str, int]) -> dict[str, Any]:

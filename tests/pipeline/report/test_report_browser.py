@@ -14,10 +14,8 @@ import pytest
 from paraloom.pipeline.judging.judgments import Action, JudgeFile
 from tests.pipeline.report.made_run import MadeRun
 from tests.pipeline.report.test_report import CHOICE, document
+from tests.run_helpers import BROWSER
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
 needs_browser = pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
 
 CHECK = """

@@ -1,4 +1,4 @@
-"""The figures of the report: counts against plain ones, axes, marks, ticks."""
+"""What the report shows: its stages, counts against plain ones, axes, marks, ticks."""
 
 import re
 import time
@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraloom.beam_jobs.io.shards import Deciles
+from paraloom.pipeline.records import PairsRecord, StageRecord
 from paraloom.pipeline.report.differences import mark_differences
+from paraloom.pipeline.report.final_view import pair_stages
 from paraloom.pipeline.report.plots import shades, ticks
 from paraloom.pipeline.report.report_data import BINS, CELLS, axes, axis, density, histogram
 from tests.pipeline.report.made_run import MadeRun
@@ -60,6 +62,8 @@ def test_marks_are_on_what_differs() -> None:
     assert reference == "<mark>A man</mark> &lt; a dog<mark>.</mark>"
     assert translation == "<mark>Two men</mark> &lt; a dog<mark>!</mark>"
     assert mark_differences("A DOG", "a dog") == ("A DOG", "a dog")
+    _, by_characters = mark_differences("猫が走る。", "犬が走る。", "ja")
+    assert by_characters == "<mark>犬</mark>が走る。"
 
 
 def test_a_crafted_pair_takes_no_longer_than_others() -> None:
@@ -88,3 +92,20 @@ def test_the_density_is_of_difference_and_meaning_and_of_the_scores_that_select(
     known = axes([*names, "own"], ["own", "sentence_similarity"])
     assert known == ("content_overlap", "sentence_similarity")
     assert axes(["own"], []) is None
+
+
+ONE = ["ingest", "back_translate", "generate", "score", "bucket", "select"]
+
+
+def test_the_stages_that_lead_to_a_corpus() -> None:
+    stages = {name: StageRecord() for name in ["nmt", *reversed(ONE), "embeddings"]}
+    assert pair_stages(stages) == ONE
+
+
+def test_those_of_the_best_round() -> None:
+    """Its scores are further ones of the first round's pairs, its deciles are instead of theirs."""
+    own = ["rounds/2/score", "rounds/2/bucket"]
+    stages: dict[str, StageRecord] = {name: StageRecord() for name in (*ONE, *own)}
+    stages |= {"rounds/1/select": PairsRecord(), "rounds/2/select": PairsRecord()}
+    stages |= {"rounds/3/score": PairsRecord(), "select": PairsRecord(round=2)}
+    assert pair_stages(stages) == [*ONE[:4], *own, "select"]

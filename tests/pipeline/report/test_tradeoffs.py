@@ -13,14 +13,7 @@ from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.records import RunRecord, SelectSection
 from paraloom.pipeline.report import tradeoffs
-from paraloom.pipeline.report.tradeoffs import (
-    TEXTS,
-    Sample,
-    criteria_of,
-    draw,
-    regions,
-    thresholds,
-)
+from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw, regions, thresholds
 from paraloom.pipeline.stage import shards_of
 from tests.pipeline.report.made_run import SCORERS, MadeRun
 from tests.run_helpers import Patch
