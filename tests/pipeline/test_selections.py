@@ -48,7 +48,7 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
     assert record["rows_in"] == record["rows_out"] + record["rows_rejected"]
     assert record["rows_out"] == table(a_run, made[0]).num_rows
     assert record["rejected"]["not reference_tokens >= 8"]
-    card = (a_run / "run" / folder_of(made[0]) / "README.md").read_text("utf-8")
+    card = (a_run / "run/selections/strict/README.md").read_text("utf-8")
     assert "deciles 2–3 of `trigram_overlap`, `reference_tokens >= 8`" in card
     assert f"{record['rows_out']} pairs of English" in card and card.count("selections/") == 0
 
@@ -108,7 +108,7 @@ def test_commands_take_its_name(
     assert ran(capsys.readouterr().err) == of_it
     assert runs("corpus", a_run) == ["embeddings"]
     rows = manifest(a_run)["stages"][of_it[0]]["rows_out"]
-    card = (a_run / "run" / of_it[1] / "README.md").read_text("utf-8")
+    card = (a_run / "run/selections/strict/README.md").read_text("utf-8")
     assert f"corpus of the run `run-strict` ({rows} pairs)" in card
 
     assert [c.rows[0] for c in compare(run, run, "strict")] == [rows, 118 - rows]

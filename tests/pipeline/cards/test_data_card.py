@@ -52,7 +52,7 @@ def test_datasets_opens_the_folder_by_its_card(
     path = next((run / "corpus").glob("part-*.parquet"))
     write_shard(str(run / "corpus" / "part-99999.parquet"), pq.read_table(path)[:0])
     cache = str(tmp_path / "cache")
-    opened = datasets.load_dataset(str(run / "corpus"), cache_dir=cache, split="train")
+    opened = datasets.load_dataset(str(run), cache_dir=cache, split="train")
     assert opened.to_list() == corpus
     types = {name: feature.dtype for name, feature in opened.features.items()}
     assert list(types) == schema.bucketed(SCORERS).names
