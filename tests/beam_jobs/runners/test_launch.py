@@ -14,7 +14,6 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import (
     EARLIER,
     Measurements,
-    Receipt,
     Unit,
     read_receipt,
     receipts,
@@ -28,7 +27,6 @@ from paraloom.beam_jobs.runners.launch import (
     launch,
     run_pipeline,
 )
-from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from tests.beam_jobs.runners.copying import copy, job, write
@@ -81,16 +79,6 @@ def test_receipts_with_another_key_are_set_aside_before_the_job_begins(
     assert [receipt.key for receipt in result.receipts] == [unit.key for unit in changed]
     assert result.metrics == {"rows": 6}
     assert storage.names(f"{out}/{EARLIER}") == []
-
-
-def test_too_many_rejected_rows_end_a_job_that_is_done(tmp_path: Path, work: list[Unit]) -> None:
-    out = f"{tmp_path}/out"
-    copy(work, out)
-    bad = {"name": "part-1", "key": work[1].key, "rows_in": 3, "shards": ()}
-    write_receipt(out, Receipt.model_validate({**bad, "rejected": {"odd": 3}}))
-    with pytest.raises(UserError, match="copy: 3 of 9 rows are rejected"):
-        copy(work, out, limit=Limit(share=0.3))
-    copy(work, out, limit=Limit(share=0.34))
 
 
 @pytest.mark.parametrize(("done", "rows"), [(None, 9), (lambda: 15, 15)])
