@@ -5,7 +5,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -220,19 +219,15 @@ GOOD = b'{"id": 1, "source": "a", "reference": "b", "n": 1, "s": "x"}'
     [
         (b'{"id": 2, "source": "a", "reference": ', "1-a:2", "no JSON object"),
         (b'["a", "b"]', "1-a:2", "no JSON object"),
-        (b'{"id": 2, "source": "\xff", "reference": "b"}', "1-a:2", "no JSON object"),
         (b'{"id": 2, "source": "\\ud800", "reference": "b"}', "1-a:2", "no JSON object"),
         (b"[" * 3000, "1-a:2", "no JSON object"),
         (b'{"id": 2, "source": 7, "reference": "b"}', "2", "source is no string"),
-        (b'{"id": 2, "source": {"a": 1}, "reference": "b"}', "2", "source is no string"),
         (b'{"id": 2, "source": "a"}', "2", "no reference"),
-        (b'{"id": 2, "source": null, "reference": "b"}', "2", "no source"),
         (b'{"id": 2, "source": "a\\n", "reference": "b"}', "2",
          "control character U+000A in source"),
         (b'{"id": 2, "source": "a", "reference": " "}', "2", "empty reference"),
         (b'{"id": " ", "source": "a", "reference": "b"}', "1-a:2", "empty id"),
         (b'{"id": true, "source": "a", "reference": "b"}', "1-a:2", "id is no string"),
-        (b'{"id": 2, "source": "a", "reference": "b", "n": "1"}', "2", "n is no int64"),
         (b'{"id": 2, "source": "a", "reference": "b", "n": 9223372036854775808}', "2",
          "n is no int64"),
         (b'{"id": 2, "source": "a", "reference": "b", "s": "' + b"y" * 61 + b'"}', "2",
@@ -310,21 +305,7 @@ def test_memory_does_not_grow_with_a_tmx_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "keep", "message"),
     [
-        (
-            {"source": "translation.xx"},
-            (),
-            r"the first rows have no translation\.xx, but id, translat",
-        ),
-        (
-            {"source": "nothing"},
-            (),
-            r"translation\.en, domain, year, checked; input\.columns names",
-        ),
-        (
-            {"source": "translation"},
-            (),
-            r"(the values of translation are of the type dict|have no translation, but id, transl)",
-        ),
+        ({"source": "nothing"}, (), r"have no nothing, but id, .* checked; input\.columns names"),
         ({"source": "year"}, (), r"the values of year are of the type int"),
         ({}, ("translation",), r"translation(: no text or number| are of the type dict)"),
         ({}, ("genre",), r"input\.keep: genre: no text or number in the first rows of .*train"),
@@ -341,15 +322,12 @@ def test_wrong_columns_are_one_line(
     assert bitext.paths[0] in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [(date(2020, 1, 1), "date32"), (b"x", "binary"), (["a"], "list<"), (Decimal("1.5"), "decimal")],
-)
-def test_a_kept_column_of_another_type_names_it(tmp_path: Path, value: Any, kind: str) -> None:
-    path = tmp_path / "a"
-    pq.write_table(pa.table({"source": ["a"], "reference": ["b"], "n": [value]}), path)
-    with pytest.raises(UserError, match=rf"of n are of the type {kind}.*; keep text, numbers"):
-        find_bitext("parquet", [str(path)], Layout(keep=("n",)))
+def test_a_kept_column_of_another_type_names_it(tmp_path: Path) -> None:
+    for value, kind in ((date(2020, 1, 1), "date32"), (["a"], "list<")):
+        path = tmp_path / kind
+        pq.write_table(pa.table({"source": ["a"], "reference": ["b"], "n": [value]}), path)
+        with pytest.raises(UserError, match=rf"of n are of the type {kind}.*; keep text, numbers"):
+            find_bitext("parquet", [str(path)], Layout(keep=("n",)))
 
 
 def test_kept_columns_have_one_type(tmp_path: Path) -> None:
@@ -430,15 +408,9 @@ def test_files_of_a_data_set(tmp_path: Path) -> None:
     assert found() == list(FILES)[:2]
     assert found(split="test") == list(FILES)[2:3]
     assert found(split="validation", subset="de-en") == list(FILES)[4:5]
-    for layout, message in (
-        (
-            {"split": "validation"},
-            "must name one of cs-en validation, null test, null train, de-en v",
-        ),
-        ({"subset": "fr-en"}, "input.subset and input.split must name one of "),
-        ({"split": "dev"}, "input.subset and input.split must name one of "),
-    ):
-        with pytest.raises(UserError, match=message):
+    names = "cs-en validation, null test, null train, de-en validation"
+    for layout in ({"split": "validation"}, {"subset": "fr-en"}, {"split": "dev"}):
+        with pytest.raises(UserError, match=f"input.split must name one of {names}"):
             found(**layout)
     with pytest.raises(UserError, match="is neither a folder nor the name of a data set"):
         find_bitext("hub", [str(tmp_path / "nothing")])
