@@ -176,24 +176,20 @@ def test_a_bucket_that_is_not_there(stored: Stored) -> None:
     )
 
 
-def test_an_endpoint_that_refuses(bucket: str) -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # bound, but it does not listen
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-        within_a_minute(
-            ["--s3_endpoint_url", url], bucket, f'^{bucket}: Could not connect.* URL: "{url}/.*"$'
-        )
-
-
-def test_an_endpoint_that_does_not_answer(bucket: str, monkeypatch: Patch) -> None:
+@pytest.mark.parametrize(
+    ("listens", "message"),
+    [(False, 'Could not connect.* URL: "{}/.*"$'), (True, "no answer from the object store in 2")],
+)
+def test_an_endpoint_that_refuses_or_does_not_answer(
+    bucket: str, monkeypatch: Patch, listens: bool, message: str
+) -> None:
     monkeypatch.setattr(remote, "_TIMEOUT", 2.0)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
-        silent.listen()
+        if listens:
+            silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        within_a_minute(
-            ["--s3_endpoint_url", url], bucket, f"^{bucket}: no answer from the object store in 2"
-        )
+        within_a_minute(["--s3_endpoint_url", url], bucket, f"^{bucket}: {message.format(url)}")
 
 
 def test_missing_credentials(
