@@ -22,6 +22,16 @@ def cut(folder: Path | str, table: pa.Table, rows: int) -> list[Shard]:
     ]
 
 
+def filled(rows: list[dict[str, Any]], form: pa.Schema) -> pa.Table:
+    """Pairs with these values; those of other columns are all the same, but for the ids."""
+    texts = {name: f"a {name}" for name in ("source", "reference", "translation")}
+    others = {**dict.fromkeys(form.names, 0), **texts, "translation_score": -0.5}
+    same = {name: value for name, value in others.items() if name in form.names}
+    return pa.Table.from_pylist(
+        [{**same, "id": f"id-{i}", **row} for i, row in enumerate(rows)], form
+    )
+
+
 def shards_of(result: Result, *, rejected: bool = False) -> list[Shard]:
     """The shards of all units, in their order, or those of rejected rows."""
     found = (r.rejected_shards if rejected else r.shards for r in result.receipts)

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard
-from tests.shards import cut
+from tests.shards import cut, filled
+
+SCORE = ("translation_score",)
 
 
 @pytest.fixture
@@ -20,21 +21,7 @@ def bucketed(tmp_path: Path) -> Callable[..., list[Shard]]:
     def write(
         rows: list[dict[str, Any]], shard_rows: int = 4, folder: str = "bucket"
     ) -> list[Shard]:
-        filled = [
-            {
-                "id": f"id-{i}",
-                "source": "zdroj",
-                "translation_score": -0.5,
-                "translation_subwords": 3,
-                "reference_tokens": 3,
-                "translation_tokens": 3,
-                "translation_score_decile": 0,
-                **row,
-            }
-            for i, row in enumerate(rows)
-        ]
-        form = schema.bucketed(("translation_score",))
-        return cut(tmp_path / folder, pa.Table.from_pylist(filled, form), shard_rows)
+        return cut(tmp_path / folder, filled(rows, schema.bucketed(SCORE)), shard_rows)
 
     return write
 
@@ -44,19 +31,7 @@ def scored(tmp_path: Path) -> Callable[[np.ndarray, int], list[Shard]]:
     """Write one score a row as the stage `score` leaves it, cut into shards."""
 
     def write(score: np.ndarray, shard_rows: int) -> list[Shard]:
-        form = schema.scored(("translation_score",))
-        table = pa.table(
-            {
-                "id": [f"id-{i}" for i in range(len(score))],
-                "source": ["zdroj"] * len(score),
-                "reference": ["reference"] * len(score),
-                "translation": ["translation"] * len(score),
-                "translation_score": score,
-                "translation_subwords": [2] * len(score),
-                "reference_tokens": [1] * len(score),
-                "translation_tokens": [1] * len(score),
-            }
-        ).cast(form)
-        return cut(tmp_path / f"score-{shard_rows}", table, shard_rows)
+        rows = [{"translation_score": value} for value in score.tolist()]
+        return cut(tmp_path / f"score-{shard_rows}", filled(rows, schema.scored(SCORE)), shard_rows)
 
     return write

@@ -14,7 +14,7 @@ from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.models.hashing import text_hashes
 from tests.run_helpers import Patch
-from tests.shards import ONE, Write, cut, shards_of
+from tests.shards import ONE, Write, cut, filled, shards_of
 
 SCORE = ("translation_score",)
 
@@ -69,20 +69,16 @@ def test_each_score_has_deciles_of_its_own_and_candidates_are_rows_of_their_own(
 ) -> None:
     random = np.random.default_rng(2)
     names = ("translation_score", "trigram_overlap")
-    table = pa.table(
+    rows = [
         {
-            "id": [f"id-{i // 3}" for i in range(57)],
-            "source": ["zdroj"] * 57,
-            "reference": ["reference"] * 57,
-            "translation": ["translation"] * 57,
-            "translation_score": random.choice([-2.0, -1.0, -0.5], 57),
-            "translation_subwords": [2] * 57,
-            "candidate": [i % 3 for i in range(57)],
-            "reference_tokens": [1] * 57,
-            "translation_tokens": [1] * 57,
-            "trigram_overlap": random.choice([0.0, 1.0], 57),
+            "id": f"id-{i // 3}",
+            "candidate": i % 3,
+            "translation_score": random.choice([-2.0, -1.0, -0.5]),
+            "trigram_overlap": random.choice([0.0, 1.0]),
         }
-    ).cast(schema.scored(names, candidates=True))
+        for i in range(57)
+    ]
+    table = filled(rows, schema.scored(names, candidates=True))
     shards = cut(tmp_path / "score", table, 30)
     result = bucket.run(units(shards, "key"), str(tmp_path / "out"), names, ONE)
     found = pa.concat_tables(map(read_shard, shards_of(result)))

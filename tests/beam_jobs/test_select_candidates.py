@@ -12,7 +12,7 @@ from paraloom.beam_jobs.analysis.diff import diff_shards
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, units, write_shard
 from paraloom.beam_jobs.select import Criteria, PerSource, decide
-from tests.shards import ONE, cut, rows_of, shards_of
+from tests.shards import ONE, cut, filled, rows_of, shards_of
 
 SCORE = ("translation_score",)
 ALL = Criteria(by=SCORE[0], deciles=None, max_tokens=None, size=None, seed=1)
@@ -25,19 +25,15 @@ def scored(folder: Path, sources: int, candidates: int, shard_rows: int, seed: i
     rows = [
         {
             "id": f"id-{source}",
-            "source": "zdroj",
             "reference": f"reference {source}",
             "translation": " ".join(random.choice(WORDS, 4)),
             "translation_score": np.float32(-candidate // 2),  # ties
-            "translation_subwords": 4,
             "candidate": candidate,
-            "reference_tokens": 2,
-            "translation_tokens": 4,
         }
         for source in range(sources)
         for candidate in range(candidates)
     ]
-    table = pa.Table.from_pylist(rows, schema.scored(SCORE, candidates=True))
+    table = filled(rows, schema.scored(SCORE, candidates=True))
     return cut(folder, table, shard_rows * candidates)
 
 

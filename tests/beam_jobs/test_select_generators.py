@@ -12,7 +12,7 @@ from paraloom.beam_jobs import select
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, read_shard, units
 from paraloom.beam_jobs.select import Criteria
-from tests.shards import ONE, cut, shards_of
+from tests.shards import ONE, cut, filled, shards_of
 
 PAIRS = 60
 
@@ -27,13 +27,10 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Shard]:
         for number, name in enumerate(makers):
             score = -0.01 if name == "b" else -float(rng.uniform(0.1, 2))
             words = {"reference": f"dog {i}", "translation": f"{name} says {i} {number} things"}
-            rows.append(
-                {"id": f"pair-{i}", "source": "x", "candidate": number, "generator": name, **words}
-                | {"translation_score": score, "translation_subwords": 3}
-                | {"reference_tokens": 2, "translation_tokens": 5, "translation_score_decile": 0}
-            )
+            of = {"id": f"pair-{i}", "candidate": number, "generator": name}
+            rows.append({**of, **words, "translation_score": score})
     form = schema.bucketed(("translation_score",), generators=True)
-    return cut(tmp_path_factory.mktemp("bucket"), pa.Table.from_pylist(rows, form), 100)
+    return cut(tmp_path_factory.mktemp("bucket"), filled(rows, form), 100)
 
 
 def run(shards: list[Shard], folder: Path, **options: Any) -> pa.Table:

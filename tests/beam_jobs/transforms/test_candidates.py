@@ -46,23 +46,6 @@ def test_the_best_is_the_first_that_is_left() -> None:
     assert best_candidates(table.slice(0, 0)).tolist() == []
 
 
-def test_candidates_that_say_the_same_are_left_out() -> None:
-    table = sources(
-        ["a dog runs fast today", "a dog runs fast now", "today a hound is running"],
-        ["one cat", "one cat", "two birds"],
-    )
-    kept = diverse_candidates(table, 0.5)
-    assert kept.tolist() == [True, False, True, True, False, True]
-    assert diverse_candidates(table, 1.0).all()
-    assert diverse_candidates(table.slice(0, 0), 0.5).tolist() == []
-
-
-def test_the_language_says_what_a_token_is() -> None:
-    table = sources(["l'homme", "homme"])
-    assert diverse_candidates(table, 0.5, "fr").tolist() == [True, False]  # F1 of l', homme: 2/3
-    assert diverse_candidates(table, 0.5, "en").tolist() == [True, True]  # l, 'homme: 0
-
-
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 10_000),
