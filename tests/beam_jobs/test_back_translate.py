@@ -20,6 +20,7 @@ from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.back_translate import TranslationJob
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Unit, read_shard, units, write_shard
+from paraloom.beam_jobs.runners.crash_recovery import begin, note_death, unfinished
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.translations import COUNTERS, TranslatorFactory
 from paraloom.models.errors import UserError
@@ -40,6 +41,7 @@ class Reversing:
     """A translator that reverses, and rejects what begins with x; it counts its sentences."""
 
     opened: ClassVar[int] = 0
+    hints: ClassVar[list[RetryHints | None]] = []
     seen: ClassVar[Counter[str]] = Counter()
 
     converted = compute_type = None
@@ -53,6 +55,7 @@ class Reversing:
     ) -> tuple[pa.RecordBatch, Counters]:
         texts = sentences.to_pylist()
         self.seen.update(texts)
+        self.hints.append(hints)
         rows = [
             {"reason": "begins with x"}
             if text[0] == "x"
@@ -72,7 +75,7 @@ class Reversing:
 def reversing(monkeypatch: Patch) -> type[Reversing]:
     """What stands for the model."""
     monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Reversing)
-    Reversing.opened, Reversing.seen = 0, Counter()
+    Reversing.opened, Reversing.hints, Reversing.seen = 0, [], Counter()
     return Reversing
 
 
@@ -152,6 +155,19 @@ def test_a_process_loads_the_model_once_and_translates_no_finished_shard(
     assert reversing.seen == Counter("cd")
     assert rows_of(again) == rows_of(first)
     assert [r.seconds for r in again.receipts][::2] == [r.seconds for r in first.receipts][::2]
+
+
+def test_a_shard_at_which_workers_died_is_tried_with_smaller_batches(
+    tmp_path: Path, reversing: type[Reversing]
+) -> None:
+    work, out = ingested(tmp_path, ["a", "b"], ["c"]), str(tmp_path / "out")
+    for _ in range(2):
+        begin(out, work[0].name, work[0].key).under_way([1])
+        assert note_death(out) == " at part-00000-00000 (rows 1)"
+    result = run(work, tmp_path / "out")
+    assert [hints and hints.smaller for hints in reversing.hints] == [4, None]
+    assert [receipt.numbers.attempts for receipt in result.receipts] == [3, 1]
+    assert unfinished(out) == {}
 
 
 def test_too_many_rejected_rows_end_the_run(tmp_path: Path, reversing: type[Reversing]) -> None:

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.faults import cluster_killed, object_storage, out_of_memory, random_changes, random_kills
+from tests.faults import cluster_killed, object_storage, random_changes, random_kills
 from tests.faults.ground import Ground, main
 from tests.once import made_once
 
@@ -27,7 +27,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory, nmt_model: Path) -> Path:
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(out_of_memory, marks=SLOW),
         pytest.param(random_kills, marks=SLOW),
         pytest.param(random_changes, marks=SLOW),
         pytest.param(object_storage, marks=SLOW),
