@@ -1,6 +1,5 @@
 """Tables cut into shards, as jobs read them, and the rows that a job leaves."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,6 @@ import pyarrow as pa
 from paraloom.beam_jobs.io.shards import Shard, read_shard, write_shard
 from paraloom.beam_jobs.runners.launch import Result
 
-Write = Callable[..., list[Shard]]
-"""What the fixtures `bucketed` and `scored` give."""
 ONE = ["--direct_num_workers", "1"]
 
 

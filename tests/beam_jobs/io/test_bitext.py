@@ -70,13 +70,6 @@ def moses(folder: Path, source: bytes, reference: bytes) -> Bitext:
     return find_bitext("moses", paths)[0]
 
 
-def test_czeng16(one: One) -> None:
-    content = "a1\t0.91\tAhoj.\tHello.\na2\t\t Kočka\u00a0\tA cat \n"
-    pairs, rejected = read(one("czeng16", content.encode()))
-    assert pairs == [("a1", "Ahoj.", "Hello."), ("a2", "Kočka", "A cat")]
-    assert rejected == []
-
-
 def test_czeng20_knows_documents_by_their_empty_lines(one: One) -> None:
     row = "{}\t0.9\t1.0\t0.8\tAhoj {}.\tHello {}.\n"
     content = f"\n{row}{row}\n\r\n{row}\n".format(*"111222333")
