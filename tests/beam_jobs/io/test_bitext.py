@@ -16,6 +16,7 @@ from paraloom.beam_jobs.io.bitext import (
     Bitext,
     Format,
     Paths,
+    Range,
     RowBlock,
     find_bitext,
     find_ranges,
@@ -31,16 +32,25 @@ Pairs = list[tuple[str, str, str]]
 Rejected = list[tuple[str, int, str, str]]
 
 
-def read(bitext: Bitext, rows: int = 10_000, max_characters: int = 2_000) -> tuple[Pairs, Rejected]:
-    """The pairs and the rejected rows; every block keeps its promises."""
-    blocks = list(read_bitext(bitext, rows=rows, max_characters=max_characters))
+def blocks_of(
+    bitext: Bitext, rows: int = 10_000, max_characters: int = 2_000, part: Range | None = None
+) -> list[RowBlock]:
+    """The blocks of a bitext, each of which keeps its promises."""
+    blocks = list(read_bitext(bitext, rows=rows, max_characters=max_characters, part=part))
     for block in blocks:
-        assert block.pairs.schema == INGEST and block.rejected.schema == INGEST_REJECTED
         block.pairs.validate(full=True)
         block.rejected.validate(full=True)
+        assert block.rejected.schema == INGEST_REJECTED
         assert block.rows == block.pairs.num_rows + block.rejected.num_rows
         assert len(block.lines) == block.pairs.num_rows
         assert not {*block.lines.tolist()} & {*block.rejected["row"].to_pylist()}
+    return blocks
+
+
+def read(bitext: Bitext, rows: int = 10_000, max_characters: int = 2_000) -> tuple[Pairs, Rejected]:
+    """The pairs and the rejected rows."""
+    blocks = blocks_of(bitext, rows, max_characters)
+    assert all(block.pairs.schema == INGEST for block in blocks)
     return (
         [row for block in blocks for row in tuples(block.pairs)],
         [row for block in blocks for row in tuples(block.rejected)],
@@ -254,8 +264,7 @@ def test_every_line_of_random_bytes_is_kept_or_rejected_by_the_rules(
     lines = [line.removesuffix(b"\r") for line in content.removesuffix(b"\n").split(b"\n")]
     (bitext,) = find_bitext(format, [str(path)])
     seen = {}
-    for block in read_bitext(bitext, rows=size, max_characters=20):
-        assert block.rows == block.pairs.num_rows + block.rejected.num_rows
+    for block in blocks_of(bitext, size, 20):
         sound = zip(block.lines.tolist(), tuples(block.pairs), strict=True)
         broken = ((row[1], row) for row in tuples(block.rejected))
         for number, row in [*sound, *broken]:

@@ -25,6 +25,7 @@ from paraloom.beam_jobs.io.bitext import (
 from paraloom.beam_jobs.io.bitext.preview import preview
 from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.models.errors import UserError
+from tests.beam_jobs.io.test_bitext import blocks_of
 
 Row = dict[str, Any]
 NAMES = {"source": "translation.cs", "reference": "translation.en"}
@@ -93,13 +94,7 @@ def write_tmx(folder: Path, of: list[Row], path: str = "train.cs.tmx") -> Bitext
 
 
 def read(bitext: Bitext, size: int = 8, part: Range | None = None) -> list[RowBlock]:
-    blocks = list(read_bitext(bitext, rows=size, max_characters=60, part=part))
-    for block in blocks:
-        block.pairs.validate(full=True)
-        block.rejected.validate(full=True)
-        assert block.rows == len(block.pairs) + len(block.rejected)
-        assert len(block.lines) == len(block.pairs)
-    return blocks
+    return blocks_of(bitext, size, 60, part)
 
 
 def pairs(blocks: list[RowBlock]) -> list[Row]:
@@ -119,7 +114,7 @@ def test_the_rows_are_those_of_moses_files(
     tmp_path: Path, write: Callable[[Path, list[Row]], Bitext]
 ) -> None:
     expected = read(write_moses(tmp_path, rows()))
-    bitext = replace(write(tmp_path, rows()))
+    bitext = write(tmp_path, rows())
     bitext = replace(bitext, sha256=(file_digest(bitext.paths[0]),))
     found = read(bitext)
     assert [block.rows for block in found] == [block.rows for block in expected] == [8] * 6 + [2]
@@ -164,8 +159,7 @@ def test_parquet_is_divided_at_row_groups(tmp_path: Path) -> None:
     bitext = write_parquet(tmp_path, rows())
     assert [part.before for part in find_ranges(bitext, 8)] == list(range(0, 50, 8))
     assert [part.before for part in find_ranges(bitext, 3)] == [0, 9, 15, 21, 30, 36, 42]
-    table = pa.Table.from_pylist(rows())
-    pq.write_table(table, bitext.paths[0])
+    pq.write_table(pa.Table.from_pylist(rows()), bitext.paths[0])
     assert [part.before for part in find_ranges(bitext, 8)] == [0]
 
 
@@ -223,11 +217,7 @@ GOOD = b'{"id": 1, "source": "a", "reference": "b", "n": 1, "s": "x"}'
         (b"[" * 3000, "1-a:2", "no JSON object"),
         (b'{"id": 2, "source": 7, "reference": "b"}', "2", "source is no string"),
         (b'{"id": 2, "source": "a"}', "2", "no reference"),
-        (b'{"id": 2, "source": "a\\n", "reference": "b"}', "2",
-         "control character U+000A in source"),
-        (b'{"id": 2, "source": "a", "reference": " "}', "2", "empty reference"),
         (b'{"id": " ", "source": "a", "reference": "b"}', "1-a:2", "empty id"),
-        (b'{"id": true, "source": "a", "reference": "b"}', "1-a:2", "id is no string"),
         (b'{"id": 2, "source": "a", "reference": "b", "n": 9223372036854775808}', "2",
          "n is no int64"),
         (b'{"id": 2, "source": "a", "reference": "b", "s": "' + b"y" * 61 + b'"}', "2",
@@ -281,7 +271,6 @@ PAIR = '<tu><tuv xml:lang="cs"><seg>a</seg></tuv><tuv xml:lang="en"><seg>b</seg>
         (f"<tmx><body>{PAIR}", r"a\.tmx: truncated, or not well-formed XML after unit 1 "),
         (f"<tmx><body>{PAIR.replace('cs', 'de')}</body></tmx>",
          r"first rows have no xml:lang=cs, but xml:lang=de, xml:lang=en; input\.source_langu"),
-        ("<tmx><body/></tmx>", "the first rows have no xml:lang=cs, but nothing"),
     ],
 )  # fmt: skip
 def test_a_tmx_file_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
@@ -324,10 +313,10 @@ def test_wrong_columns_are_one_line(
 
 def test_a_kept_column_of_another_type_names_it(tmp_path: Path) -> None:
     for value, kind in ((date(2020, 1, 1), "date32"), (["a"], "list<")):
-        path = tmp_path / kind
-        pq.write_table(pa.table({"source": ["a"], "reference": ["b"], "n": [value]}), path)
+        table = pa.table({"source": ["a"], "reference": ["b"], "n": [value]})
+        pq.write_table(table, tmp_path / kind)
         with pytest.raises(UserError, match=rf"of n are of the type {kind}.*; keep text, numbers"):
-            find_bitext("parquet", [str(path)], Layout(keep=("n",)))
+            find_bitext("parquet", [str(tmp_path / kind)], Layout(keep=("n",)))
 
 
 def test_kept_columns_have_one_type(tmp_path: Path) -> None:
@@ -346,13 +335,9 @@ def test_kept_columns_have_one_type(tmp_path: Path) -> None:
     pq.write_table(pa.table({"source": ["a"], "reference": ["b"]}), tmp_path / "e")
     first, last = find_bitext("parquet", [str(tmp_path / n) for n in "ae"], Layout(keep=("n",)))
     assert [pairs(read(of))[0]["n"] for of in (first, last)] == [1, None]
-    with pytest.raises(
-        UserError, match=r"input\.keep: .* n has incompatible types: int64 vs string"
-    ):
+    with pytest.raises(UserError, match=r"keep: .* n has incompatible types: int64 vs string"):
         kept("a", "d", "c")
-    with pytest.raises(
-        UserError, match=r"input\.keep: n: no text or number in the first rows of .*d"
-    ):
+    with pytest.raises(UserError, match=r"keep: n: no text or number in the first rows of .*d"):
         kept("d")
 
 
@@ -385,29 +370,29 @@ def test_columns_of_lines_may_be_kept(tmp_path: Path) -> None:
         find_bitext("czeng16", [str(path)], Layout(keep=("domain",)))
 
 
-FILES = {
-    "data/train-00000-of-00002.parquet": ("", "train"),
-    "data/train-00001-of-00002.parquet": ("", "train"),
-    "data/test-00000-of-00001-0a1b2c.parquet": ("", "test"),
-    "cs-en/validation/0000.parquet": ("cs-en", "validation"),
-    "de-en/validation-00000-of-00001.parquet": ("de-en", "validation"),
-    "README.md": None,
-}
+FILES = [
+    "data/train-00000-of-00002.parquet",
+    "data/train-00001-of-00002.parquet",
+    "data/test-00000-of-00001-0a1b2c.parquet",
+    "cs-en/validation/0000.parquet",
+    "de-en/validation-00000-of-00001.parquet",
+    "README.md",
+]
 
 
 def test_files_of_a_data_set(tmp_path: Path) -> None:
-    for number, name in enumerate(FILES):
+    table = pa.table({"source": ["a"], "reference": ["b"]})
+    for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        write = [{"source": f"{number}", "reference": "b"}]
-        pq.write_table(pa.Table.from_pylist(write), tmp_path / name)
+        pq.write_table(table, tmp_path / name)
 
     def found(**layout: Any) -> list[str]:
         bitexts = find_bitext("hub", [str(tmp_path)], Layout(**layout))
         return [Path(of.paths[0]).relative_to(tmp_path).as_posix() for of in bitexts]
 
-    assert found() == list(FILES)[:2]
-    assert found(split="test") == list(FILES)[2:3]
-    assert found(split="validation", subset="de-en") == list(FILES)[4:5]
+    assert found() == FILES[:2]
+    assert found(split="test") == FILES[2:3]
+    assert found(split="validation", subset="de-en") == FILES[4:5]
     names = "cs-en validation, null test, null train, de-en validation"
     for layout in ({"split": "validation"}, {"subset": "fr-en"}, {"split": "dev"}):
         with pytest.raises(UserError, match=f"input.split must name one of {names}"):
