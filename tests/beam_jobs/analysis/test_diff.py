@@ -66,7 +66,7 @@ def test_other_rows_are_found(
     a, b = ({id: rest for id, *rest in side} for side in (rows, others))
     if len(a) == len(rows) and len(b) == len(others):
         both = sorted(a.keys() & b.keys())
-        expected = {
+        expected: dict[str, list[tuple[str, Any, Any]]] = {
             ROW: [
                 (id, "there", "missing") if id in a else (id, "missing", "there")
                 for id in sorted(a.keys() ^ b.keys())

@@ -28,6 +28,7 @@ from paraloom.models.errors import UserError
 from tests.beam_jobs.io.test_bitext import blocks_of
 
 Row = dict[str, Any]
+Write = Callable[[Path, list[Row]], Bitext]
 NAMES = {"source": "translation.cs", "reference": "translation.en"}
 LAYOUT = Layout(columns=NAMES, keep=("domain", "year", "checked"))
 
@@ -110,9 +111,7 @@ WRITERS = [write_parquet, write_jsonl, write_tmx]
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_the_rows_are_those_of_moses_files(
-    tmp_path: Path, write: Callable[[Path, list[Row]], Bitext]
-) -> None:
+def test_the_rows_are_those_of_moses_files(tmp_path: Path, write: Write) -> None:
     expected = read(write_moses(tmp_path, rows()))
     bitext = write(tmp_path, rows())
     bitext = replace(bitext, sha256=(file_digest(bitext.paths[0]),))
@@ -144,7 +143,7 @@ def test_the_rows_are_those_of_moses_files(
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_ids_of_the_file(tmp_path: Path, write: Callable[[Path, list[Row]], Bitext]) -> None:
+def test_ids_of_the_file(tmp_path: Path, write: Write) -> None:
     format = write(tmp_path, rows()).format
     columns = {"id": "tuid"} if write is write_tmx else {**NAMES, "id": "id"}
     (path,) = (str(path) for path in tmp_path.iterdir())
@@ -302,7 +301,7 @@ def test_memory_does_not_grow_with_a_tmx_file(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("write", [write_parquet, write_jsonl])
 def test_wrong_columns_are_one_line(
-    tmp_path: Path, write: Any, columns: dict[str, str], keep: tuple[str, ...], message: str
+    tmp_path: Path, write: Write, columns: dict[str, str], keep: tuple[str, ...], message: str
 ) -> None:
     bitext = write(tmp_path, rows())
     layout = Layout(columns={**NAMES, **columns}, keep=keep)
