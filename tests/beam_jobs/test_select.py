@@ -132,17 +132,9 @@ def test_a_row_is_rejected_for_the_first_condition_that_fails() -> None:
 
 
 def test_a_check_that_fails_says_what_it_found() -> None:
-    columns = {name: ["a", "b", "c"] for name in ("id", "reference")}
-    numbers = np.array([1, 0, 1], np.float32), np.array([5, 5, 3], np.int16)
-    table = pa.table(
-        {
-            **columns,
-            "translation": ["x", "y", "z"],
-            "same_numbers": numbers[0],
-            "reference_tokens": numbers[1],
-            "translation_tokens": numbers[1],
-        }
-    )
+    found = ((1, 5), (0, 5), (1, 3))
+    rows = [{"same_numbers": same, "reference_tokens": tokens} for same, tokens in found]
+    table = filled(rows, schema.bucketed(("same_numbers",)))
 
     def reasons(*where: str) -> list[str]:
         criteria = {**ALL, "by": "same_numbers", "where": tuple(map(Predicate.parse, where))}
