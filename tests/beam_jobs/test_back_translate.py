@@ -43,6 +43,7 @@ class Reversing:
 
     opened: ClassVar[int] = 0
     hints: ClassVar[list[RetryHints | None]] = []
+    seeds: ClassVar[list[int]] = []
     seen: ClassVar[Counter[str]] = Counter()
 
     converted = compute_type = None
@@ -57,6 +58,7 @@ class Reversing:
         texts = sentences.to_pylist()
         self.seen.update(texts)
         self.hints.append(hints)
+        self.seeds.append(seed)
         rows = [
             {"reason": "begins with x"}
             if text[0] == "x"
@@ -76,7 +78,7 @@ class Reversing:
 def reversing(monkeypatch: Patch) -> type[Reversing]:
     """What stands for the model."""
     monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Reversing)
-    Reversing.opened, Reversing.hints, Reversing.seen = 0, [], Counter()
+    Reversing.opened, Reversing.hints, Reversing.seeds, Reversing.seen = 0, [], [], Counter()
     return Reversing
 
 
@@ -150,6 +152,7 @@ def test_a_process_loads_the_model_once_and_translates_no_finished_shard(
     work, out = ingested(tmp_path, ["a", "b"], ["c", "d"], ["e"]), tmp_path / "out"
     first = run(work, out)
     assert reversing.opened == 1
+    assert len(set(reversing.seeds)) == 3  # each shard draws for itself
     reversing.seen.clear()
     (out / "receipts" / "part-00000-00001.json").unlink()  # killed before it was finished
     again = run(work, out)
