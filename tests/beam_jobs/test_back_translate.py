@@ -154,7 +154,7 @@ def test_a_process_loads_the_model_once_and_translates_no_finished_shard(
     assert reversing.opened == 1
     assert len(set(reversing.seeds)) == 3  # each shard draws for itself
     reversing.seen.clear()
-    (out / "receipts" / "part-00000-00001.json").unlink()  # killed before it was finished
+    (out / "_receipts" / "part-00000-00001.json").unlink()  # killed before it was finished
     again = run(work, out)
     assert reversing.seen == Counter("cd")
     assert rows_of(again) == rows_of(first)
