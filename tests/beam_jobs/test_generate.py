@@ -18,7 +18,7 @@ from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded
 from tests.extras import needs
-from tests.shards import ONE
+from tests.shards import ONE, filled
 
 pytestmark = needs("openai")
 ROWS = 30
@@ -34,16 +34,9 @@ PAIRS = pa.table(
 
 
 def translated(rows: list[int]) -> pa.Table:
-    table = PAIRS.take(rows)
-    for name, value, kind in (
-        ("translation", "A translation.", pa.string()),
-        ("translation_score", -0.5, pa.float32()),
-        ("translation_subwords", 4, pa.int16()),
-    ):
-        table = table.append_column(
-            pa.field(name, kind, nullable=False), pa.array([value] * len(rows), kind)
-        )
-    return table
+    form = pa.schema([PAIRS.field("domain"), *schema.BACK_TRANSLATE])
+    made = {"translation": "A translation.", "translation_subwords": 4}
+    return filled([{**row, **made} for row in PAIRS.take(rows).to_pylist()], form)
 
 
 def chat(name: str, address: str, **options: Any) -> ChatGenerator:

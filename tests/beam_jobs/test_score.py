@@ -20,7 +20,7 @@ from paraloom.models.scorers.learned import sentence_similarity
 from paraloom.models.scorers.plugins import FileScorer
 from tests.models.scorers.small_transformers import write_sentence_model
 from tests.run_helpers import Patch, part_file
-from tests.shards import ONE
+from tests.shards import ONE, filled
 
 PAIRS = [
     ("a dog runs on the grass .", "a dog runs on grass ."),
@@ -31,16 +31,11 @@ SCORERS = ("translation_score", "trigram_overlap")
 
 
 def table(pairs: list[tuple[str, str]] = PAIRS, scores: list[float] | None = None) -> pa.Table:
-    return pa.table(
-        {
-            "id": [f"id-{i}" for i in range(len(pairs))],
-            "source": ["zdroj"] * len(pairs),
-            "reference": pa.array([a for a, _ in pairs], pa.string()),
-            "translation": pa.array([b for _, b in pairs], pa.string()),
-            "translation_score": scores or [-0.5] * len(pairs),
-            "translation_subwords": [5] * len(pairs),
-        }
-    ).cast(schema.BACK_TRANSLATE)
+    rows = [
+        {"reference": one, "translation": other, "translation_score": score}
+        for (one, other), score in zip(pairs, scores or [-0.5] * len(pairs), strict=True)
+    ]
+    return filled(rows, schema.BACK_TRANSLATE)
 
 
 def test_scores_stand_beside_their_rows() -> None:
@@ -76,12 +71,6 @@ def test_a_score_that_is_no_number_sets_the_row_apart(bad: float) -> None:
     assert rejected["reason"].to_pylist() == ["translation_score is not finite"]
 
 
-def test_no_rows() -> None:
-    scored, rejected = score_table(table([]), PairScorer(["trigram_overlap"]), SCORERS)
-    assert scored.schema == schema.scored(SCORERS)
-    assert (scored.num_rows, rejected.num_rows) == (0, 0)
-
-
 def test_the_job_gives_what_the_function_gives(tmp_path: Path) -> None:
     tables = [table(), table([]), table(PAIRS[:1], [float("nan")])]
     shards = [write_shard(f"{tmp_path}/in/part-{i}.parquet", t) for i, t in enumerate(tables)]
@@ -90,6 +79,7 @@ def test_the_job_gives_what_the_function_gives(tmp_path: Path) -> None:
     scorer = PairScorer(["trigram_overlap"])
     for rows, receipt in zip(tables, result.receipts, strict=True):
         wanted, _ = score_table(rows, scorer, SCORERS)
+        assert wanted.schema == schema.scored(SCORERS)  # without rows, too
         assert pq.read_table(receipt.shards[0].path).equals(wanted)
         assert Path(receipt.shards[0].path).read_bytes() == encode(wanted)
     assert [r.rejected for r in receipts(out)] == [{}, {}, {"translation_score is not finite": 1}]
@@ -129,27 +119,24 @@ def function(pairs):
 
 verbs = Scorer(function=function, meaning="verbs", unit="")
 short = Scorer(function=lambda pairs: Outcome([0.5] * len(pairs), [""]), meaning="", unit="")
+wide = Scorer(function=lambda pairs: [0.0, 1.5, 1.0], meaning="", unit="")
 """
 
 
-def test_a_scorer_gives_reasons_for_pairs_without_a_value() -> None:
-    scorer = PairScorer(["verbs"], sources=[FileScorer("verbs", "verbs.py", REASONS)])
-    scored, rejected = score_table(table(), scorer, ("verbs",))
+def test_pairs_without_a_value_have_a_reason() -> None:
+    verbs, short, wide = (
+        PairScorer([name], sources=[FileScorer(name, "verbs.py", REASONS)])
+        for name in ("verbs", "short", "wide")
+    )
+    scored, rejected = score_table(table(), verbs, ("verbs",))
     assert scored["verbs"].to_pylist() == [0.5]
     assert rejected["id"].to_pylist() == ["id-1", "id-2"]
     assert rejected["reason"].to_pylist() == ["verbs: no verb, no noun", "verbs is not finite"]
-    scorer = PairScorer(["short"], sources=[FileScorer("short", "verbs.py", REASONS)])
-    with pytest.raises(UserError, match=r"short: the scorer gave reasons of shape \[1\] for 3"):
-        score_table(table(), scorer, ("short",))
-
-
-def test_a_value_outside_the_range_sets_its_row_apart() -> None:
-    text = "from paraloom.models.scorers import Scorer\n"
-    text += "s = Scorer(function=lambda pairs: [0.0, 1.5, 1.0], meaning='', unit='')"
-    scorer = PairScorer(["s"], sources=[FileScorer("s", "s.py", text)])
-    scored, rejected = score_table(table(), scorer, ("s",))
+    scored, rejected = score_table(table(), wide, ("wide",))
     assert scored["id"].to_pylist() == ["id-0", "id-2"]
-    assert rejected["reason"].to_pylist() == ["s is outside its range 0..1"]
+    assert rejected["reason"].to_pylist() == ["wide is outside its range 0..1"]
+    with pytest.raises(UserError, match=r"short: the scorer gave reasons of shape \[1\] for 3"):
+        score_table(table(), short, ("short",))
 
 
 CHECKED = """

@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs import select
+from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import DamagedError, Shard, units
 from paraloom.beam_jobs.select import Criteria, decide, near_misses, tsv_path
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import normalised
-from tests.shards import ONE, Write, rows_of
+from tests.shards import ONE, cut, filled, rows_of
 
 ALL: dict[str, Any] = {
     "by": "translation_score",
@@ -27,6 +28,11 @@ DECILES = "outside the selected deciles of translation_score"
 
 def pair(number: int, **more: Any) -> dict[str, Any]:
     return {"reference": f"reference {number}", "translation": f"translation {number}", **more}
+
+
+def bucketed(folder: Path, rows: list[dict[str, Any]], shard_rows: int = 4) -> list[Shard]:
+    """Pairs as the stage `bucket` leaves them, cut into shards."""
+    return cut(folder / "bucket", filled(rows, schema.bucketed((ALL["by"],))), shard_rows)
 
 
 def run(
@@ -58,7 +64,7 @@ def test_letters_and_digits_make_a_difference() -> None:
     assert len(set(normalised(pa.array(texts)).to_pylist())) == len(texts)
 
 
-def test_every_reason(tmp_path: Path, bucketed: Write) -> None:
+def test_every_reason(tmp_path: Path) -> None:
     rows = [
         pair(0),
         pair(1, translation_score_decile=7),
@@ -73,7 +79,9 @@ def test_every_reason(tmp_path: Path, bucketed: Write) -> None:
         pair(1),  # repeats only one that was rejected
         {"reference": "reference 0", "translation": "translation 1"},
     ]
-    kept, reasons = run(bucketed(rows, 3), tmp_path / "corpus", deciles=(0,), max_tokens=30)
+    kept, reasons = run(
+        bucketed(tmp_path, rows, 3), tmp_path / "corpus", deciles=(0,), max_tokens=30
+    )
     assert [row["id"] for row in kept] == ["id-0", "id-6", "id-9", "id-10", "id-11"]
     assert reasons == {
         "id-1": DECILES,
@@ -124,17 +132,9 @@ def test_a_row_is_rejected_for_the_first_condition_that_fails() -> None:
 
 
 def test_a_check_that_fails_says_what_it_found() -> None:
-    columns = {name: ["a", "b", "c"] for name in ("id", "reference")}
-    numbers = np.array([1, 0, 1], np.float32), np.array([5, 5, 3], np.int16)
-    table = pa.table(
-        {
-            **columns,
-            "translation": ["x", "y", "z"],
-            "same_numbers": numbers[0],
-            "reference_tokens": numbers[1],
-            "translation_tokens": numbers[1],
-        }
-    )
+    found = ((1, 5), (0, 5), (1, 3))
+    rows = [{"same_numbers": same, "reference_tokens": tokens} for same, tokens in found]
+    table = filled(rows, schema.bucketed(("same_numbers",)))
 
     def reasons(*where: str) -> list[str]:
         criteria = {**ALL, "by": "same_numbers", "where": tuple(map(Predicate.parse, where))}
@@ -145,28 +145,28 @@ def test_a_check_that_fails_says_what_it_found() -> None:
     assert reasons("same_numbers < 1") == ["not same_numbers < 1", "", "not same_numbers < 1"]
 
 
-def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(
-    tmp_path: Path, bucketed: Write
-) -> None:
+def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(tmp_path: Path) -> None:
     rows = [pair(i, id=f"id-{i}", translation_score_decile=i % 2) for i in range(80)]
     drawn = []
     for name, some, n in (("one", rows, 80), ("many", rows[::-1], 11)):
-        kept, reasons = run(bucketed(some, n, f"in-{name}"), tmp_path / name, deciles=(0,), size=7)
+        kept, reasons = run(
+            bucketed(tmp_path / f"in-{name}", some, n), tmp_path / name, deciles=(0,), size=7
+        )
         drawn.append({row["id"] for row in kept})
         assert len(kept) == 7
         assert Counter(reasons.values()) == {DECILES: 40, "not drawn": 33}
     assert drawn[0] == drawn[1]
 
 
-def test_pairs_that_repeat_others_are_not_drawn_from(tmp_path: Path, bucketed: Write) -> None:
-    shards = bucketed([pair(i % 20) for i in range(60)], 30)
+def test_pairs_that_repeat_others_are_not_drawn_from(tmp_path: Path) -> None:
+    shards = bucketed(tmp_path, [pair(i % 20) for i in range(60)], 30)
     kept, reasons = run(shards, tmp_path / "corpus", size=15)
     assert len({row["reference"] for row in kept}) == len(kept) == 15
     assert Counter(reasons.values()) == {"repeats an earlier pair": 40, "not drawn": 5}
 
 
-def test_a_draw_depends_on_the_seed_and_is_fair(tmp_path: Path, bucketed: Write) -> None:
-    shards = bucketed([pair(i) for i in range(1000)], 250)
+def test_a_draw_depends_on_the_seed_and_is_fair(tmp_path: Path) -> None:
+    shards = bucketed(tmp_path, [pair(i) for i in range(1000)], 250)
     first, other = (
         {row["id"] for row in run(shards, tmp_path / name, size=500, seed=seed)[0]}
         for name, seed in (("a", 1), ("b", 2))
@@ -177,13 +177,11 @@ def test_a_draw_depends_on_the_seed_and_is_fair(tmp_path: Path, bucketed: Write)
     assert 200 < halves.sum() < 300
 
 
-def test_the_text_form_equals_the_shards_with_any_number_of_threads(
-    tmp_path: Path, bucketed: Write
-) -> None:
+def test_the_text_form_equals_the_shards_with_any_number_of_threads(tmp_path: Path) -> None:
     scores = [-0.5, -1e-6, -1.1754944e-38, -0.333333343, 0.0, -123.25]
     rows = [pair(i, translation_score=scores[i % 6]) for i in range(23)]
     rows[2]["reference"] = "žluťoučký kůň"
-    shards = bucketed(rows, 4)
+    shards = bucketed(tmp_path, rows, 4)
     result = select.run(units(shards, "key"), str(tmp_path / "out"), Criteria(**ALL), ONE)
     kept = rows_of(result)
     assert kept == [row for s in shards for row in pq.read_table(s.path).to_pylist()]
@@ -200,8 +198,8 @@ def test_the_text_form_equals_the_shards_with_any_number_of_threads(
         assert Path(path).read_bytes() == text
 
 
-def test_a_selection_that_fails_leaves_no_text_of_another(tmp_path: Path, bucketed: Write) -> None:
-    shards = bucketed([pair(i) for i in range(5)])
+def test_a_selection_that_fails_leaves_no_text_of_another(tmp_path: Path) -> None:
+    shards = bucketed(tmp_path, [pair(i) for i in range(5)])
     run(shards, tmp_path / "corpus")
     Path(shards[0].path).write_bytes(b"damaged")
     with pytest.raises(DamagedError):
@@ -209,8 +207,10 @@ def test_a_selection_that_fails_leaves_no_text_of_another(tmp_path: Path, bucket
     assert not Path(tsv_path(str(tmp_path / "corpus"))).exists()
 
 
-def test_nothing_stands(tmp_path: Path, bucketed: Write) -> None:
-    kept, _ = run(bucketed([pair(i) for i in range(5)]), tmp_path / "corpus", deciles=(9,), size=3)
+def test_nothing_stands(tmp_path: Path) -> None:
+    kept, _ = run(
+        bucketed(tmp_path, [pair(i) for i in range(5)]), tmp_path / "corpus", deciles=(9,), size=3
+    )
     assert kept == []
     written = Path(tsv_path(str(tmp_path / "corpus"))).read_bytes()
     assert (gzip.decompress(written), written[4:8]) == (b"", bytes(4))  # no text, no time

@@ -1,18 +1,25 @@
-"""Selection among several translations of a source."""
+"""Selection among several translations of a source, of one generator or of several."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from paraloom.beam_jobs import bucket, select
 from paraloom.beam_jobs.analysis.diff import diff_shards
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, units, write_shard
+from paraloom.beam_jobs.io.shards import Shard, read_shard, units, write_shard
 from paraloom.beam_jobs.select import Criteria, PerSource, decide
-from tests.shards import ONE, cut, rows_of, shards_of
+from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
+from paraloom.models.scorers import PairScorer
+from tests.shards import ONE, cut, filled, rows_of, shards_of
 
 SCORE = ("translation_score",)
 ALL = Criteria(by=SCORE[0], deciles=None, max_tokens=None, size=None, seed=1)
@@ -25,19 +32,15 @@ def scored(folder: Path, sources: int, candidates: int, shard_rows: int, seed: i
     rows = [
         {
             "id": f"id-{source}",
-            "source": "zdroj",
             "reference": f"reference {source}",
             "translation": " ".join(random.choice(WORDS, 4)),
             "translation_score": np.float32(-candidate // 2),  # ties
-            "translation_subwords": 4,
             "candidate": candidate,
-            "reference_tokens": 2,
-            "translation_tokens": 4,
         }
         for source in range(sources)
         for candidate in range(candidates)
     ]
-    table = pa.Table.from_pylist(rows, schema.scored(SCORE, candidates=True))
+    table = filled(rows, schema.scored(SCORE, candidates=True))
     return cut(folder, table, shard_rows * candidates)
 
 
@@ -119,3 +122,124 @@ def test_a_pair_repeats_only_pairs_that_are_in_the_corpus(tmp_path: Path) -> Non
     criteria = replace(ALL, per_source="best")
     result = select.run(units(shards, "s"), str(tmp_path / "out"), criteria, ONE)
     assert [row["translation"] for row in rows_of(result)] == ["a dog runs", "a dog sits"]
+
+
+def sources(*translations: list[str]) -> pa.Table:
+    """The translations of each source, the best first."""
+    rows = [
+        {"id": f"s{i}", "candidate": k, "translation": text}
+        for i, texts in enumerate(translations)
+        for k, text in enumerate(texts)
+    ]
+    form = pa.schema([("id", pa.string()), ("candidate", pa.int8()), ("translation", pa.string())])
+    return pa.Table.from_pylist(rows, form)
+
+
+def overlap(first: str, second: str) -> float:
+    scores = PairScorer(["trigram_overlap", "unigram_f1"]).score(
+        pa.array([first]), pa.array([second])
+    )
+    short = min(len(first.split()), len(second.split())) < 3
+    return float(scores["unigram_f1" if short else "trigram_overlap"][0])
+
+
+def greedy(texts: list[str], bound: float) -> list[bool]:
+    """As the issue says it, one source at a time."""
+    kept = [0] if texts else []
+    while True:
+        rest = [k for k in range(len(texts)) if k not in kept]
+        nearest = {k: max(overlap(texts[k], texts[j]) for j in kept) for k in rest}
+        if not rest or min(nearest.values()) > bound:
+            return [k in kept for k in range(len(texts))]
+        kept.append(min(rest, key=lambda k: (nearest[k], k)))
+
+
+def test_the_best_is_the_first_that_is_left() -> None:
+    table = sources(["a b c", "a b d"], ["x"], [], ["y", "z"])
+    assert best_candidates(table).tolist() == [True, False, True, True, False]
+    assert best_candidates(table.slice(1)).tolist() == [True, True, True, False]
+    assert best_candidates(table.slice(0, 0)).tolist() == []
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    counts=st.lists(st.integers(1, 5), max_size=5),
+    bound=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+)
+def test_diverse_candidates_are_those_of_a_loop_over_sources(
+    seed: int, counts: list[int], bound: float
+) -> None:
+    random = np.random.default_rng(seed)
+    texts = [
+        [" ".join(random.choice(list("abc"), random.integers(1, 7))) for _ in range(count)]
+        for count in counts
+    ]
+    found = diverse_candidates(sources(*texts), bound)
+    assert found.tolist() == [kept for each in texts for kept in greedy(each, bound)]
+
+
+PAIRS = 60
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Shard]:
+    """Each pair has a candidate of nmt, two of a; every third has one of b, the best."""
+    rng = np.random.default_rng(3)
+    rows: list[dict[str, Any]] = []
+    for i in range(PAIRS):
+        makers = ["nmt", "a", "a", *(["b"] if i % 3 == 0 else [])]
+        for number, name in enumerate(makers):
+            score = -0.01 if name == "b" else -float(rng.uniform(0.1, 2))
+            words = {"reference": f"dog {i}", "translation": f"{name} says {i} {number} things"}
+            of = {"id": f"pair-{i}", "candidate": number, "generator": name}
+            rows.append({**of, **words, "translation_score": score})
+    table = filled(rows, schema.bucketed(SCORE, generators=True))
+    return cut(tmp_path_factory.mktemp("bucket"), table, 100)
+
+
+def run(shards: list[Shard], folder: Path, **options: Any) -> pa.Table:
+    criteria = replace(ALL, generators=True, rank=SCORE[0], **options)
+    result = select.run(units(shards, "key"), str(folder), criteria, ONE)
+    found = pa.concat_tables(map(read_shard, shards_of(result)))
+    assert select.preview(shards, criteria).counts["selected"] == len(found)
+    return found
+
+
+def test_the_best_candidate_may_be_of_any_generator(shards: list[Shard], tmp_path: Path) -> None:
+    found = run(shards, tmp_path, per_source="best").to_pylist()
+    rows = [row for shard in shards for row in read_shard(shard).to_pylist()]
+    best: dict[str, Any] = {}
+    for row in rows:
+        if row["id"] not in best or row["translation_score"] > best[row["id"]]["translation_score"]:
+            best[row["id"]] = row
+    assert found == [best[f"pair-{i}"] for i in range(PAIRS)]
+    assert Counter(row["generator"] for row in found)["b"] == PAIRS // 3
+
+
+@pytest.mark.parametrize(
+    ("share", "size", "expected"),
+    [
+        (0.4, None, {"nmt": 40, "a": 40, "b": 20}),
+        (0.5, None, {"nmt": 60, "a": 80, "b": 20}),
+        (0.5, 40, {"nmt": 15, "a": 20, "b": 5}),
+        (0.9, None, {"nmt": 60, "a": 120, "b": 20}),
+    ],
+)
+def test_shares_are_exact(
+    shards: list[Shard], tmp_path: Path, share: float, size: int | None, expected: dict[str, int]
+) -> None:
+    found = run(shards, tmp_path, per_generator=share, size=size)
+    counts = Counter(found["generator"].to_pylist())
+    assert max(counts.values()) <= share * counts.total()
+    assert counts == expected
+
+
+def test_who_stays_depends_on_the_seed_alone(shards: list[Shard], tmp_path: Path) -> None:
+    first, again, other = (
+        run(shards, tmp_path / f"{i}", per_generator=0.4, seed=seed)
+        for i, seed in enumerate((1, 1, 2))
+    )
+    assert first.equals(again)
+    assert not first.equals(other)
+    assert Counter(first["generator"].to_pylist()) == Counter(other["generator"].to_pylist())

@@ -1,7 +1,7 @@
 """Commands are killed at random moments, in every way: each time the same command resumes.
 
 `PARALOOM_KILLS` is the number of kills (50), `PARALOOM_SEED` chooses them; 1,000 take over an hour.
-The corpus must be that of an undisturbed run, to the last bit of every score.
+What was finished must stay as it is, and the corpus be that of an undisturbed run, to the last bit.
 """
 
 import os
@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import psutil
 
@@ -71,6 +72,7 @@ def kill(ground: Ground, kills: int, seed: int, ways: tuple[str, ...] = (*ENDS, 
     done: Counter[str] = Counter()
     runs = 0
     queue: list[str] = []
+    before: dict[str, Any] = {}
     while done.total() < kills:
         process = ground.start(NAME)
         while process.poll() is None and done.total() < kills:
@@ -82,11 +84,14 @@ def kill(ground: Ground, kills: int, seed: int, ways: tuple[str, ...] = (*ENDS, 
         _, said = process.communicate()
         if "Traceback" in said:
             ground.expect(f"no traceback: {said}", False)
+        ground.once(NAME, before)
+        before = ground.finished(NAME)
         if process.returncode == 0:
             ground.same(str(ground.folder / NAME))
             shutil.rmtree(ground.folder / NAME)
-            runs += 1
+            runs, before = runs + 1, {}
     ground.finish(NAME)
+    ground.once(NAME, before)
     ground.same(str(ground.folder / NAME))
     ground.say(f"seed {seed}, {runs + 1} runs, {done.total()} kills: {dict(sorted(done.items()))}")
 

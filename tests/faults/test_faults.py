@@ -1,20 +1,11 @@
-"""The scripts of this folder as tests: the quick ones always, those on Flink by test-flink."""
+"""The scripts of this folder as tests, and short forms of the random ones that run always."""
 
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.faults import (
-    cluster_killed,
-    damaged_shard,
-    disk_full,
-    object_storage,
-    out_of_memory,
-    random_changes,
-    random_kills,
-    submitter_killed,
-)
+from tests.faults import cluster_killed, object_storage, random_changes, random_kills
 from tests.faults.ground import Ground, main
 from tests.once import made_once
 
@@ -36,10 +27,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory, nmt_model: Path) -> Path:
 @pytest.mark.parametrize(
     "script",
     [
-        submitter_killed,
-        damaged_shard,
-        disk_full,
-        pytest.param(out_of_memory, marks=SLOW),
         pytest.param(random_kills, marks=SLOW),
         pytest.param(random_changes, marks=SLOW),
         pytest.param(object_storage, marks=SLOW),

@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from paraloom.beam_jobs.io import score_files, shards
-from paraloom.beam_jobs.io.bitext import READERS, Format, find_bitext, read_bitext
+from paraloom.beam_jobs.io.bitext import READERS, Format
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.text.vectors import load_vectors
 from paraloom.papers.datasets.phrases import read_phrase_pairs
@@ -22,7 +22,7 @@ from tests.fuzz.mutations import damaged
 from tests.sample import sample_rows
 
 ONE = ("--", "--direct_num_workers", "1")
-_OF_LINES: tuple[Format, ...] = ("czeng16", "czeng20", "tsv", "text")
+_OF_LINES: tuple[Format, ...] = ("czeng16", "czeng20", "tsv", "text", "moses")
 
 
 @cache
@@ -32,15 +32,22 @@ def _rows() -> list[list[bytes]]:
     return [row for row in found if len(row) == 4]
 
 
-def _bitext(format: str, random: Random) -> bytes:
+def _bitext(format: Format, random: Random) -> dict[str, bytes]:
+    """The files of some rows, one of them damaged."""
     start, count = random.randrange(200), random.choice((1, 3, 40))
-    fields: dict[str, Callable[[list[bytes]], list[bytes]]] = {
-        "czeng16": lambda row: row,
-        "czeng20": lambda row: [row[0], b"1", b"1", b"1", *row[2:]],
-        "tsv": lambda row: [row[0], *row[2:]] if start % 2 else row[2:],
-        "text": lambda row: row[3:],
+    fields: dict[str, dict[str, Callable[[list[bytes]], list[bytes]]]] = {
+        "czeng16": {"corpus": lambda row: row},
+        "czeng20": {"corpus": lambda row: [row[0], b"1", b"1", b"1", *row[2:]]},
+        "tsv": {"corpus": lambda row: [row[0], *row[2:]] if start % 2 else row[2:]},
+        "text": {"corpus": lambda row: row[3:]},
+        "moses": {"source": lambda row: row[2:3], "reference": lambda row: row[3:]},
     }
-    return b"".join(b"\t".join(fields[format](r)) + b"\n" for r in _rows()[start : start + count])
+    files = {
+        name: b"".join(b"\t".join(of(row)) + b"\n" for row in _rows()[start : start + count])
+        for name, of in fields[format].items()
+    }
+    name = random.choice(list(files))
+    return {**files, name: damaged(files[name], random)}
 
 
 def _count(data: bytes) -> int | None:
@@ -54,58 +61,19 @@ def _count(data: bytes) -> int | None:
 
 
 def bitext(random: Random, folder: Path) -> None:
-    """Rows in are rows out and rejected rows, in every format."""
+    """The real command, in every format of lines: the receipts account for every row."""
     format = random.choice(_OF_LINES)
-    data = damaged(_bitext(format, random), random)
-    (folder / "corpus").write_bytes(data)
-    rows = random.choice((1, 7, 10_000))
-    limit = random.choice((20, 2000))
-
-    def read() -> int:
-        (found,) = find_bitext(format, [str(folder / "corpus")])
-        total = 0
-        for block in read_bitext(found, rows=rows, max_characters=limit):
-            block.pairs.validate(full=True)
-            block.rejected.validate(full=True)
-            assert block.rows == block.pairs.num_rows + block.rejected.num_rows
-            assert all(reason for reason in block.rejected["reason"].to_pylist())
-            total += block.rows
-        return total
-
-    total = allowed(read)
-    if total is not None and not READERS[format].skip_empty_lines:
-        assert total == _count(data), f"{total} rows of {_count(data)}"
-
-
-def moses(random: Random, folder: Path) -> None:
-    """Two files of as many lines."""
-    start, count = random.randrange(200), random.choice((1, 3, 40))
-    chosen = _rows()[start : start + count]
-    sides = [b"".join(row[side] + b"\n" for row in chosen) for side in (2, 3)]
-    damage = random.randrange(2)
-    sides[damage] = damaged(sides[damage], random)
-    paths = {name: str(folder / name) for name in ("source", "reference")}
-    for name, data in zip(paths, sides, strict=True):
-        (folder / name).write_bytes(data)
-
-    def read() -> int:
-        (found,) = find_bitext("moses", dict(paths))
-        blocks = list(read_bitext(found, rows=random.choice((1, 7, 10_000))))
-        assert all(b.rows == b.pairs.num_rows + b.rejected.num_rows for b in blocks)
-        return sum(block.rows for block in blocks)
-
-    total = allowed(read)
-    assert total is None or total == _count(sides[0]) == _count(sides[1])
-
-
-def ingest(random: Random, folder: Path) -> None:
-    """The real command: the receipts account for every row."""
-    format = random.choice(_OF_LINES)
-    data = damaged(_bitext(format, random), random)
-    (folder / "corpus.tsv").write_bytes(data)
+    files = _bitext(format, random)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    paths = {name: str(folder / name) for name in files}
     config = {
         "run": str(folder / "run"),
-        "input": {"format": format, "paths": [str(folder / "*.tsv")], "shard_rows": 5},
+        "input": {
+            "format": format,
+            "paths": paths if format == "moses" else list(paths.values()),
+            "shard_rows": random.choice((1, 7, 10_000)),
+        },
         "nmt": {"model": str(folder), "forward_model": str(folder) if format == "text" else None},
         "score": {"scorers": ["trigram_overlap"]},
         "select": {"by": "trigram_overlap"},
@@ -115,7 +83,8 @@ def ingest(random: Random, folder: Path) -> None:
         found = shards.receipts(str(folder / "run" / "ingest"))
         assert found and all(r.rows_in == r.rows_out + sum(r.rejected.values()) for r in found)
         if not READERS[format].skip_empty_lines:
-            assert sum(receipt.rows_in for receipt in found) == _count(data)
+            total = sum(receipt.rows_in for receipt in found)
+            assert {_count(content) for content in files.values()} == {total}
 
 
 @cache
@@ -173,8 +142,6 @@ def data(random: Random, folder: Path) -> None:
 
 TARGETS: dict[str, tuple[Case, float]] = {
     "bitext": (bitext, 8),
-    "moses": (moses, 3),
-    "ingest": (ingest, 1),
     "vectors": (vectors, 3),
     "data": (data, 3),
     **MODEL_TARGETS,

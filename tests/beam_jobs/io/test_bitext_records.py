@@ -5,7 +5,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -26,8 +25,10 @@ from paraloom.beam_jobs.io.bitext import (
 from paraloom.beam_jobs.io.bitext.preview import preview
 from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.models.errors import UserError
+from tests.beam_jobs.io.test_bitext import blocks_of
 
 Row = dict[str, Any]
+Write = Callable[[Path, list[Row]], Bitext]
 NAMES = {"source": "translation.cs", "reference": "translation.en"}
 LAYOUT = Layout(columns=NAMES, keep=("domain", "year", "checked"))
 
@@ -94,13 +95,7 @@ def write_tmx(folder: Path, of: list[Row], path: str = "train.cs.tmx") -> Bitext
 
 
 def read(bitext: Bitext, size: int = 8, part: Range | None = None) -> list[RowBlock]:
-    blocks = list(read_bitext(bitext, rows=size, max_characters=60, part=part))
-    for block in blocks:
-        block.pairs.validate(full=True)
-        block.rejected.validate(full=True)
-        assert block.rows == len(block.pairs) + len(block.rejected)
-        assert len(block.lines) == len(block.pairs)
-    return blocks
+    return blocks_of(bitext, size, 60, part)
 
 
 def pairs(blocks: list[RowBlock]) -> list[Row]:
@@ -116,11 +111,9 @@ WRITERS = [write_parquet, write_jsonl, write_tmx]
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_the_rows_are_those_of_moses_files(
-    tmp_path: Path, write: Callable[[Path, list[Row]], Bitext]
-) -> None:
+def test_the_rows_are_those_of_moses_files(tmp_path: Path, write: Write) -> None:
     expected = read(write_moses(tmp_path, rows()))
-    bitext = replace(write(tmp_path, rows()))
+    bitext = write(tmp_path, rows())
     bitext = replace(bitext, sha256=(file_digest(bitext.paths[0]),))
     found = read(bitext)
     assert [block.rows for block in found] == [block.rows for block in expected] == [8] * 6 + [2]
@@ -150,7 +143,7 @@ def test_the_rows_are_those_of_moses_files(
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_ids_of_the_file(tmp_path: Path, write: Callable[[Path, list[Row]], Bitext]) -> None:
+def test_ids_of_the_file(tmp_path: Path, write: Write) -> None:
     format = write(tmp_path, rows()).format
     columns = {"id": "tuid"} if write is write_tmx else {**NAMES, "id": "id"}
     (path,) = (str(path) for path in tmp_path.iterdir())
@@ -165,8 +158,7 @@ def test_parquet_is_divided_at_row_groups(tmp_path: Path) -> None:
     bitext = write_parquet(tmp_path, rows())
     assert [part.before for part in find_ranges(bitext, 8)] == list(range(0, 50, 8))
     assert [part.before for part in find_ranges(bitext, 3)] == [0, 9, 15, 21, 30, 36, 42]
-    table = pa.Table.from_pylist(rows())
-    pq.write_table(table, bitext.paths[0])
+    pq.write_table(pa.Table.from_pylist(rows()), bitext.paths[0])
     assert [part.before for part in find_ranges(bitext, 8)] == [0]
 
 
@@ -220,19 +212,11 @@ GOOD = b'{"id": 1, "source": "a", "reference": "b", "n": 1, "s": "x"}'
     [
         (b'{"id": 2, "source": "a", "reference": ', "1-a:2", "no JSON object"),
         (b'["a", "b"]', "1-a:2", "no JSON object"),
-        (b'{"id": 2, "source": "\xff", "reference": "b"}', "1-a:2", "no JSON object"),
         (b'{"id": 2, "source": "\\ud800", "reference": "b"}', "1-a:2", "no JSON object"),
         (b"[" * 3000, "1-a:2", "no JSON object"),
         (b'{"id": 2, "source": 7, "reference": "b"}', "2", "source is no string"),
-        (b'{"id": 2, "source": {"a": 1}, "reference": "b"}', "2", "source is no string"),
         (b'{"id": 2, "source": "a"}', "2", "no reference"),
-        (b'{"id": 2, "source": null, "reference": "b"}', "2", "no source"),
-        (b'{"id": 2, "source": "a\\n", "reference": "b"}', "2",
-         "control character U+000A in source"),
-        (b'{"id": 2, "source": "a", "reference": " "}', "2", "empty reference"),
         (b'{"id": " ", "source": "a", "reference": "b"}', "1-a:2", "empty id"),
-        (b'{"id": true, "source": "a", "reference": "b"}', "1-a:2", "id is no string"),
-        (b'{"id": 2, "source": "a", "reference": "b", "n": "1"}', "2", "n is no int64"),
         (b'{"id": 2, "source": "a", "reference": "b", "n": 9223372036854775808}', "2",
          "n is no int64"),
         (b'{"id": 2, "source": "a", "reference": "b", "s": "' + b"y" * 61 + b'"}', "2",
@@ -286,7 +270,6 @@ PAIR = '<tu><tuv xml:lang="cs"><seg>a</seg></tuv><tuv xml:lang="en"><seg>b</seg>
         (f"<tmx><body>{PAIR}", r"a\.tmx: truncated, or not well-formed XML after unit 1 "),
         (f"<tmx><body>{PAIR.replace('cs', 'de')}</body></tmx>",
          r"first rows have no xml:lang=cs, but xml:lang=de, xml:lang=en; input\.source_langu"),
-        ("<tmx><body/></tmx>", "the first rows have no xml:lang=cs, but nothing"),
     ],
 )  # fmt: skip
 def test_a_tmx_file_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
@@ -310,21 +293,7 @@ def test_memory_does_not_grow_with_a_tmx_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "keep", "message"),
     [
-        (
-            {"source": "translation.xx"},
-            (),
-            r"the first rows have no translation\.xx, but id, translat",
-        ),
-        (
-            {"source": "nothing"},
-            (),
-            r"translation\.en, domain, year, checked; input\.columns names",
-        ),
-        (
-            {"source": "translation"},
-            (),
-            r"(the values of translation are of the type dict|have no translation, but id, transl)",
-        ),
+        ({"source": "nothing"}, (), r"have no nothing, but id, .* checked; input\.columns names"),
         ({"source": "year"}, (), r"the values of year are of the type int"),
         ({}, ("translation",), r"translation(: no text or number| are of the type dict)"),
         ({}, ("genre",), r"input\.keep: genre: no text or number in the first rows of .*train"),
@@ -332,7 +301,7 @@ def test_memory_does_not_grow_with_a_tmx_file(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("write", [write_parquet, write_jsonl])
 def test_wrong_columns_are_one_line(
-    tmp_path: Path, write: Any, columns: dict[str, str], keep: tuple[str, ...], message: str
+    tmp_path: Path, write: Write, columns: dict[str, str], keep: tuple[str, ...], message: str
 ) -> None:
     bitext = write(tmp_path, rows())
     layout = Layout(columns={**NAMES, **columns}, keep=keep)
@@ -341,15 +310,12 @@ def test_wrong_columns_are_one_line(
     assert bitext.paths[0] in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [(date(2020, 1, 1), "date32"), (b"x", "binary"), (["a"], "list<"), (Decimal("1.5"), "decimal")],
-)
-def test_a_kept_column_of_another_type_names_it(tmp_path: Path, value: Any, kind: str) -> None:
-    path = tmp_path / "a"
-    pq.write_table(pa.table({"source": ["a"], "reference": ["b"], "n": [value]}), path)
-    with pytest.raises(UserError, match=rf"of n are of the type {kind}.*; keep text, numbers"):
-        find_bitext("parquet", [str(path)], Layout(keep=("n",)))
+def test_a_kept_column_of_another_type_names_it(tmp_path: Path) -> None:
+    for value, kind in ((date(2020, 1, 1), "date32"), (["a"], "list<")):
+        table = pa.table({"source": ["a"], "reference": ["b"], "n": [value]})
+        pq.write_table(table, tmp_path / kind)
+        with pytest.raises(UserError, match=rf"of n are of the type {kind}.*; keep text, numbers"):
+            find_bitext("parquet", [str(tmp_path / kind)], Layout(keep=("n",)))
 
 
 def test_kept_columns_have_one_type(tmp_path: Path) -> None:
@@ -368,13 +334,9 @@ def test_kept_columns_have_one_type(tmp_path: Path) -> None:
     pq.write_table(pa.table({"source": ["a"], "reference": ["b"]}), tmp_path / "e")
     first, last = find_bitext("parquet", [str(tmp_path / n) for n in "ae"], Layout(keep=("n",)))
     assert [pairs(read(of))[0]["n"] for of in (first, last)] == [1, None]
-    with pytest.raises(
-        UserError, match=r"input\.keep: .* n has incompatible types: int64 vs string"
-    ):
+    with pytest.raises(UserError, match=r"keep: .* n has incompatible types: int64 vs string"):
         kept("a", "d", "c")
-    with pytest.raises(
-        UserError, match=r"input\.keep: n: no text or number in the first rows of .*d"
-    ):
+    with pytest.raises(UserError, match=r"keep: n: no text or number in the first rows of .*d"):
         kept("d")
 
 
@@ -407,38 +369,32 @@ def test_columns_of_lines_may_be_kept(tmp_path: Path) -> None:
         find_bitext("czeng16", [str(path)], Layout(keep=("domain",)))
 
 
-FILES = {
-    "data/train-00000-of-00002.parquet": ("", "train"),
-    "data/train-00001-of-00002.parquet": ("", "train"),
-    "data/test-00000-of-00001-0a1b2c.parquet": ("", "test"),
-    "cs-en/validation/0000.parquet": ("cs-en", "validation"),
-    "de-en/validation-00000-of-00001.parquet": ("de-en", "validation"),
-    "README.md": None,
-}
+FILES = [
+    "data/train-00000-of-00002.parquet",
+    "data/train-00001-of-00002.parquet",
+    "data/test-00000-of-00001-0a1b2c.parquet",
+    "cs-en/validation/0000.parquet",
+    "de-en/validation-00000-of-00001.parquet",
+    "README.md",
+]
 
 
 def test_files_of_a_data_set(tmp_path: Path) -> None:
-    for number, name in enumerate(FILES):
+    table = pa.table({"source": ["a"], "reference": ["b"]})
+    for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        write = [{"source": f"{number}", "reference": "b"}]
-        pq.write_table(pa.Table.from_pylist(write), tmp_path / name)
+        pq.write_table(table, tmp_path / name)
 
     def found(**layout: Any) -> list[str]:
         bitexts = find_bitext("hub", [str(tmp_path)], Layout(**layout))
         return [Path(of.paths[0]).relative_to(tmp_path).as_posix() for of in bitexts]
 
-    assert found() == list(FILES)[:2]
-    assert found(split="test") == list(FILES)[2:3]
-    assert found(split="validation", subset="de-en") == list(FILES)[4:5]
-    for layout, message in (
-        (
-            {"split": "validation"},
-            "must name one of cs-en validation, null test, null train, de-en v",
-        ),
-        ({"subset": "fr-en"}, "input.subset and input.split must name one of "),
-        ({"split": "dev"}, "input.subset and input.split must name one of "),
-    ):
-        with pytest.raises(UserError, match=message):
+    assert found() == FILES[:2]
+    assert found(split="test") == FILES[2:3]
+    assert found(split="validation", subset="de-en") == FILES[4:5]
+    names = "cs-en validation, null test, null train, de-en validation"
+    for layout in ({"split": "validation"}, {"subset": "fr-en"}, {"split": "dev"}):
+        with pytest.raises(UserError, match=f"input.split must name one of {names}"):
             found(**layout)
     with pytest.raises(UserError, match="is neither a folder nor the name of a data set"):
         find_bitext("hub", [str(tmp_path / "nothing")])

@@ -8,6 +8,7 @@ import pytest
 from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, preview
 from paraloom.beam_jobs.io.bitext import lines as lines_module
 from paraloom.beam_jobs.io.bitext.preview import BitextPreview
+from paraloom.models.errors import UserError
 from tests.run_helpers import Patch
 
 
@@ -82,3 +83,9 @@ def test_moses_counts_the_source_and_bad_rows_are_a_share(tmp_path: Path) -> Non
 def test_empty_lines_between_documents_are_no_rows(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("\n".join(["i1\t1\t1\t1\ta\tb", "", "i2\t1\t1\t1\ta\tb", ""]))
     assert looked_at([str(tmp_path / "a")], "czeng20").rows == 2
+
+
+def test_none_that_can_be_used_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a\t\nb\t\n")
+    with pytest.raises(UserError, match="input: none of the rows at the beginning of the files"):
+        looked_at([str(tmp_path / "a")])

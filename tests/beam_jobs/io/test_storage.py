@@ -16,6 +16,8 @@ from paraloom.beam_jobs.io import clients, storage
 from paraloom.models.errors import UserError
 from tests.google_store import GoogleStore
 
+Write = Callable[[str, bytes], object]
+
 
 @pytest.fixture(params=["local", "bucket", "google_bucket"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -88,15 +90,14 @@ def test_a_large_stream_and_a_part_of_it(folder: str) -> None:
         assert (stream.read(3), stream.tell()) == (data[1:4], 4)
 
 
-def test_patterns(folder: str) -> None:
-    if not storage.is_remote(folder):
-        return
+def test_patterns(stored: tuple[str, list[str]]) -> None:
+    bucket, _ = stored
     for name in ("a/x.tsv", "a/y.tsv", "a/b/z.tsv", "a2"):
-        storage.write_bytes(storage.join(folder, name), b"x")
+        storage.write_bytes(f"{bucket}/{name}", b"x")
 
     def names(pattern: str) -> list[str]:
-        found = storage.match(storage.join(folder, pattern))
-        return [entry.path.removeprefix(f"{folder}/") for entry in found]
+        found = storage.match(f"{bucket}/{pattern}")
+        return [entry.path.removeprefix(f"{bucket}/") for entry in found]
 
     assert names("a/*.tsv") == ["a/x.tsv", "a/y.tsv"]
     assert names("a/**") == ["a/b/z.tsv", "a/x.tsv", "a/y.tsv"]
@@ -151,34 +152,31 @@ def test_what_is_missing_is_told_from_what_cannot_be_read(
     assert not isinstance(error.value, storage.MissingError)
 
 
-def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
+def stream(path: str, data: bytes) -> None:
+    with storage.writing(path) as file:
+        file.write(data)
+
+
+writers = pytest.mark.parametrize("write", [storage.write_bytes, stream])
+
+
+@writers
+def test_a_file_in_the_place_of_a_folder_and_a_folder_in_the_place_of_a_file(
+    tmp_path: Path, write: Write
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"file/part.parquet: cannot be written \(.+\)$"):
+        write(str(tmp_path / "file" / "part.parquet"), b"x")
     for read in (storage.open_file, storage.read_bytes):
         with pytest.raises(UserError, match=r": cannot be read \(Is a directory\)$"):
             read(str(tmp_path))
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    path = str(tmp_path / "file" / "part.parquet")
-    writers: list[Callable[[], object]] = [
-        lambda: storage.write_bytes(path, b"x"),
-        lambda: _stream(path),
-    ]
-    for write in writers:
-        with pytest.raises(UserError, match=r"file/part.parquet: cannot be written \(.+\)$"):
-            write()
-
-
-def test_a_full_disk_is_one_line_and_leaves_nothing(full_disk: Path) -> None:
-    path = str(full_disk / "part.parquet")
-    writers: list[Callable[[], object]] = [
-        lambda: storage.write_bytes(path, bytes(100_000)),
-        lambda: _stream(path, bytes(100_000)),
-    ]
-    for write in writers:
-        with pytest.raises(UserError, match=r"part.parquet: cannot be written \(No space left"):
-            write()
-        assert list(full_disk.iterdir()) == []
+@writers
+def test_a_full_disk_is_one_line_and_leaves_nothing(full_disk: Path, write: Write) -> None:
+    with pytest.raises(UserError, match=r"part.parquet: cannot be written \(No space left"):
+        write(str(full_disk / "part.parquet"), bytes(100_000))
+    assert list(full_disk.iterdir()) == []
 
 
 def test_temporary_files_of_a_killed_process_go(tmp_path: Path) -> None:
@@ -187,8 +185,3 @@ def test_temporary_files_of_a_killed_process_go(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     storage.remove_temporary(str(tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)
-
-
-def _stream(path: str, data: bytes = b"x") -> None:
-    with storage.writing(path) as stream:
-        stream.write(data)

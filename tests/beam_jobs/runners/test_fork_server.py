@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -12,8 +13,7 @@ import pytest
 
 from paraloom.beam_jobs.runners.local import fork_server as module
 from paraloom.beam_jobs.runners.local.fork_server import ForkServer
-from tests.beam_jobs.runners.test_worker import ROOT, gone
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import ROOT, Capsys, Patch
 
 ERRAND = """
 import os, signal, sys
@@ -135,14 +135,35 @@ def test_it_is_prepared_for_several_workers_on_this_machine(
     assert bool(prepared) == several
 
 
-def test_it_ends_with_its_launcher(tmp_path: Path) -> None:
-    code = (
-        "import time; from paraloom.beam_jobs.runners.local.fork_server import fork_server; "
-        "fork_server.prepare(); time.sleep(99)"
-    )
-    launcher = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
-    while not (children := psutil.Process(launcher.pid).children()):
+PREPARED = """
+import time
+from paraloom.beam_jobs.runners.local.fork_server import fork_server
+fork_server.prepare()
+time.sleep(99)
+"""
+WITH_A_WORKER = """
+import os
+from paraloom.beam_jobs.runners.local import worker
+from paraloom.beam_jobs.runners.local.fork_server import fork_server
+told = worker.environment("w", "{}", "localhost:1", "localhost:1")
+fork_server.start(worker.__name__, [str(os.getpid())], told).wait()
+"""
+
+
+@pytest.mark.parametrize(("code", "processes"), [(PREPARED, 1), (WITH_A_WORKER, 2)])
+def test_what_a_launcher_started_ends_with_it(code: str, processes: int) -> None:
+    """The worker waits for a runner that never comes."""
+    launcher = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, cwd=ROOT)
+    while len(found := psutil.Process(launcher.pid).children(recursive=True)) < processes:
+        assert launcher.poll() is None
         time.sleep(0.05)
+    time.sleep(0.5)
+    assert psutil.STATUS_ZOMBIE not in {process.status() for process in found}
     launcher.kill()
     launcher.wait()
-    assert all(gone(child) for child in children)
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            ends = time.monotonic() + 60
+            while process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < ends:
+                time.sleep(0.05)
+            assert process.status() == psutil.STATUS_ZOMBIE

@@ -1,13 +1,11 @@
 import os
 import re
 import sys
-import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
 import pytest
 from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
@@ -16,84 +14,33 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import (
     EARLIER,
     Measurements,
-    Receipt,
     Unit,
-    commit,
-    finished,
     read_receipt,
     receipts,
-    units,
     write_receipt,
-    write_shard,
 )
 from paraloom.beam_jobs.runners import launch as launching
 from paraloom.beam_jobs.runners.launch import (
     NAMESPACE,
-    Result,
-    UnitJob,
     Work,
     beam_options,
     launch,
     run_pipeline,
 )
-from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from tests.run_helpers import part_file
+from tests.beam_jobs.runners.copying import copy, job, write
+from tests.run_helpers import Capsys, Patch, part_file
 from tests.shards import ONE
-
-TABLE = pa.table({"n": [1, 2, 3]})
-NONE = pa.table({"reason": pa.array([], pa.string())})
-
-
-@dataclass
-class Copy(beam.PTransform):
-    """A job that copies its shards; `fault` says what goes wrong."""
-
-    output: str
-    fault: str = ""
-
-    def expand(self, units: Any) -> Any:
-        output, fault = self.output, self.fault
-
-        def work(unit: Unit) -> Receipt | None:
-            done = finished(output, unit.name, unit.key)
-            if done:
-                return done
-            if fault == "user":
-                raise UserError(f"{unit.shard.path}: something [is] wrong: {{it}}")
-            if fault == "bug":
-                raise KeyError("a bug")
-            if fault == "skip" and unit.index == 1:
-                return None
-            if fault == "key":
-                return commit(output, unit.name, "k", 3, [(unit.name, TABLE, NONE)], started=0.0)
-            if fault == "short":
-                pieces = [(unit.name, TABLE[:2], NONE)]
-                return commit(output, unit.name, unit.key, 2, pieces, started=0.0)
-            Metrics.counter(NAMESPACE, "rows").inc(unit.rows)
-            os.write(2, b"noise on standard error\n")
-            pieces = [(unit.name, TABLE, NONE)]
-            return commit(output, unit.name, unit.key, unit.rows, pieces, started=time.monotonic())
-
-        return units | beam.Map(work)
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> list[Unit]:
-    return units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
-
-
-def copy(work: list[Unit], output: str, fault: str = "", **options: Any) -> Result:
-    return launch(job(work, output, fault, **options), ONE)
-
-
-def job(work: list[Unit], output: str, fault: str = "", **options: Any) -> UnitJob:
-    return UnitJob(name="copy", units=work, transform=Copy(output, fault), output=output, **options)
+    return write(tmp_path, 3)
 
 
 def test_receipts_come_in_the_order_of_the_units_with_the_counters(
-    tmp_path: Path, work: list[Unit], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, work: list[Unit], capfd: Capsys
 ) -> None:
     result = copy(work, f"{tmp_path}/out")
     assert [r.name for r in result.receipts] == ["part-0", "part-1", "part-2"]
@@ -109,7 +56,8 @@ def test_a_finished_unit_is_not_worked_on_again(tmp_path: Path, work: list[Unit]
     assert copy(work, out, "bug").metrics == {}
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*")} == before
     part_file(tmp_path / "out", "part-1").unlink()
-    assert copy(work, out).metrics == {"rows": 3}
+    part_file(tmp_path / "out", "part-2").write_bytes(b"damaged")
+    assert copy(work, out).metrics == {"rows": 6}
 
 
 def test_receipts_with_another_key_are_set_aside_before_the_job_begins(
@@ -133,19 +81,9 @@ def test_receipts_with_another_key_are_set_aside_before_the_job_begins(
     assert storage.names(f"{out}/{EARLIER}") == []
 
 
-def test_too_many_rejected_rows_end_a_job_that_is_done(tmp_path: Path, work: list[Unit]) -> None:
-    out = f"{tmp_path}/out"
-    copy(work, out)
-    bad = {"name": "part-1", "key": work[1].key, "rows_in": 3, "shards": ()}
-    write_receipt(out, Receipt.model_validate({**bad, "rejected": {"odd": 3}}))
-    with pytest.raises(UserError, match="copy: 3 of 9 rows are rejected"):
-        copy(work, out, limit=Limit(share=0.3))
-    copy(work, out, limit=Limit(share=0.34))
-
-
 @pytest.mark.parametrize(("done", "rows"), [(None, 9), (lambda: 15, 15)])
 def test_progress_counts_the_rows_of_finished_units(
-    tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch, done: Any, rows: int
+    tmp_path: Path, work: list[Unit], monkeypatch: Patch, done: Any, rows: int
 ) -> None:
     out, seen = f"{tmp_path}/out", []
 
@@ -194,21 +132,16 @@ def test_a_unit_that_is_not_accounted_for_ends_the_run(
         copy(work, out, fault)
 
 
-def test_the_terminal_comes_back_after_an_error(
-    tmp_path: Path, work: list[Unit], capfd: pytest.CaptureFixture[str]
+def test_errors_are_logged_by_stage_and_the_terminal_comes_back(
+    tmp_path: Path, capfd: Capsys
 ) -> None:
-    with pytest.raises(KeyError):
-        copy(work, f"{tmp_path}/out", "bug")
-    capfd.readouterr()
+    for ending in ("", "/"):
+        with pytest.raises(KeyError), launching.redirect_stderr(f"{tmp_path}/out{ending}"):
+            os.write(2, f"ends in {ending!r}".encode())
+            raise KeyError
+        assert (tmp_path / "logs" / "out.log").read_text() == f"ends in {ending!r}"
     print("here again", file=sys.stderr, flush=True)
     assert capfd.readouterr().err == "here again\n"
-
-
-def test_the_log_has_the_name_of_the_stage(tmp_path: Path) -> None:
-    for ending in ("", "/"):
-        with launching.redirect_stderr(f"{tmp_path}/out{ending}"):
-            os.write(2, f"ends in {ending!r}".encode())
-        assert (tmp_path / "logs" / "out.log").read_text() == f"ends in {ending!r}"
 
 
 def test_counters_of_several_steps_are_added() -> None:
@@ -222,7 +155,7 @@ def test_counters_of_several_steps_are_added() -> None:
     assert run_pipeline(build, beam_options(ONE)) == {"rows": 6}
 
 
-def test_in_a_notebook_steps_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_notebook_steps_keep_their_names(monkeypatch: Patch) -> None:
     monkeypatch.setattr("apache_beam.utils.interactive_utils.is_in_ipython", lambda: True)
     monkeypatch.setitem(sys.modules, "apache_beam.runners.interactive", None)  # no import of it
     assert run_pipeline(lambda root: root | beam.Create([1]), beam_options(ONE)) == {}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,72 +16,31 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.analysis.collect import collect, concatenate
-from paraloom.beam_jobs.io.shards import (
-    Receipt,
-    Unit,
-    commit,
-    finished,
-    read_shard,
-    receipts,
-    units,
-    write_shard,
-)
+from paraloom.beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units, write_shard
 from paraloom.beam_jobs.runners.crash_recovery import begin, unfinished
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.local import runner, worker
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
+from tests.beam_jobs.runners.copying import NONE, TABLE, TWO, die, job, write
 from tests.run_helpers import Patch
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-TWO = ["--direct_num_workers", "2"]
-TABLE = pa.table({"n": [1, 2, 3]})
-NONE = pa.table({"reason": pa.array([], pa.string())})
 
 
-class Copy(beam.PTransform):
-    """A job that copies its shards and dies `deaths` times at one of them."""
-
-    def __init__(self, output: str, deaths: int) -> None:
-        super().__init__()
-        self.output, self.deaths = output, deaths
-
-    def expand(self, work: Any) -> Any:
-        output, deaths = self.output, self.deaths
-
-        def copy(unit: Unit) -> Receipt:
-            done = finished(output, unit.name, unit.key)
-            if done:
-                return done
-            if deaths and unit.index == 1:
-                die(Path(output), deaths)
-            pieces = [(unit.name, TABLE, NONE)]
-            return commit(output, unit.name, unit.key, unit.rows, pieces, started=time.monotonic())
-
-        return work | beam.Map(copy)
-
-
-def die(folder: Path, times: int) -> None:
-    """Die of signal 9, but not more often than that."""
-    so_far = len(list(folder.glob("death-*")))
-    if so_far < times:
-        (folder / f"death-{so_far}").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def copy(work: list[Unit], output: str, deaths: int, arguments: list[str] = TWO) -> Result:
-    transform = Copy(output, deaths)
-    return launch(UnitJob(name="copy", units=work, transform=transform, output=output), arguments)
+def copy(work: list[Unit], output: Path | str, deaths: int, *options: str) -> Result:
+    return launch(job(work, output, deaths=deaths), [*TWO, *options])
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> list[Unit]:
-    return units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(4)], "k")
+    return write(tmp_path, 4)
 
 
 def test_a_worker_that_dies_once_costs_what_was_under_way(tmp_path: Path, work: list[Unit]) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    result = copy(work, str(out), 1)
+    result = copy(work, out, 1)
     assert [receipt.name for receipt in result.receipts] == [f"part-{i}" for i in range(4)]
     assert len(list(out.glob("death-*"))) == 1
 
@@ -92,7 +52,7 @@ def test_workers_that_always_die_end_the_run_in_one_line(
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(UserError, match=r"^a worker process died 2 times.*SIGKILL\)") as error:
-        copy(work, str(out), 99)
+        copy(work, out, 99)
     assert "\n" not in str(error.value)
     # Two in a row; each of the other three shards that gets done meanwhile starts the count anew.
     assert 2 <= len(list(out.glob("death-*"))) <= 5
@@ -105,12 +65,11 @@ def test_workers_that_do_not_come_up(tmp_path: Path, work: list[Unit], monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(worker, "__name__", "stillborn")
     with pytest.raises(UserError, match=r"a worker process died .*exit code 3\)"):
-        copy(work, f"{tmp_path}/out", 0)
+        copy(work, tmp_path / "out", 0)
 
 
 def test_workers_know_the_way_to_an_object_store(bucket: str, s3: list[str]) -> None:
-    work = units([write_shard(f"{bucket}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
-    result = copy(work, f"{bucket}/out", 0, [*TWO, *s3])
+    result = copy(write(bucket, 3), f"{bucket}/out", 0, *s3)
     assert [receipt.rows_out for receipt in result.receipts] == [3, 3, 3]
     assert read_shard(result.receipts[2].shards[0]).equals(TABLE)
 
@@ -121,7 +80,7 @@ def test_no_option_is_logged(
     caplog.set_level(logging.INFO)  # as libraries that are imported for a training set it
     secrets = ["sesame-id", "sesame-key"]
     options = ["--s3_access_key_id", secrets[0], "--s3_secret_access_key", secrets[1]]
-    copy(work, f"{tmp_path}/out", 0, [*TWO, *options])
+    copy(work, tmp_path / "out", 0, *options)
     assert "sdk_worker_main" in caplog.text
     assert "sesame" not in caplog.text
 
@@ -139,30 +98,22 @@ def test_a_table_is_collected_though_a_worker_dies(tmp_path: Path, work: list[Un
     assert len(collect("read", work, Read(), f"{tmp_path}/out", TWO)) == 12
 
 
-class Translate(beam.PTransform):
-    """A job of one unit, in batches of 64 rows; row 7 kills the worker with more than `most`."""
+@dataclass(eq=False)
+class Translate(UnitDoFn):
+    """Makes 64 rows in batches; row 7 kills the worker in a batch of more than `most`."""
 
-    def __init__(self, output: str, most: int) -> None:
-        super().__init__()
-        self.output, self.most = output, most
+    most: int = 0
 
-    def expand(self, work: Any) -> Any:
-        output, most = self.output, self.most
-
-        def translate(unit: Unit) -> Receipt:
-            attempt = begin(output, unit.name, unit.key)
-            size = max(64 // attempt.smaller, 1)
-            for batch in (range(i, i + size) for i in range(0, 64, size)):
-                attempt.under_way(batch)
-                if 7 in batch and size > most:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            table = pa.table({"n": range(64)})
-            pieces = [(unit.name, table, NONE)]
-            receipt = commit(output, unit.name, unit.key, 64, pieces, started=time.monotonic())
-            attempt.over()
-            return receipt
-
-        return work | beam.Map(translate)
+    def make(self, unit: Unit) -> Receipt:
+        attempt = begin(self.output, unit.name, unit.key)
+        size = max(64 // attempt.smaller, 1)
+        for batch in (range(i, i + size) for i in range(0, 64, size)):
+            attempt.under_way(batch)
+            if 7 in batch and size > self.most:
+                os.kill(os.getpid(), signal.SIGKILL)
+        receipt = self.commit(unit, 64, [(unit.name, pa.table({"n": range(64)}), NONE)])
+        attempt.over()
+        return receipt
 
 
 @pytest.mark.parametrize("most", [4, 0])
@@ -171,7 +122,8 @@ def test_what_kills_workers_is_tried_in_smaller_batches(tmp_path: Path, most: in
     table = pa.table({"n": range(64)})
     work = units([write_shard(f"{tmp_path}/in/part-0.parquet", table)], "k")
     out = f"{tmp_path}/out"
-    job = UnitJob(name="t", units=work, transform=Translate(out, most), output=out)
+    transform = beam.ParDo(Translate(out, most))
+    job = UnitJob(name="t", units=work, transform=transform, output=out)
     if most:
         (receipt,) = launch(job, TWO).receipts
         assert (receipt.rows_out, unfinished(out)) == (64, {})

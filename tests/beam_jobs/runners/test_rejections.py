@@ -11,22 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import paraloom.models.nmt.translate
-from paraloom.beam_jobs import back_translate, ingest
+from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.io.bitext import find_bitext
 from paraloom.beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units, write_receipt
 from paraloom.beam_jobs.runners import rejections
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch, check_not_stopped
 from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
-from paraloom.models.nmt.options import NmtOptions
 from tests.run_helpers import Patch
 from tests.shards import ONE, cut
-
-from ..test_distinct_sources import Reversing, write
 
 
 @dataclass(eq=False)
@@ -118,35 +113,6 @@ def test_a_killed_command_does_not_stop_the_next(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / rejections._MESSAGE).write_text("odd: too many")
     assert len(run(work, tmp_path, 1.0).receipts) == 2
-
-
-def test_translations_are_judged_while_they_are_made(tmp_path: Path, monkeypatch: Patch) -> None:
-    class Slow(Reversing):
-        def translate(self, *args: Any, **kwargs: Any) -> Any:
-            time.sleep(0.1)
-            return super().translate(*args, **kwargs)
-
-    monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Slow)
-    monkeypatch.setattr(rejections, "ENOUGH_ROWS", 10)
-    work = write(tmp_path, [[f"x{n}", f"x{n}b", f"{n}"] for n in range(30)])
-    place = tmp_path / "out"
-
-    def run(max_rejected: float) -> Result:
-        model = TranslatorFactory("model", NmtOptions(beam=1))
-        job = back_translate.TranslationJob(model=model)
-        return back_translate.run(work, str(place), job, ONE, max_rejected=max_rejected)
-
-    with pytest.raises(UserError, match=r"back_translate: .*\(66.7%\).*begins with x, see ") as e:
-        run(0.5)
-    (example,) = re.findall(r"see (\S+);", str(e.value))
-    assert "begins with x" in read_reasons(Path(example))
-    assert 4 <= len(receipts(str(place))) < 30
-    assert sum(receipt.rows_out for receipt in run(0.7).receipts) == 30
-
-
-def read_reasons(path: Path) -> list[str | None]:
-    found: list[str | None] = pa.parquet.read_table(path)["reason"].to_pylist()
-    return found
 
 
 def test_what_the_user_rejects_does_not_count(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from paraloom.beam_jobs.runners.launch import parse_options
 from paraloom.beam_jobs.runners.remote_jobs import User
-from paraloom.models.errors import UserError
 from paraloom.models.progress import meter
 from tests.run_helpers import Patch
 
@@ -42,8 +41,3 @@ def test_it_leaves_the_job_or_cancels_it(
         assert User(parse_options(option), progress, terminal).cancels() == cancels
     asked = "Cancel the job, too? Otherwise it goes on. [cancel/LEAVE]" in terminal.getvalue()
     assert asked == (keyboard is not None and not option)
-
-
-def test_there_is_no_other_way() -> None:
-    with pytest.raises(UserError, match="on_interrupt"):
-        parse_options(["--on_interrupt=stop"])

@@ -2,7 +2,6 @@
 among broken lines."""
 
 import operator
-import re
 import unicodedata
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from paraloom.models.nmt.families.base import Languages
 from paraloom.models.text.language_identifier import LANGUAGES, _model, may_be
 
 TEXT = st.text(
-    st.sampled_from("aábČ9 .!?…”)\"'-,:"), min_size=1, max_size=20
+    st.sampled_from("aábČ9 .!?…”)\"'-,:\u0301हि"), min_size=1, max_size=20
 ).filter(lambda text: bool(text.strip()))  # fmt: skip
 
 
@@ -45,7 +44,8 @@ def test_each_column_is_as_defined(source: str, reference: str) -> None:
         return text.rstrip(" \"')”").endswith((".", "!", "?", "…"))
 
     def plain(text: str) -> list[str]:
-        return re.findall(r"[^\W_]+", text.lower())
+        text = unicodedata.normalize("NFKC", text.lower())
+        return "".join(c if is_letter(c) or c.isalnum() else " " for c in text).split()
 
     for name, text in (("source", source), ("reference", reference)):
         assert holds(f"{name}_letters >= {share(text) - 1e-6:.7f}", source, reference)
@@ -61,35 +61,20 @@ def test_each_column_is_as_defined(source: str, reference: str) -> None:
     assert holds(f"character_ratio in {ratio - 1e-6:.7f}..{ratio + 1e-6:.7f}", source, reference)
 
 
-@pytest.mark.parametrize(
-    ("text", "share"), [("हिन्दी", "1"), ("cafe\u0301", "1"), ("cafe\u0301 12 .", "0.625")]
-)
-def test_a_mark_counts_with_its_letter(text: str, share: str) -> None:
-    assert holds(f"source_letters in {share}..{share}", text, "x")
-    assert holds(f"reference_letters in {share}..{share}", "x", text)
-
-
-def count_tokens(text: str, language: str) -> int:
+def test_each_side_has_the_tokens_of_moses_in_its_language() -> None:
     from sacremoses import MosesTokenizer  # takes a second
 
-    return len(MosesTokenizer(language).tokenize(text))
-
-
-def test_tokens_are_those_of_moses() -> None:
-    text = "He said: \"It's a dog, isn't it?\""
-    count = count_tokens(text, "en")
-    assert holds(f"source_tokens in {count}..{count}", text, "Ano.")
-    assert holds(f"token_ratio in {count / 2}..{count / 2}", text, "Ano.")
-
-
-def test_each_side_has_the_tokens_of_its_language() -> None:
-    text, sides = "Mr. Kos", {"source": "cs", "reference": "en"}
-    counts = {name: count_tokens(text, code) for name, code in sides.items()}
+    text, sides = 'He said: "Mr. Kos, is it a dog?"', {"source": "cs", "reference": "en"}
+    counts = {name: len(MosesTokenizer(code).tokenize(text)) for name, code in sides.items()}
     assert counts["source"] != counts["reference"]  # Mr. is an English abbreviation
+    ratio = counts["source"] / counts["reference"]
     both = pa.array([text])
-    for name, count in counts.items():
-        condition = Predicate.parse(f"{name}_tokens in {count}..{count}")
-        assert reasons(both, both, [condition], Languages("cs", "en")).tolist() == [""]
+    for condition in (
+        *(f"{name}_tokens in {count}..{count}" for name, count in counts.items()),
+        f"token_ratio in {ratio - 1e-6}..{ratio + 1e-6}",
+    ):
+        found = reasons(both, both, [Predicate.parse(condition)], Languages("cs", "en"))
+        assert found.tolist() == [""]
 
 
 def test_the_reason_is_the_first_condition_that_fails() -> None:
@@ -200,10 +185,8 @@ def test_kept_columns_of_any_type(text: str, column: pa.Array, holds: list[int])
     ("text", "kind"),
     [
         ("a <= 3", pa.string()),
-        ("a in 1..2", pa.bool_()),
         ("a = maybe", pa.bool_()),
-        ("a = news", pa.int64()),
-        ("a != news", pa.float64()),
+        ("a != news", pa.int64()),
     ],
 )
 def test_a_kept_column_of_another_type(text: str, kind: pa.DataType) -> None:
@@ -234,10 +217,7 @@ def test_what_scored_pairs_do_not_have(text: str, message: str) -> None:
         ("identical != yes", "write `identical = yes` or `identical = no`"),
         ("source_language <= 3", "write `source_language = en`"),
         ("source_token <= 3", "did you mean source_tokens"),
-        (
-            "source_language = xx",
-            "no language code that the identifier knows; they are as in ISO 639",
-        ),
+        ("source_language = xx", "no language code that the identifier knows; they are as in ISO"),
         *((f"source_language = {code}", "knows; write cs") for code in ("ces", "cz", "CS")),
     ],
 )

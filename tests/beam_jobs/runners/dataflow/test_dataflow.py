@@ -64,8 +64,8 @@ def built(libraries: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> B
         options = made[-1].options
         options.view_as(GoogleCloudOptions).staging_location = str(staging)
         DataflowApplicationClient(options, str(staging)).create_job_description(made[-1])
-        pipeline = beam_runner_api_pb2.Pipeline()
-        pipeline.ParseFromString((staging / "pipeline.pb").read_bytes())
+        content = (staging / "pipeline.pb").read_bytes()
+        pipeline = beam_runner_api_pb2.Pipeline.FromString(content)
         return pipeline, json.loads(made[-1].json()), list(staging.iterdir())
 
     return description
@@ -104,16 +104,10 @@ def hinted(pipeline: Any) -> dict[str, bytes]:
 
 def images(pipeline: Any) -> set[str]:
     """The images that the steps run in."""
-    found = set()
     parts = pipeline.components
-    for step in parts.transforms.values():
-        if not step.environment_id:  # a step of the runner's own
-            continue
-        environment = parts.environments[step.environment_id]
-        payload = beam_runner_api_pb2.DockerPayload()
-        payload.ParseFromString(environment.payload)
-        found.add(payload.container_image)
-    return found
+    used = {step.environment_id for step in parts.transforms.values()} - {""}  # the runner's own
+    payloads = (parts.environments[name].payload for name in used)
+    return {beam_runner_api_pb2.DockerPayload.FromString(p).container_image for p in payloads}
 
 
 JOBS = ["ingest", "back_translate", "idf", "score", "select"]
@@ -131,6 +125,10 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
         assert len(pool["sdkHarnessContainerImages"]) == 2  # with and without a GPU
         assert "no_use_multiple_sdk_containers" in experiments
         assert pool["numThreadsPerWorker"] == 1 + 1
+        steps = {step.unique_name: step for step in pipeline.components.transforms.values()}
+        # The units are spread over the machines with a GPU.
+        given = list(steps["Translate"].inputs.values())
+        assert given == list(steps["Reshuffle"].outputs.values())
     else:
         assert found == {}
         assert len(pool["sdkHarnessContainerImages"]) == 1
@@ -139,32 +137,16 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
     assert job["type"] == "JOB_TYPE_BATCH"
 
 
-def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(
+def test_workers_are_small_as_many_as_the_service_finds_right_and_get_no_main_session(
     built: Built, jobs: Jobs
 ) -> None:
-    pipeline, _, _ = built(jobs["back_translate"], f"--sdk_container_image={IMAGE}")
-    steps = pipeline.components.transforms
-    before = next(s for s in steps.values() if s.unique_name == "Reshuffle")
-    after = next(s for s in steps.values() if s.unique_name == "Translate")
-    assert list(before.outputs.values()) == list(after.inputs.values())
-
-
-def test_workers_are_small_and_as_many_as_the_service_finds_right(built: Built, jobs: Jobs) -> None:
-    _, job, _ = built(
-        jobs["score"],
-        f"--sdk_container_image={IMAGE}",
-        "--machine_type=e2-standard-2",
-        "--max_num_workers=50",
-    )
+    options = ["--machine_type=e2-standard-2", "--max_num_workers=50"]
+    _, job, staged = built(jobs["bucket"], f"--sdk_container_image={IMAGE}", *options)
     (pool,) = job["environment"]["workerPools"]
-    assert job["name"].startswith("paraloom-score-")
+    assert job["name"].startswith("paraloom-bucket-")
     assert pool["machineType"] == "e2-standard-2"
     assert pool["autoscalingSettings"] == {"maxNumWorkers": 50}  # no algorithm: the service's own
     assert "numWorkers" not in pool
-
-
-def test_no_main_session_is_staged(built: Built, jobs: Jobs) -> None:
-    _, job, staged = built(jobs["bucket"], f"--sdk_container_image={IMAGE}")
     assert {path.name for path in staged} == {
         "pipeline.pb",
         "submission_environment_dependencies.txt",

@@ -1,6 +1,5 @@
 """The workers of a pool: each started for whom it is asked for, none ended for another."""
 
-import json
 import time
 from pathlib import Path
 
@@ -9,14 +8,11 @@ from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2 import (
     ApiServiceDescriptor,
 )
-from google.protobuf import text_format
 
 from paraloom.beam_jobs.runners.flink import pool as pools
 from paraloom.beam_jobs.runners.flink import worker
-from paraloom.beam_jobs.runners.local.worker import environment
 from tests.run_helpers import Patch
 
-ROOT = Path(__file__).resolve().parents[4]
 STAND_IN = """
 import os, time
 from pathlib import Path
@@ -33,16 +29,6 @@ ENDS = ("logging", "artifact", "provision", "control")
 def request(worker: str) -> beam_fn_api_pb2.StartWorkerRequest:
     urls = {f"{end}_endpoint": ApiServiceDescriptor(url=f"localhost:{end}") for end in ENDS}
     return beam_fn_api_pb2.StartWorkerRequest(worker_id=worker, **urls)
-
-
-def test_what_beams_worker_reads() -> None:
-    options = {"beam:option:job_name:v1": "a job"}
-    found = environment("7-1", json.dumps(options), "localhost:1", "localhost:2")
-    assert found["WORKER_ID"] == "7-1"
-    assert json.loads(found["PIPELINE_OPTIONS"]) == options
-    for name, url in (("CONTROL", "localhost:1"), ("LOGGING", "localhost:2")):
-        text = found[f"{name}_API_SERVICE_DESCRIPTOR"]
-        assert text_format.Parse(text, ApiServiceDescriptor()).url == url
 
 
 def test_two_task_managers_use_the_same_number(monkeypatch: Patch, tmp_path: Path) -> None:
