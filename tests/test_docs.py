@@ -37,6 +37,7 @@ from paraloom.pipeline.cli import COMMANDS, PAPERS
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.stages import STAGES
 from tests.run_helpers import Patch
+from tests.small_encoder import small_encoder
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -269,11 +270,7 @@ def finished_run(tmp_path: Path, monkeypatch: Patch) -> None:
     corpus = tmp_path / "runs" / "sample" / "corpus"
     corpus.mkdir(parents=True)
     pq.write_table(pa.table({"reference": ["A dog."]}), corpus / "part-0.parquet")
-    options = EmbeddingOptions(dim=4)
-    words = Vocabulary(["a", "dog", "barks", "."])
-    vectors = torch.arange(20, dtype=torch.float32).reshape(5, 4)
-    encoder = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
-    encoder.save(tmp_path / "runs" / "sample" / "embeddings")
+    small_encoder(["a", "dog", "barks", "."]).save(tmp_path / "runs" / "sample" / "embeddings")
     monkeypatch.chdir(tmp_path)
 
 

@@ -6,12 +6,14 @@ from benchmarks.experiments import gates, supervised
 from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.context import BOOKS
 from paraloom.papers.analyses.moments import Moments
-from tests.models.parsers import TREES, train_parser
+from tests.models.parsers import TREES
 from tests.run_helpers import Patch
 from tests.small_encoder import small_encoder
 
 
-def test_norms_beside_the_papers(inputs: Inputs, tmp_path: Path, monkeypatch: Patch) -> None:
+def test_norms_beside_the_papers(
+    inputs: Inputs, parser: str, tmp_path: Path, monkeypatch: Patch
+) -> None:
     texts = [text for text, *_ in TREES]
     words = sorted({word for text in texts for word in text.split()})
     small_encoder(words, "gran").save(tmp_path / "gran")
@@ -21,7 +23,7 @@ def test_norms_beside_the_papers(inputs: Inputs, tmp_path: Path, monkeypatch: Pa
     inputs.books.mkdir()
     for name in BOOKS:
         (inputs.books / name).write_text("\n\n".join(texts))
-    gates.print_gates(inputs, train_parser(tmp_path / "parser"))
+    gates.print_gates(inputs, parser)
     written = (inputs.folder / "wg9.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in written]
     tags = rows[rows.index(["tags: highest", "paper", "lowest", "paper"]) + 2 :]

@@ -12,19 +12,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
-from paraloom.models.files import (
-    atomic_file,
-    atomic_folder,
-    check_writable,
-    locked,
-)
+from paraloom.models.files import atomic_file, atomic_folder, check_writable, locked
 from tests.run_helpers import Patch
+from tests.small_encoder import small_encoder
 
 
 @contextmanager
@@ -38,18 +30,11 @@ def small_files(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def encoder(name: str, words: int) -> SentenceEncoder:
-    vocabulary = Vocabulary([f"w{number}" for number in range(words)])
-    options = EmbeddingOptions(model=name, dim=2)
-    built = build_encoder(options, {"words": torch.zeros(len(vocabulary), 2)})
-    return SentenceEncoder(built, {"words": vocabulary}, options)
-
-
 @pytest.mark.parametrize(
     ("name", "size"), [("word-avg", 200), ("word-avg", 20_000), ("gran", 200)]
 )  # the weights, or the tokeniser
 def test_a_full_disk_while_an_encoder_is_saved(tmp_path: Path, name: str, size: int) -> None:
-    model = encoder(name, 4000)
+    model = small_encoder((f"w{number}" for number in range(4000)), name, dim=2)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "former").touch()
     with small_files(size), pytest.raises(UserError) as error:

@@ -6,30 +6,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.tokens import moses_tokens
+from tests.small_encoder import encoder_of_texts
 
-DIM = 20
 NAME = "encoder_similarity"
-
-
-def encoder(sides: list[pa.StringArray], model: str) -> SentenceEncoder:
-    """With random weights, which are as good as trained ones here."""
-    options = EmbeddingOptions(model=model, dim=DIM)
-    vocabulary = Vocabulary.build(sides, max_size=300)
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        vectors = torch.randn(len(vocabulary), DIM)
-        return SentenceEncoder(
-            build_encoder(options, {"words": vectors}), {"words": vocabulary}, options
-        )
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +25,7 @@ def score(sides: list[pa.StringArray], **tables: Any) -> NDArray[np.float32]:
 
 
 def test_many_pairs_score_as_plainly_defined(sides: list[pa.StringArray]) -> None:
-    made = encoder(sides, "word-avg")
+    made = encoder_of_texts(sides[0])
     words = {word: i for i, word in enumerate(made.vocabularies["words"].words)}
     table = made.encoder.state_dict()["input.table.weight"].double().numpy()
     expected = []
@@ -56,7 +39,7 @@ def test_many_pairs_score_as_plainly_defined(sides: list[pa.StringArray]) -> Non
 
 
 def test_from_the_folder_it_is_the_same(sides: list[pa.StringArray], tmp_path: Path) -> None:
-    made = encoder(sides, "word-avg")
+    made = encoder_of_texts(sides[0])
     made.save(tmp_path / "embeddings")
     assert np.array_equal(
         score(sides, encoder=made), score(sides, encoder=str(tmp_path / "embeddings"))
@@ -67,7 +50,7 @@ def test_a_recurrent_encoder_depends_on_the_block_in_its_last_bits_at_most(
     sides: list[pa.StringArray],
 ) -> None:
     sides = [side[:150] for side in sides]
-    made = encoder(sides, "lstm-avg")
+    made = encoder_of_texts(sides[0], "lstm-avg", max_vocabulary=300)
     whole = score(sides, encoder=made)
     assert np.array_equal(whole, score(sides, encoder=made))
     for size in (1, 77):

@@ -16,26 +16,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks import plain_scoring as plain
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import UNKNOWN, WordVectors
 from tests.run_helpers import Patch
+from tests.small_encoder import small_encoder
 
 NAMES = list(SCORERS)
 WORDS = ["a", "dog", "the", "runs", "fast", "and", "sees", "cats", ".", ","]
 VECTORS = WordVectors(WORDS[:7], np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32))
 IDF = WordVectors([UNKNOWN, *WORDS], np.arange(11, dtype=np.float32)[:, np.newaxis])
-OPTIONS = EmbeddingOptions(model="word-avg", dim=5)
-WEIGHTS = torch.from_numpy(np.random.default_rng(2).normal(size=(8, 5)).astype(np.float32))
-ENCODER = SentenceEncoder(
-    build_encoder(OPTIONS, {"words": WEIGHTS}), {"words": Vocabulary(WORDS[:7])}, OPTIONS
-)
 
 
 class Model:
@@ -62,7 +54,7 @@ class Transformer:
 
 TABLES: dict[str, Any] = {
     **{"paragram": VECTORS, "idf": IDF, "translation_model": Model()},
-    "encoder": ENCODER,
+    "encoder": small_encoder(WORDS[:7]),
     **{"sentence_model": Transformer(), "cross_encoder_model": Transformer()},
     **{"wordnet": {"runs": {"sees"}, "sees": {"runs"}}, "spacy": Transformer()},
 }

@@ -9,12 +9,6 @@ import spacy
 from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
 from paraloom.papers.analyses.gate_analysis import labels_of
-from tests.models.parsers import train_parser
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return train_parser(tmp_path_factory.mktemp("parser") / "parser")
 
 
 def test_there_is_no_such_pipeline(tmp_path: Path) -> None:
@@ -34,8 +28,8 @@ def test_a_pipeline_that_does_not_parse(tmp_path: Path) -> None:
             Parser(str(tmp_path / name))
 
 
-def test_labels_are_fine_tags(trained: str, tmp_path: Path) -> None:
-    pipeline = spacy.load(trained)
+def test_labels_are_fine_tags(parser: str, tmp_path: Path) -> None:
+    pipeline = spacy.load(parser)
     ruler: Any = pipeline.get_pipe("attribute_ruler")
     ruler.add(patterns=[[{"LOWER": "runs"}]], attrs={"TAG": "VBZ"})
     pipeline.to_disk(tmp_path / "fine")

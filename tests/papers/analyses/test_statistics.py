@@ -23,7 +23,7 @@ from paraloom.papers.analyses import statistics
 from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.analyses.statistics import Corpus, describe, entropy, top_levels
 from paraloom.pipeline.cli import main
-from tests.models.parsers import TREES, train_parser
+from tests.models.parsers import TREES
 from tests.run_helpers import Capsys, Patch
 from tests.sample import english_sentences
 
@@ -158,19 +158,14 @@ def test_files_of_others(tmp_path: Path) -> None:
     assert found["translation_idf"].count == 100
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return train_parser(tmp_path_factory.mktemp("parser") / "parser")
-
-
-def test_parses(trained: str, tmp_path: Path) -> None:
-    parser, texts, often = Parser(trained), [text for text, _, _ in TREES], [5, 2, 1]
+def test_parses(parser: str, tmp_path: Path) -> None:
+    opened, texts, often = Parser(parser), [text for text, _, _ in TREES], [5, 2, 1]
     expected = ["nsubj VERB advmod punct", "nsubj VERB obj punct", "VERB punct"]
-    assert list(top_levels(parser, texts)) == expected
-    assert list(top_levels(parser, ["", "run " * 300_000, "run !"])) == ["VERB punct"]
+    assert list(top_levels(opened, texts)) == expected
+    assert list(top_levels(opened, ["", "run " * 300_000, "run !"])) == ["VERB punct"]
     references = [text for text, n in zip(texts, often, strict=True) for _ in range(n)]
     table = pa.table({"reference": references, "translation": [texts[2]] * 7 + [""]})
-    (found,) = describe([write(tmp_path, table, 3)], parser=parser)
+    (found,) = describe([write(tmp_path, table, 3)], parser=opened)
     shares = np.array(often) / 8
     assert found["reference_parse_entropy"].mean == pytest.approx(-shares @ np.log(shares))
     assert found["reference_parse_entropy"].count == 8
