@@ -13,9 +13,9 @@ from benchmarks.experiments import cells
 from benchmarks.experiments.cells import RESAMPLES, Cell, Scores, cell_path, resampled
 from benchmarks.experiments.report import counts, interval, judge, judgements, write
 from benchmarks.experiments.tables import Claim, Table
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
 from tests.benchmarks.conftest import inputs_in
+from tests.labelled import labelled
 
 BETTER, WORSE = Cell(options=EmbeddingOptions()), Cell(options=EmbeddingOptions(dim=3))
 
@@ -66,8 +66,7 @@ def test_resampled_pairs_have_the_error_of_pearsons_r() -> None:
     """(1 − r²) / √n for normal variables; two encoders are compared on the same samples."""
     random = np.random.default_rng(0)
     labels, noise = random.standard_normal((2, 2000))
-    texts = pa.array([""] * 2000)
-    pairs = LabelledPairs(group="STS 2015", name="a", first=texts, second=texts, scores=labels)
+    pairs = labelled([""] * 2000, [""] * 2000, labels, "STS 2015", "a")
     one = resampled(labels + noise, pairs)
     r = np.corrcoef(labels, labels + noise)[0, 1]
     assert one[0] == pytest.approx(100 * r, abs=1e-3) and len(one) == 1 + RESAMPLES

@@ -22,7 +22,7 @@ from benchmarks.experiments.paranmt_cells import (
 from paraloom.models.embeddings.encoders import kinds
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
-from tests.benchmarks.conftest import WORDS
+from tests.labelled import WORDS
 from tests.run_helpers import Capsys, Patch
 
 SMALL = EmbeddingOptions(dim=4, epochs=1, mega_batch=1, initial_vectors=None)

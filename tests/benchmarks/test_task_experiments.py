@@ -15,7 +15,7 @@ from paraloom.models.embeddings.encoders import check_encoder
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import write_vectors
 from paraloom.papers.datasets.phrases import read_phrase_pairs
-from tests.benchmarks.conftest import WORDS
+from tests.labelled import WORDS
 
 SYNONYMS = [("big", "large"), ("small", "little"), ("quick", "fast"), ("old", "aged")]
 NOUNS = ["dog", "cat", "man", "tree", "car", "bird", "house", "boat"]

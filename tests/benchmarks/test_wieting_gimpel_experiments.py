@@ -17,7 +17,7 @@ from benchmarks.experiments.training import train
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL
 from paraloom.models.embeddings.encoders import check_encoder
 from paraloom.models.text.vectors import write_vectors
-from tests.benchmarks.conftest import WORDS
+from tests.labelled import WORDS
 
 NOWHERE = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "folder"), Path()))
 TABLES = {**revisiting.tables(NOWHERE), **supervised.tables(NOWHERE)}

@@ -91,11 +91,13 @@ def test_an_error_is_one_line_that_names_the_key(values: object, message: str) -
 
 
 def test_options_that_do_not_fit_each_other() -> None:
-    values = {"task": "similarity", "similarity": {"data": ["a"]}, "development": "b"}
-    with pytest.raises(ValueError) as error:
-        SystemOptions.of(values)
-    assert str(error.value) == "development: is for task paraphrases, not for similarity"
-    assert SystemOptions.of({**values, "task": "paraphrases"})
+    values = {"task": "similarity", "similarity": {"data": ["a"]}}
+    with pytest.raises(ValueError, match=r"^development: is for task paraphrases, not for sim"):
+        SystemOptions.of({**values, "development": "b"})
+    assert SystemOptions.of({**values, "development": "b", "task": "paraphrases"})
+    scrambled = {"scramble": 0.5, "scramble_variant": "after_negatives"}
+    with pytest.raises(ValueError, match="scramble_variant: task similarity has no negatives"):
+        SystemOptions.of({**values, **scrambled})
 
 
 def test_a_constructor_reports_errors_in_one_line_too() -> None:

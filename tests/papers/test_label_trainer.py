@@ -25,31 +25,16 @@ from paraloom.papers.label_trainer import LabelledExamples, LabelTrainer
 from paraloom.papers.options import SimilarityOptions, SystemOptions
 from paraloom.papers.tasks import train
 from paraloom.papers.tasks.similarity import trained_model
+from tests.labelled import write_sick
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.run_helpers import Patch
 
-WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 SMALL = SystemOptions(dim=12, epochs=15, batch_size=10, learning_rate=0.02)
-JUDGMENTS = ("NEUTRAL", "CONTRADICTION", "ENTAILMENT")
 
 
 @pytest.fixture
 def sick(tmp_path: Path) -> Path:
-    """A folder like SICK's, in which a pair's label is how many words its sides share."""
-    random = np.random.default_rng(0)
-    folder = tmp_path / "sick"
-    folder.mkdir()
-    for name, rows in (("train", 150), ("trial", 40)):
-        lines = ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"]
-        for i in range(rows):
-            first = random.choice(WORDS, 4, replace=False)
-            kept = int(random.integers(0, 5))
-            second = [*first[:kept], *[w for w in WORDS if w not in first][: 4 - kept]]
-            random.shuffle(second)
-            judgment = JUDGMENTS[0 if kept < 2 else 1 if kept < 4 else 2]
-            lines.append(f"{i}\t{' '.join(first)}\t{' '.join(second)}\t{1 + kept}\t{judgment}")
-        (folder / f"SICK_{name}.txt").write_text("\n".join(lines) + "\n")
-    return folder
+    return write_sick(tmp_path / "sick", train=150, trial=40)
 
 
 def similarity(sick: Path, **section: Any) -> SystemOptions:
@@ -171,6 +156,8 @@ def test_every_step_has_noise_and_orders_of_its_own(sick: Path, monkeypatch: Pat
             trainer.model.embed(["dog runs"])
     for found in (read, [tuple(mask.tolist()) for mask in dropped]):
         assert found[0] == found[-1] and len(set(found)) == 4
+    rows = [np.sort(np.reshape(ids, (20, 4)), axis=1).tolist() for ids in read]
+    assert rows == rows[:1] * 5  # both sides of each pair keep their words
 
 
 def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:

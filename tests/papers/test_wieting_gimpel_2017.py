@@ -15,15 +15,13 @@ from paraloom.models.embeddings.training.data import learnable
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.papers import tasks
-from paraloom.papers.label_trainer import LabelTrainer
 from paraloom.papers.options import SimilarityOptions, SystemOptions
 from paraloom.papers.scrambling import VariantTrainer, scrambled
 from paraloom.pipeline.config import read_config
-from tests.models.embeddings.encoders.test_encoders import encode, encoder_of, gradient_of
+from tests.labelled import write_sick
+from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
 from tests.run_helpers import Patch
-
-WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
 
 def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
@@ -75,19 +73,6 @@ def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
     assert torch.allclose(seen["words"], gradient_of(words), rtol=0, atol=1e-7)
     for ours, weight in zip(seen["weights"], weights, strict=True):
         assert torch.allclose(ours, gradient_of(weight), rtol=0, atol=1e-7)
-
-
-@pytest.mark.parametrize(("model", "function"), [("gran-tanh", torch.tanh), ("gran-relu", None)])
-def test_the_variant_without_a_gate(model: str, function: Any) -> None:
-    """aₜ = f(Wₓ xₜ + Wₕ hₜ + b), averaged (footnote 2)."""
-    encoder = encoder_of(model)
-    (network,) = encoder.directions
-    words = encoder.input.table.weight[[1, 2, 4]]
-    h = network.lstm.weights(words)[0]
-    a = words @ network.from_words.weight.T + network.from_words.bias
-    a = a + h @ network.from_states.weight.T
-    expected = (function or torch.relu)(a).mean(dim=0)
-    assert torch.allclose(encode(encoder, [[1, 2, 4]])[0], expected, rtol=0, atol=1e-12)
 
 
 def sides(count: int, **options: Any) -> tuple[Any, Any, SystemOptions]:
@@ -177,16 +162,6 @@ def test_one_tag(tmp_path: Path, tags: Any, expected: list[int]) -> None:
     assert (len(pairs), pairs.empty) == (1, 1)
 
 
-def write_sick(folder: Path, **rows: int) -> None:
-    folder.mkdir()
-    random = np.random.default_rng(0)
-    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
-    for name, count in rows.items():
-        pairs = [[" ".join(random.choice(WORDS, 3)) for _ in range(2)] for _ in range(count)]
-        text = "".join(f"{i}\t{a}\t{b}\t{1 + i % 5}\tNEUTRAL\n" for i, (a, b) in enumerate(pairs))
-        (folder / f"SICK_{name}.txt").write_text(head + text)
-
-
 def sick_options(folder: Path, **changes: Any) -> SystemOptions:
     section = SimilarityOptions(data=[str(folder)], held_out=None, units=3)
     return SystemOptions(
@@ -205,29 +180,6 @@ def test_the_trial_pairs_of_sick_choose_the_epoch(tmp_path: Path) -> None:
     write_sick(tmp_path / "untested", train=60, trial=20)
     metrics = tasks.train(sick_options(tmp_path / "untested"), tmp_path / "third", seed=1)
     assert metrics["test"] == {} and metrics["development_pairs"] == 20
-
-
-def test_words_are_scrambled_in_supervised_training(tmp_path: Path, monkeypatch: Patch) -> None:
-    """Tables 5 and 8: with a rate of 1 all sentences, both of a pair, in each epoch anew."""
-    write_sick(tmp_path / "sick", train=40, trial=10, test_annotated=10)
-    seen: list[Any] = []
-    encode = LabelTrainer.encode
-
-    def record(self: LabelTrainer, sentences: Any) -> torch.Tensor:
-        seen.append(sentences["words"])
-        return encode(self, sentences)
-
-    monkeypatch.setattr(LabelTrainer, "encode", record)
-    for scramble in (0.0, 1.0):
-        options = sick_options(tmp_path / "sick", model="lstm", scramble=scramble, batch_size=40)
-        tasks.train(options, tmp_path / "model", seed=1)
-    plain, scrambled = seen[:2], seen[2:]
-    for before, after in zip(plain, scrambled, strict=True):
-        rows = [column.ids.reshape(80, 3) for column in (before, after)]
-        assert np.array_equal(np.sort(rows[0], axis=1), np.sort(rows[1], axis=1))
-        assert 0.6 < (rows[0] != rows[1]).any(axis=1).mean() < 0.95
-    with pytest.raises(ValueError, match="scramble_variant: task similarity has no negatives"):
-        sick_options(tmp_path / "sick", scramble=0.5, scramble_variant="after_negatives")
 
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

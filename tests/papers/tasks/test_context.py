@@ -25,6 +25,7 @@ from paraloom.papers.encoders.context import Context, SentencesInContext
 from paraloom.papers.options import ContextOptions, SystemOptions
 from paraloom.papers.tasks import context as context_task
 from paraloom.papers.tasks.context import expanded
+from tests.labelled import labelled
 from tests.models.embeddings.encoders.test_encoders import flat, gradient_of
 from tests.papers.encoders.test_gru import normalised
 
@@ -228,7 +229,7 @@ def test_an_epoch_has_every_sentence_once_in_another_order(
     assert [pools(3, first) for first in range(5)] == [epochs[3][first:] for first in range(5)]
 
 
-def labelled(n: int = 20) -> LabelledPairs:
+def judged(n: int = 20) -> LabelledPairs:
     random = np.random.default_rng(1)
     rows = [
         (f"The {a} {v}.", f"So the {b} {w}.", float(2 * (a == b) + 2 * (v == w)))
@@ -236,20 +237,13 @@ def labelled(n: int = 20) -> LabelledPairs:
             *(random.choice(of, n) for of in (ANIMALS, ANIMALS, VERBS, VERBS)), strict=True
         )
     ]
-    first, second, scores = zip(*rows, strict=True)
-    return LabelledPairs(
-        group="STS 2014",
-        name="made",
-        first=pa.array(first),
-        second=pa.array(second),
-        scores=np.array(scores),
-    )
+    return labelled(*zip(*rows, strict=True))
 
 
 def test_compare_spaces(tmp_path: Path, story: str) -> None:
     train(story, tmp_path / "m", vector="mean", steps=2)
     model = load_encoder(tmp_path / "m")
-    data = labelled()
+    data = judged()
     found = compare_spaces(model, [data, data], steps=3)
     assert list(map(str, found)) == [
         *("encoder", "concat 1", "mean 1", "concat 2", "mean 2", "concat 3", "mean 3")

@@ -7,6 +7,7 @@ import pytest
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.papers.analyses.transfer import pair_features
 from paraloom.papers.tasks.malstm import entailment
+from tests.labelled import labelled
 
 LABELS = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
 
@@ -21,14 +22,8 @@ def pairs(n: int, seed: int) -> LabelledPairs:
     first = ["".join(random.choice(list("ab"), 5)) for _ in range(n)]
     differ = random.integers(0, 3, n)
     second = [text + "cd"[:d] for text, d in zip(first, differ, strict=True)]
-    return LabelledPairs(
-        group="SICK",
-        name="train" if seed == 0 else "trial",
-        first=pa.array(first),
-        second=pa.array(second),
-        scores=np.ones(n),
-        entailment=pa.array([LABELS[d] for d in differ]),
-    )
+    name, labels = "trial" if seed else "train", pa.array([LABELS[d] for d in differ])
+    return labelled(first, second, np.ones(n), "SICK", name, entailment=labels)
 
 
 def test_what_differs_is_learnt() -> None:

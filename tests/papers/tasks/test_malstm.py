@@ -15,7 +15,8 @@ from paraloom.models.errors import UserError
 from paraloom.papers import tasks
 from paraloom.papers.options import MaLSTMOptions, SystemOptions
 from paraloom.papers.tasks.malstm import initialise, rescaled, split_data
-from tests.papers.test_label_trainer import WORDS, sick
+from tests.labelled import WORDS
+from tests.papers.test_label_trainer import sick
 
 __all__ = ["sick"]  # the fixture
 

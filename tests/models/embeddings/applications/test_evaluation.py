@@ -21,6 +21,7 @@ from paraloom.models.embeddings.comparison import ComparedModel, Embed, cosines,
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
 from paraloom.papers.label_trainer import label_errors
+from tests.labelled import labelled
 
 
 def constant(text: pa.StringArray) -> np.ndarray:
@@ -88,11 +89,8 @@ def test_undefined_correlations() -> None:
 
 def made(group: str, name: str, rows: int, seed: int) -> LabelledPairs:
     random = np.random.default_rng(seed)
-    first, second = (
-        pa.array([" ".join(random.choice(list("abcde"), 3)) for _ in range(rows)]) for _ in "12"
-    )
-    scores = random.random(rows) * 5
-    return LabelledPairs(group=group, name=name, first=first, second=second, scores=scores)
+    first, second = ([" ".join(random.choice(list("abcde"), 3)) for _ in range(rows)] for _ in "12")
+    return labelled(first, second, random.random(rows) * 5, group, name)
 
 
 def test_a_mean_counts_every_data_set_once(bag_of_words: Embed) -> None:
