@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments import paranmt
-from benchmarks.experiments import paranmt_figures as paper
 from benchmarks.experiments.cells import RESAMPLES, Inputs, figure, load_scores
 from benchmarks.experiments.paranmt_cells import (
     DifferenceCell,
@@ -19,7 +18,6 @@ from benchmarks.experiments.paranmt_cells import (
     OtherCell,
     TransferCell,
 )
-from paraloom.models.embeddings.encoders import kinds
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from tests.labelled import WORDS
@@ -48,31 +46,6 @@ def with_corpus(inputs: Inputs) -> Inputs:
     ]
     (inputs.sts.parent / "stsb" / "sts-dev.csv").write_text("".join(rows))
     return inputs
-
-
-def test_rows_and_claims_are_those_of_the_paper(with_corpus: Inputs) -> None:
-    found = paranmt.tables(with_corpus)
-    for table in found.values():
-        for claim in table.claims:
-            assert {*claim.rows} <= set(table.rows)
-        for row in table.rows:
-            assert (row.removesuffix(" (ours)") in table.paper) != row.endswith(" (ours)")
-        for cell in table.rows.values():
-            if isinstance(cell, EncoderCell):
-                assert kinds(cell.options.model) and cell.options.batch_size == 100
-    assert {row for row in found["paranmt7"].rows if "ours" not in row} == {
-        row for row in paper.ROWS if not row.endswith("900") and "BiLSTM" not in row
-    }
-    (order,) = (
-        claim
-        for claim in found["paranmt7"].claims
-        if claim.rows == ["Trigram-Word-LSTM, concatenated", "Word"]
-    )
-    assert order.printed["sts_2016"] == -0.7 and order.stated  # 77.5 and 76.8
-    larger = {claim.better for claim in found["paranmt8"].claims if claim.worse == "LSTM Avg"}
-    assert "LSTM Avg, 600" in larger  # 6.5.1: they help on transfer
-    assert "development_decile" not in found["paranmt4"].reported
-    assert {f"BiLSTM Avg, M = {M}" for M in (1, 20, 40)} < set(found["paranmt5"].rows)
 
 
 def test_cells(with_corpus: Inputs) -> None:

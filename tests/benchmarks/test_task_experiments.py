@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,6 @@ import pytest
 
 from benchmarks.experiments import context, phrases
 from benchmarks.experiments.cells import Inputs, load_scores
-from paraloom.models.embeddings.encoders import check_encoder
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import write_vectors
 from paraloom.papers.datasets.phrases import read_phrase_pairs
@@ -45,21 +43,6 @@ def write_inputs(inputs: Inputs) -> None:
     for name in ("holmes", "pride", "cities"):
         text = [f"The {random.choice(NOUNS)} {random.choice(VERBS)}." for _ in range(40)]
         (inputs.books / f"{name}.txt").write_text(" ".join(text))
-
-
-@pytest.mark.parametrize("kind", [phrases, context])
-def test_tables(inputs: Inputs, kind: ModuleType) -> None:
-    for table in kind.tables(inputs).values():
-        assert table.reported
-        for cell in table.rows.values():
-            check_encoder(cell.options)
-        for claim in table.claims:
-            assert {*claim.rows} <= {*table.rows}
-            assert set(claim.printed) <= set(table.reported)
-        assert set(table.prefixes) in (set(), set(table.rows))
-        assert set(table.paper) <= set(table.rows)
-        for figures in table.paper.values():
-            assert set(figures) <= set(table.measures)
 
 
 def test_phrases(inputs: Inputs) -> None:

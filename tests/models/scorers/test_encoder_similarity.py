@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.tokens import moses_tokens
 from tests.small_encoder import encoder_of_texts
@@ -57,3 +58,15 @@ def test_a_recurrent_encoder_depends_on_the_block_in_its_last_bits_at_most(
         blocks = range(0, len(sides[0]), size)
         parts = [score([side[at : at + size] for side in sides], encoder=made) for at in blocks]
         np.testing.assert_allclose(whole, np.concatenate(parts), atol=1e-6)
+
+
+def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
+    texts = ["L'homme qu'il voit court.", "C'est l'été aujourd'hui."]
+    model = encoder_of_texts(texts, language="fr")
+    model.save(tmp_path / "fr")
+    loaded = load_encoder(tmp_path / "fr")
+    assert loaded.language == model.language == "fr"
+    assert np.array_equal(loaded.embed(texts), model.embed(texts))
+    config = (tmp_path / "fr/config.json").read_text()
+    (tmp_path / "fr/config.json").write_text(config.replace('"fr"', '"en"'))
+    assert not np.array_equal(load_encoder(tmp_path / "fr").embed(texts), model.embed(texts))

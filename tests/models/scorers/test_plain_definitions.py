@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mosestokenizer import MosesTokenizer
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
@@ -95,3 +96,25 @@ def test_mean_idf_as_plainly_defined(pairs: list[tuple[str, str]]) -> None:
     found = score(pairs, PairScorer(["mean_idf"], idf=idf))["mean_idf"]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert found.std() > 0.1
+
+
+def test_tokens_are_those_of_the_language() -> None:
+    references = ["L'homme qu'il voit court.", "C'est l'été aujourd'hui.", "M. Dupont dort.", ""]
+    translations = ["L'homme que l'on voit.", "Aujourd'hui, c'est l'été.", "Mr. Dupont.", "Rien."]
+    moses = MosesTokenizer("fr")
+    tokens = [
+        [[token.lower() for token in moses.tokenize(text)] for text in pair]
+        for pair in zip(references, translations, strict=True)
+    ]
+    idf = idf_table(count_words(pa.array(references), "fr"))
+    names = [*PLAIN, "mean_idf"]
+    sides = pa.array(references), pa.array(translations)
+    found = PairScorer(names, language="fr", idf=idf).score(*sides)
+    for name, definition in PLAIN.items():
+        np.testing.assert_allclose(found[name], [definition(*pair) for pair in tokens], atol=1e-6)
+    means = [idf.at(idf.rows([*r, *t])).mean() for r, t in tokens]
+    np.testing.assert_allclose(found["mean_idf"], means, atol=1e-6)
+    english = PairScorer(names, idf=idf).score(*sides)
+    assert not all(np.array_equal(found[name], english[name]) for name in names)
+    sides = pa.array(["猫が走る。"]), pa.array(["犬が走る。"])
+    assert PairScorer(["unigram_f1"], language="ja").score(*sides)["unigram_f1"] == 0.8
