@@ -14,6 +14,7 @@ from paraloom.models.embeddings.datasets.similarity import SEMEVAL
 from paraloom.models.embeddings.encoders import check_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 
+KINDS = [context, labelled, paranmt, phrases, revisiting, supervised]
 NOWHERE = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "folder"), Path()))
 
 
@@ -26,7 +27,7 @@ def options_in(cell: Any) -> Iterator[EmbeddingOptions]:
             yield from options_in(value)
 
 
-@pytest.mark.parametrize("kind", [context, labelled, paranmt, phrases, revisiting, supervised])
+@pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_of_encoders_and_claims_name_rows(kind: ModuleType) -> None:
     for table in kind.tables(NOWHERE).values():
         for cell in table.rows.values():
