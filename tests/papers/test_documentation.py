@@ -1,22 +1,32 @@
 """The JSON Schema and the configuration page are those of the code, and name every key."""
 
 import json
+from collections import Counter
 
+import numpy as np
+import pytest
 import yaml
 
-from paraloom.papers.documentation import PAGE, RESULTS, SCHEMA, page, results_schema, schema
+from paraloom.models.scorers import SCORERS, Resource, Scorer
+from paraloom.papers.documentation import (
+    PAGE,
+    PAGES,
+    RESULTS,
+    SCHEMA,
+    page,
+    results_schema,
+    schema,
+)
+from paraloom.papers.tables import TABLES, filled, names
 from paraloom.pipeline.config import Config
 
-CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
+TEXTS = {path.name: path.read_text("utf-8") for path in PAGES}
 REMEDY = "write it with `python -m paraloom.papers.documentation`"
 
 
-def test_the_schema_is_fresh() -> None:
+def test_schemas_and_page_are_fresh() -> None:
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema(), REMEDY
     assert json.loads(RESULTS.read_text(encoding="utf-8")) == results_schema(), REMEDY
-
-
-def test_the_page_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), REMEDY
 
 
@@ -34,3 +44,32 @@ def test_every_key_has_a_description() -> None:
         for name, key in section["properties"].items():
             is_section = "$ref" in json.dumps(key)
             assert is_section or key["description"].endswith((".", "`.")), name
+
+
+@pytest.mark.parametrize("page", [name for name, text in TEXTS.items() if names(text)])
+def test_the_tables_of_the_page_are_fresh(page: str) -> None:
+    assert TEXTS[page] == filled(TEXTS[page]), "run `make docs`"
+
+
+def test_each_table_stands_once() -> None:
+    found = Counter(name for text in TEXTS.values() for name in names(text))
+    assert found == Counter(TABLES.keys())
+
+
+def test_a_new_scorer_is_a_new_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = Resource(name="words", open=str, remedy="a list: set score.words to it")
+    score = Scorer(
+        function=np.zeros,
+        meaning="a | b",
+        unit="",
+        range=(-2.0, None),
+        higher_is_better=False,
+        reads=("source", "reference"),
+        resource=given,
+    )
+    monkeypatch.setitem(SCORERS, "mine", score)
+    row = (
+        "| `mine` | ≥ −2; lower is better | `source`; a list: set `score.words` to it | a \\| b |\n"
+    )
+    before = TEXTS["scorers.md"]
+    assert filled(before) == before.replace("\n<!-- end -->", f"\n{row}<!-- end -->")

@@ -24,10 +24,11 @@ from paraloom.papers.heads.distribution import Distribution
 from paraloom.papers.label_trainer import LabelledExamples, LabelTrainer
 from paraloom.papers.options import SimilarityOptions, SystemOptions
 from paraloom.papers.tasks import train
-from paraloom.papers.tasks.similarity import trained_model
+from paraloom.papers.tasks.similarity import SHAPE, trained_model
 from tests.labelled import write_sick
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.run_helpers import Patch
+from tests.small_encoder import small_encoder
 
 SMALL = SystemOptions(dim=12, epochs=15, batch_size=10, learning_rate=0.02)
 
@@ -185,3 +186,16 @@ def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:
         trained_model(options.replace(initial_vectors="x.txt"), str(tmp_path / "universal"))
     with pytest.raises(UserError, match=r"nothing/config\.json: cannot be read"):
         trained_model(options, str(tmp_path / "nothing"))
+
+
+def test_a_trained_model_keeps_its_shape_and_takes_all_other_options(tmp_path: Path) -> None:
+    shape: dict[str, Any] = {"model": "bilstm+bigran", "dim": 3, "hidden": 3, "cell": "peephole"}
+    shape |= {"combine": "tanh", "mix": "add", "tags": True}
+    assert shape.keys() == set(SHAPE)
+    options = SystemOptions(**shape, dropout=0.5, margin=0.3)
+    small_encoder("ab", **options.chosen()).save(tmp_path / "model")
+    given = SystemOptions(dropout=0.125, word_dropout=0.25, margin=0.6, device="cpu")
+    found: Any = trained_model(given, str(tmp_path / "model"))
+    assert found.options == given.replace(**shape)
+    noise = [(part.input.dropout, part.input.word_dropout) for part in found.encoder.parts]
+    assert noise == [(0.125, 0.25)] * 2

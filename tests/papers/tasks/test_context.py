@@ -40,7 +40,7 @@ BEHIND = [[1, 5, 5, 2], [1, 8, 2], [1, 7, 3, 4, 6, 2]]
 def options_of(encoder: str, decoder: Decoder, **section: Any) -> SystemOptions:
     return SystemOptions(
         task="context",
-        context=ContextOptions(text=["t"], decoder=decoder, **section),
+        context=ContextOptions(**{"text": ["t"], "decoder": decoder, **section}),
         model="gru" if encoder == "gru" else "word-sum",
         cell="normalised",
         dim=D,
@@ -67,20 +67,8 @@ def code(model: Any, words: list[int]) -> torch.Tensor:
         return total
     h = torch.zeros(H, dtype=torch.float64)
     for word in words[1:]:
-        h = normalised_step(model.encoder.directions[0], weight[word], h)
+        h = normalised(model.encoder.directions[0], weight[word], h)
     return h
-
-
-def normalised_step(cell: Any, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-    """One step of the equations in test_gru, whose size is the one of its own tests."""
-    assert cell.dim in (H, D)
-    import tests.papers.encoders.test_gru as module
-
-    size, module.HIDDEN = module.HIDDEN, cell.dim
-    try:
-        return normalised(cell, x, h)
-    finally:
-        module.HIDDEN = size
 
 
 def expected_loss(model: Any) -> torch.Tensor:
@@ -92,7 +80,7 @@ def expected_loss(model: Any) -> torch.Tensor:
             state = h
             for read, said in pairwise(words):
                 if model.decoders:
-                    state = normalised_step(model.decoders[number], weight[read], state)
+                    state = normalised(model.decoders[number], weight[read], state)
                 scores = model.to_words.weight @ state + model.to_words.bias
                 total = total - (scores[said] - torch.logsumexp(scores, dim=0))
                 count += 1
@@ -131,7 +119,7 @@ def test_unrolling_by_hand(encoder: str) -> None:
         for decoder, states in zip(model.decoders, unrolled, strict=True):
             inputs, state = weight[BEGIN], h
             for step in range(3):
-                state = normalised_step(decoder, inputs, state)
+                state = normalised(decoder, inputs, state)
                 assert torch.allclose(states[i, step], state, rtol=0, atol=1e-12)
                 scores = torch.exp(model.to_words.weight @ state + model.to_words.bias)
                 inputs = (scores / scores.sum()) @ weight
@@ -171,17 +159,8 @@ def story(tmp_path: Path) -> str:
 def train(
     story: str, folder: Path, encoder: str = "gru", decoder: Decoder = "gru", **changes: Any
 ) -> dict[str, Any]:
-    section = ContextOptions(text=[story], decoder=decoder, **changes)
-    options = SystemOptions(
-        task="context",
-        context=section,
-        model="gru" if encoder == "gru" else "word-sum",
-        cell="normalised",
-        dim=12,
-        epochs=3,
-        batch_size=20,
-        learning_rate=0.01,
-        clip=5.0,
+    options = options_of(encoder, decoder, text=[story], **changes).replace(
+        dim=12, hidden=None, tags=False, epochs=3, batch_size=20, learning_rate=0.01, clip=5.0
     )
     return tasks.train(options, folder, seed=1, threads=1)
 
