@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs.io.shards import Shard, units
+from paraloom.beam_jobs.io.shards import Receipt, Shard, units, write_receipt
 from paraloom.models.embeddings.datasets.phrases import read_phrases
 from paraloom.models.text.tokens import PairText
 from paraloom.papers.analyses import phrase_table
@@ -57,16 +57,10 @@ def test_the_same_bytes_however_the_corpus_is_cut(tmp_path: Path) -> None:
     assert tables[0].read_bytes() == tables[1].read_bytes()
 
 
-def run_folder(folder: Path, pairs: list[tuple[str, str]]) -> None:
-    from paraloom.beam_jobs.io.shards import Receipt, write_receipt
-
-    shards = tuple(write(folder / "corpus", pairs, 8))
-    receipt = Receipt(name="all", key="k", rows_in=len(pairs), shards=shards, rejected={})
-    write_receipt(str(folder / "corpus"), receipt)
-
-
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_folder(tmp_path / "run", PAIRS)
+    shards = tuple(write(tmp_path / "run" / "corpus", PAIRS, 8))
+    receipt = Receipt(name="all", key="k", rows_in=len(PAIRS), shards=shards, rejected={})
+    write_receipt(str(tmp_path / "run" / "corpus"), receipt)
     assert cli.main(["papers", "extract-phrases", str(tmp_path / "run"), "--min-count", "3"]) == 0
     table = tmp_path / "run" / "phrases.txt.gz"
     lines = gzip.decompress(table.read_bytes()).decode().splitlines()
