@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from types import SimpleNamespace
 
 import huggingface_hub
 import pytest
@@ -11,6 +12,11 @@ from paraloom.models.errors import UserError
 from tests.run_helpers import Patch
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def info(names: list[str]) -> SimpleNamespace:
+    """What the Hub says of a repository with these files."""
+    return SimpleNamespace(sha=COMMIT, siblings=[SimpleNamespace(rfilename=of) for of in names])
 
 
 @pytest.fixture
@@ -68,10 +74,6 @@ def test_only_files_that_are_needed_are_downloaded(tmp_path: Path, monkeypatch: 
              "model.safetensors", "onnx/model.safetensors", "modeling_code.py"]  # fmt: skip
     asked: list[tuple[str | None, list[str]]] = []
 
-    class Info:
-        sha = COMMIT
-        siblings = [type("File", (), {"rfilename": name}) for name in names]  # noqa: RUF012
-
     def download(repo: str, revision: str | None = None, **options: list[str] | bool) -> str:
         if options.get("local_files_only"):
             raise OSError
@@ -80,7 +82,7 @@ def test_only_files_that_are_needed_are_downloaded(tmp_path: Path, monkeypatch: 
         asked.append((revision, patterns))
         return str(tmp_path)
 
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: Info())
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: info(names))
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert hub.fetch("someone/opus-cs-en@v1") == tmp_path
     files = ["README.md", "config.json", "model.safetensors", "source.spm"]
@@ -91,11 +93,6 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
     names = {None: ["data.csv"], "refs/convert/parquet": ["a/train/0.parquet", "a/test/0.parquet"]}
     asked: list[tuple[str | None, list[str]]] = []
 
-    class Info:
-        def __init__(self, revision: str | None) -> None:
-            self.sha = COMMIT
-            self.siblings = [type("File", (), {"rfilename": name}) for name in names[revision]]
-
     def download(repo: str, *, repo_type: str, revision: str, allow_patterns: list[str]) -> str:
         asked.append((revision, allow_patterns))
         for name in allow_patterns:
@@ -105,7 +102,7 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
 
     api = huggingface_hub.HfApi
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(api, "dataset_info", lambda _, repo, revision: Info(revision))
+    monkeypatch.setattr(api, "dataset_info", lambda _, repo, revision: info(names[revision]))
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     fetched = tmp_path, ["a/train/0.parquet"]
     for _ in range(2):
