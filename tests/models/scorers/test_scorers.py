@@ -228,16 +228,11 @@ def test_sides_without_known_words_score_zero_and_never_nan() -> None:
 def test_unknown_words_count_as_the_file_says() -> None:
     rows = [("a xyzzy", "b"), ("xyzzy", "b")]
     paragram = WordVectors(["a", "b", UNKNOWN], np.array([[1, 0], [0, 1], [0, 1]], np.float32))
-    found = score(rows, PairScorer(["paragram_similarity"], paragram=paragram))[
-        "paragram_similarity"
-    ]
-    np.testing.assert_allclose(found, [np.sqrt(0.5), 0])
-
-
-def test_words_without_idf_are_left_out_where_the_file_has_no_row_for_them() -> None:
-    idf = WordVectors(["a", "b"], np.array([[1], [4]], np.float32))
-    rows = [("a xyzzy", "b xyzzy xyzzy"), ("xyzzy", "xyzzy")]
-    assert score(rows, PairScorer(["mean_idf"], idf=idf))["mean_idf"].tolist() == [2.5, 0]
+    idf = WordVectors(["a", "b"], np.array([[1], [4]], np.float32))  # left out: it has no row
+    scorer = PairScorer(["paragram_similarity", "mean_idf"], paragram=paragram, idf=idf)
+    found = score([*rows, ("xyzzy", "xyzzy")], scorer)
+    np.testing.assert_allclose(found["paragram_similarity"], [np.sqrt(0.5), 0, 0])
+    assert found["mean_idf"].tolist() == [2.5, 4, 0]
 
 
 def test_no_rows() -> None:

@@ -1,7 +1,6 @@
 """Scores by models of sentence-transformers: small ones with random weights."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,9 +19,10 @@ from paraloom.models.scorers.learned.sentence_similarity import (
     open_cross_encoder,
     open_sentence_model,
 )
+from tests.models.nmt.conftest import Malicious
 from tests.models.scorers.small_transformers import WORDS, write_bert, write_sentence_model
-from tests.run_helpers import Patch
 
+OWN = "sentence_bert_config.json"
 BOUND = 1e-5  # of the influence of the batch, as `sentence_similarity` states it
 
 
@@ -79,39 +79,32 @@ def test_a_value_hardly_depends_on_the_batch(
         np.testing.assert_allclose(part, whole[:size], rtol=0, atol=BOUND)
 
 
-def test_each_distinct_text_is_encoded_once(sentence_model: Path, monkeypatch: Patch) -> None:
-    model = open_sentence_model(sentence_model)
-    seen: list[str] = []
-    encode = model.encode
-
-    def count(given: list[str], **options: Any) -> Any:
-        seen.extend(given)
-        return encode(given, **options)
-
-    monkeypatch.setattr(model, "encode", count)
-    scorer = PairScorer(["sentence_similarity"], sentence_model=model)
-    rows = 5000  # more than a block of the scorers of tokens
-    first = pa.array([f"a dog {i % 40}" for i in range(rows)])
-    scorer.score(first, pa.array(["a dog 3", "the cat"] * (rows // 2)))
-    assert len(seen) == len(set(seen)) == 41
-
-
-def test_each_distinct_pair_is_scored_once_and_has_its_own_score() -> None:
-    """Texts of one pair in another make a pair of its own."""
+def test_each_distinct_text_and_pair_is_given_once_and_each_pair_has_its_own_score() -> None:
+    """Texts of one pair in another make a pair of its own; blocks of other scorers do not count."""
+    texts = ["a", "bb", "ccc", "dddd", "eeeee"]
+    pairs = [(a, b) for a in texts for b in texts]
+    rows = [pairs[i] for i in np.random.default_rng(0).permutation(5000) % 25]
     seen: list[tuple[str, str]] = []
+    encoded: list[str] = []
 
     def predict(pairs: list[tuple[str, str]], **_: Any) -> np.ndarray:
         seen.extend(pairs)
         return np.array([10 * len(a) + len(b) for a, b in pairs])
 
-    texts = ["a", "bb", "ccc", "dddd", "eeeee"]
-    pairs = [(a, b) for a in texts for b in texts]
-    rows = [pairs[i] for i in np.random.default_rng(0).permutation(50) % 25]
+    def encode(texts: list[str], **_: Any) -> np.ndarray:
+        encoded.extend(texts)
+        return np.eye(5, dtype=np.float32)[[len(text) - 1 for text in texts]]
+
+    cpu: dict[str, Any] = {"device": torch.device("cpu"), "num_labels": 1}
+    models = {
+        "cross_encoder_model": SimpleNamespace(predict=predict, **cpu),
+        "sentence_model": SimpleNamespace(encode=encode, **cpu),
+    }
     columns = [pa.array(side) for side in zip(*rows, strict=True)]
-    model = SimpleNamespace(device=torch.device("cpu"), predict=predict, num_labels=1)
-    found = PairScorer(["cross_encoder"], cross_encoder_model=model).score(*columns)
+    found = PairScorer(["cross_encoder", "sentence_similarity"], **models).score(*columns)
     assert found["cross_encoder"].tolist() == [10 * len(a) + len(b) for a, b in rows]
-    assert sorted(seen) == sorted(pairs)
+    assert found["sentence_similarity"].tolist() == [a == b for a, b in rows]
+    assert (sorted(seen), sorted(encoded)) == (sorted(pairs), texts)
 
 
 def test_entailment_in_both_directions(tmp_path: Path) -> None:
@@ -187,15 +180,14 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
         (folder / "modules.json").write_text(json.dumps([{**module, "type": name}]))
         with pytest.raises(UserError, match=rf"it brings code of its own \({name}\)"):
             open_sentence_model(folder)
+    escaped = json.dumps([{**module, "type": "evil.Module"}]).replace("type", "t\\u0079pe")
+    (folder / "modules.json").write_text(escaped)
+    with pytest.raises(UserError, match="code of its own"):
+        open_sentence_model(folder)
     router = {**module, "type": "sentence_transformers.models.Router"}
     (folder / "modules.json").write_text(json.dumps([router]))
     (folder / "router_config.json").write_text(json.dumps({"types": {"a": "evil.Module"}}))
     with pytest.raises(UserError, match=r"router_config\.json: .* code of its own"):
-        open_sentence_model(folder)
-    (folder / "router_config.json").unlink()
-    escaped = json.dumps([{**module, "type": "evil.Module"}]).replace("type", "t\\u0079pe")
-    (folder / "modules.json").write_text(escaped)
-    with pytest.raises(UserError, match="code of its own"):
         open_sentence_model(folder)
     (folder / "modules.json").unlink()
     config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config"}, "num_labels": 1}
@@ -210,16 +202,8 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
     [
         ("config.json", {"vocab_size": 300_000_000}, "its settings describe .* its files have"),
         ("config.json", {"num_hidden_layers": 20_000}, "num_hidden_layers must be at most 1,000"),
-        (
-            "sentence_bert_config.json",
-            {"config_kwargs": {"num_hidden_layers": 20_000}},
-            r"sentence_bert_config\.json: num_hidden_layers must be at most 1,000",
-        ),
-        (
-            "sentence_bert_config.json",
-            {"config_kwargs": {"vocab_size": 300_000_000}},
-            r"sentence_bert_config\.json: .*: config_kwargs must not set vocab_size$",
-        ),
+        (OWN, {"config_kwargs": {"num_hidden_layers": 20_000}}, f"{OWN}: num_hidden_layers must"),
+        (OWN, {"config_kwargs": {"vocab_size": 3 * 10**8}}, f"{OWN}: .*: config_kwargs must not"),
     ],
 )
 def test_sizes_take_no_memory_on_the_word_of_a_file(
@@ -235,14 +219,6 @@ def test_sizes_take_no_memory_on_the_word_of_a_file(
     assert peak_memory() - before < 100 << 20
 
 
-class _Code:
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch {self.file}",)
-
-
 @pytest.mark.parametrize("groups", ["args", "kwargs"])
 def test_a_model_does_not_set_how_it_is_loaded(
     sentence_model: Path, tmp_path: Path, groups: str
@@ -251,11 +227,11 @@ def test_a_model_does_not_set_how_it_is_loaded(
     folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
-    torch.save({**weights, "x": _Code(tmp_path / "ran")}, folder / "pytorch_model.bin")
+    torch.save({**weights, "x": Malicious(tmp_path / "ran")}, folder / "pytorch_model.bin")
     config = json.loads((folder / "config.json").read_text())
     config.pop("dtype")
     (folder / "config.json").write_text(json.dumps(config))
-    file = folder / "sentence_bert_config.json"
+    file = folder / OWN
     unsafe = {"weights_only": False, "use_safetensors": False, "dtype": "auto"}
     file.write_text(json.dumps({**json.loads(file.read_text()), f"model_{groups}": unsafe}))
     with pytest.raises(UserError, match=rf"model_{groups} must not set use_safetensors$"):
