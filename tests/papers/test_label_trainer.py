@@ -78,24 +78,25 @@ def test_a_step_is_the_objective_with_its_pull(
 
     batch = LabelledExamples.of(data, model).take(np.arange(30))
     (table,) = embedding_matrices(model.encoder).values()
-    vectors = torch.cat([table.current(), table.current()])
-    assert trainer.algorithm == "adam" and len(vectors)
-    gradients: list[torch.Tensor] = []
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            trainer.optimizer, "step", lambda: gradients.extend(map(gradient_of, weights))
-        )
-        trainer.train_on(batch)
+    vectors = table.current().clone()
 
+    def gradients_of(trainer: LabelTrainer) -> list[torch.Tensor]:
+        found: list[torch.Tensor] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                trainer.optimizer, "step", lambda: found.extend(map(gradient_of, weights))
+            )
+            trainer.train_on(batch)
+        return found
+
+    assert trainer.algorithm == "adam"
+    gradients = gradients_of(trainer)
     model.options = options.replace(lambda_c=0.0, lambda_w=0.0)
     plain = LabelTrainer(model, data, data, 1, anchored=anchored)
-    for table in plain.matrices.values():
-        table.weight = vectors[: len(vectors) // 2].clone()
-        table.prepare(0.01)
-    expected: list[torch.Tensor] = []
-    with monkeypatch.context() as patch:
-        patch.setattr(plain.optimizer, "step", lambda: expected.extend(map(gradient_of, weights)))
-        plain.train_on(batch)
+    (table,) = plain.matrices.values()
+    table.weight = vectors
+    table.prepare(0.01)
+    expected = gradients_of(plain)
     encoder = len(list(model.encoder.parameters()))
     for i, (found, base, weight, old) in enumerate(
         zip(gradients, expected, weights, before, strict=True)
