@@ -3,10 +3,10 @@
 import errno
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -46,10 +46,8 @@ def test_a_full_disk_while_an_encoder_is_saved(tmp_path: Path, name: str, size: 
 
 def test_a_full_disk_while_a_checkpoint_is_saved(tmp_path: Path) -> None:
     folder = TrainingFolder(tmp_path / "training", {})
-    with (
-        small_files(200),
-        pytest.raises(UserError, match=r"step-3: cannot be written \(.*File too"),
-    ):
+    said = r"step-3: cannot be written \(.*File too"
+    with small_files(200), pytest.raises(UserError, match=said):
         folder.save(3, {}, {"a": torch.zeros(1000)})
     assert folder.last() is None
 
@@ -87,15 +85,9 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
     assert flushed == [(path.stat().st_ino, False)]
 
 
-def refuse(code: int) -> Callable[..., NoReturn]:
-    def refusing(*_: object, **__: object) -> NoReturn:
-        raise OSError(code, os.strerror(code))
-
-    return refusing
-
-
 def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("fcntl.flock", refuse(errno.ENOLCK))
+    error_of_system = OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=error_of_system))
     path = tmp_path / "run" / ".lock"
     with pytest.raises(UserError) as error, locked(path, "busy"):
         pytest.fail("the work began")
@@ -107,15 +99,12 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: Patch) -> None
 
 
 def test_two_at_a_time(tmp_path: Path) -> None:
-    with (
-        locked(tmp_path / "run" / ".lock", "busy"),
-        pytest.raises(UserError, match=r"^busy$"),
-        locked(tmp_path / "run" / ".lock", "busy"),
-    ):
+    path = tmp_path / "run" / ".lock"
+    with locked(path, "busy"), pytest.raises(UserError, match=r"^busy$"), locked(path, "busy"):
         pytest.fail("the work began")
 
 
-def test_a_special_file_is_not_replaced(tmp_path: Path) -> None:
+def test_a_special_file_or_a_folder_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     for out in (tmp_path / "pipe", tmp_path / "link"):
@@ -126,9 +115,6 @@ def test_a_special_file_is_not_replaced(tmp_path: Path) -> None:
             with pytest.raises(UserError, match=message), writes(out):
                 pytest.fail("the work began")
         assert out.is_fifo()
-
-
-def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"^.*: cannot be written \(Is a directory\)$"):
         check_writable(tmp_path)
 

@@ -220,6 +220,23 @@ def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
     process.stdout.close()
 
 
+@pytest.mark.parametrize(
+    ("lengths", "max_tokens", "multiple", "sizes"),
+    # What fairseq 0.12.3.1's compiled `batch_by_size_vec` gave.
+    [
+        ([1, 2, 3, 3, 3, *[4] * 4, 5, 6, 7, *[8] * 4, *[9] * 4], 24, 8, [6, 4, 3, 3, 2]),
+        ([*[1] * 4, 2, 2, 3, 3, 3, 5, 5, 6, *[7] * 4, 8, 8, 9], 30, 4, [8, 4, 4]),
+        ([8, 4, 5, 7, 5, 7, 9, 7, 6, 9, 7, 4], 12, 1, [1, 2, *[1] * 9]),
+    ],
+)
+def test_batches_are_those_of_fairseq(
+    lengths: list[int], max_tokens: int, multiple: int, sizes: list[int]
+) -> None:
+    given = {"max_tokens": max_tokens, "required_batch_size_multiple": multiple}
+    batches = fairseq_run._batch_by_size(range(len(lengths)), lengths.__getitem__, **given)
+    assert [len(batch) for batch in batches] == sizes
+
+
 sentences = st.text("abc XY", min_size=1, max_size=4)
 
 
