@@ -143,13 +143,11 @@ def test_negatives_may_be_selected_before_scrambling(
 
 
 @pytest.mark.parametrize(("tags", "expected"), [("start", [1, 3]), ("end", [3, 2])])
-def test_one_tag(tmp_path: Path, tags: Any, expected: list[int]) -> None:
+def test_one_tag(tags: Any, expected: list[int]) -> None:
     """Footnote 4 tunes over both tags, each of them, and none."""
     vocabulary = Vocabulary(["dog", "cat"], tags=tags)
     column = vocabulary.ids(pa.array(["dog", "", "dog cat"]))
     assert column.ids[:2].tolist() == expected and column.lengths.tolist() == [2, 1, 3]
-    vocabulary.save(tmp_path / "words.txt")
-    assert Vocabulary.load(tmp_path / "words.txt").tags == tags
     pairs = learnable(pa.array(["dog", ""]), pa.array(["cat", "dog"]), {"words": vocabulary})
     assert (len(pairs), pairs.empty) == (1, 1)
 

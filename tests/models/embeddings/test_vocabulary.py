@@ -1,6 +1,7 @@
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -114,9 +115,9 @@ def test_several_vocabularies_of_the_same_sentences() -> None:
         assert flat.offsets.tolist() == alone.offsets.tolist()
 
 
-@pytest.mark.parametrize("tags", [False, True])
+@pytest.mark.parametrize("tags", [False, True, "start", "end"])
 @pytest.mark.parametrize("kind", PARTS)
-def test_saved_and_loaded(tmp_path: Path, kind: Kind, tags: bool) -> None:
+def test_saved_and_loaded(tmp_path: Path, kind: Kind, tags: Any) -> None:
     odd = ["a\u0085b", "\u2028", "\r", "\u00a0x", "#", "🙂", "a b "]
     entries = odd if kind == "words" else [(word + "zzz")[:3] for word in odd]
     vocabulary = Vocabulary(entries, kind=kind, tags=tags)

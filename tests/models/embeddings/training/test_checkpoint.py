@@ -139,16 +139,6 @@ def test_at_any_step(folder: Path, monkeypatch: Patch) -> None:
         assert same(folder / "model", folder / "whole"), at
 
 
-def test_other_options_start_afresh(folder: Path, monkeypatch: Patch, capsys: Capsys) -> None:
-    with interrupted(monkeypatch, 10):
-        run(folder)
-    other = OPTIONS.replace(margin=0.3)
-    run(folder, other)
-    assert "starting afresh" in capsys.readouterr().err
-    run(folder, other, name="other")
-    assert same(folder / "model", folder / "other")
-
-
 @pytest.mark.parametrize("kind", ["pairs", "vectors"])
 def test_other_content_in_a_file_of_the_same_name_starts_afresh(
     folder: Path, kind: str, monkeypatch: Patch, capsys: Capsys

@@ -12,7 +12,6 @@ from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import train
 from paraloom.models.embeddings.tasks.paraphrases import mean_agreement
 from paraloom.models.embeddings.training import data
-from paraloom.models.errors import UserError
 from tests.models.embeddings.training.test_checkpoint import interrupted
 from tests.models.embeddings.training.test_pair_files import WORDS, rows, tsv
 from tests.run_helpers import Patch
@@ -94,12 +93,3 @@ def test_killed_and_resumed_is_the_same(
     folders = tmp_path / "whole", tmp_path / "resumed"
     for name in ("model.safetensors", "words.txt"):
         assert len({(folder / name).read_bytes() for folder in folders}) == 1
-
-
-def test_wrong_development_data_name_their_key(tmp_path: Path, pairs: list[PairsOptions]) -> None:
-    path = tmp_path / "development.tsv"
-    path.write_text("reference\tparaphrase\tscore\na\tb\tnan\n")
-    with pytest.raises(UserError, match="the score nan is not in 0–100") as error:
-        train(OPTIONS.replace(pairs=pairs, development=str(path)), tmp_path / "m", seed=1)
-    named = [*getattr(error.value, "__notes__", ()), str(error.value)]
-    assert any("embeddings.development" in text for text in named)
