@@ -5,7 +5,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import yaml
 
 from paraloom.models.scorers import SCORERS, Resource, Scorer
 from paraloom.papers.documentation import (
@@ -18,7 +17,6 @@ from paraloom.papers.documentation import (
     schema,
 )
 from paraloom.papers.tables import TABLES, filled, names
-from paraloom.pipeline.config import Config
 
 TEXTS = {path.name: path.read_text("utf-8") for path in PAGES}
 REMEDY = "write it with `python -m paraloom.papers.documentation`"
@@ -28,12 +26,6 @@ def test_schemas_and_page_are_fresh() -> None:
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema(), REMEDY
     assert json.loads(RESULTS.read_text(encoding="utf-8")) == results_schema(), REMEDY
     assert PAGE.read_text(encoding="utf-8") == page(), REMEDY
-
-
-def test_the_example_of_the_page_is_sound() -> None:
-    example = page().split("```yaml\n")[1].split("```")[0]
-    select = Config.of(yaml.safe_load(example)).select
-    assert select.deciles and [str(each) for each in select.where] == ["content_overlap <= 0.8"]
 
 
 def test_every_key_has_a_description() -> None:

@@ -1,6 +1,5 @@
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -66,16 +65,6 @@ def test_rows_keep_their_order(toy_model: Path) -> None:
     none, counters = translator.translate([])
     assert none.schema == SCHEMA
     assert (none.num_rows, counters.batches) == (0, 0)
-
-
-def test_threads_may_share_a_translator(toy_model: Path) -> None:
-    sources, _ = toy_pairs()
-    translator = Translator(toy_model, NmtOptions(beam=3), threads=2)
-    parts = [sources[:40], sources[40:60], sources[60:100]]
-    expected = [translator.translate(part)[0] for part in parts]
-    with ThreadPoolExecutor(3) as workers:
-        found = list(workers.map(lambda part: translator.translate(part)[0], parts))
-    assert found == expected
 
 
 def test_what_cannot_be_translated_is_rejected_with_a_reason(toy_model: Path) -> None:
