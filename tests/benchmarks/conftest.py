@@ -1,8 +1,11 @@
 """Data in small for the experiments."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments.cells import Inputs
@@ -12,6 +15,16 @@ from tests.labelled import WORDS, write_sick
 def inputs_in(place: Path, results: Path) -> Inputs:
     names = ("corpus", "phrases", "sts", "sick", "books")
     return Inputs(**{name: place / name for name in names}, folder=results)
+
+
+def write_corpus(folder: Path, random: np.random.Generator, rows: int, **more: Any) -> None:
+    """Pairs of four words each."""
+    folder.mkdir()
+    sides = {
+        side: [" ".join(random.choice(WORDS, 4)) for _ in range(rows)]
+        for side in ("reference", "translation")
+    }
+    pq.write_table(pa.table({**sides, **more}), folder / "part-0.parquet")
 
 
 @pytest.fixture

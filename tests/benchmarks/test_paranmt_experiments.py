@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,6 +19,7 @@ from benchmarks.experiments.paranmt_cells import (
 )
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
+from tests.benchmarks.conftest import write_corpus
 from tests.labelled import WORDS
 from tests.run_helpers import Capsys, Patch
 
@@ -31,13 +31,8 @@ def with_corpus(inputs: Inputs) -> Inputs:
     """Pairs with deciles, and the corpus."""
     random = np.random.default_rng(1)
     for folder in ("corpus", "bucket"):
-        (inputs.corpus.parent / folder).mkdir()
-        columns = {
-            side: [" ".join(random.choice(WORDS, 4)) for _ in range(80)]
-            for side in ("reference", "translation")
-        }
-        table = pa.table({**columns, "trigram_overlap_decile": np.arange(80) % 10})
-        pq.write_table(table, inputs.corpus.parent / folder / "part-0.parquet")
+        place = inputs.corpus.parent / folder
+        write_corpus(place, random, 80, trigram_overlap_decile=np.arange(80) % 10)
     (inputs.sts.parent / "stsb").mkdir()
     pairs = [" ".join(random.choice(WORDS, 3)) for _ in range(40)]
     rows = [

@@ -14,9 +14,9 @@ from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import write_vectors
 from paraloom.papers.datasets.phrases import read_phrase_pairs
 from tests.labelled import WORDS
+from tests.papers.tasks.test_phrases_task import NOUNS
 
 SYNONYMS = [("big", "large"), ("small", "little"), ("quick", "fast"), ("old", "aged")]
-NOUNS = ["dog", "cat", "man", "tree", "car", "bird", "house", "boat"]
 VERBS = ["runs", "sleeps", "eats", "sings"]
 
 

@@ -4,8 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments import gates, revisiting, supervised
@@ -17,6 +15,7 @@ from benchmarks.experiments.tables import Table
 from benchmarks.experiments.training import train
 from paraloom.models.text.vectors import write_vectors
 from paraloom.papers.analyses.moments import Moments
+from tests.benchmarks.conftest import write_corpus
 from tests.labelled import WORDS
 from tests.models.parsers import TREES
 from tests.run_helpers import Patch
@@ -25,10 +24,7 @@ from tests.small_encoder import small_encoder
 
 def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
-    inputs.corpus.mkdir()
-    sides = [[" ".join(random.choice(WORDS, 4)) for _ in range(60)] for _ in range(2)]
-    table = pa.table(dict(zip(("reference", "translation"), sides, strict=True)))
-    pq.write_table(table, inputs.corpus / "part-0.parquet")
+    write_corpus(inputs.corpus, random, 60)
     inputs.folder.mkdir()
     vectors = random.standard_normal((len(WORDS), 4)).astype(np.float32)
     write_vectors(inputs.vectors, list(WORDS), vectors)

@@ -1,14 +1,13 @@
 """The files of a cluster, in containers and on Kubernetes, against what `make test-flink` runs."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.flink import cluster, install
+from tests.run_helpers import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
 ADDRESSES = {"address", "bind-host", "host", "bind-address"}
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.run_helpers import ROOT
+
 DOCKER = ROOT / "docker"
 REHEARSAL = DOCKER / "rehearse.sh"
 LOCK = (ROOT / "requirements.lock").read_text()
@@ -21,9 +22,8 @@ def dockerfile() -> str:
 
 
 def test_the_dockerfile_passes_its_linter() -> None:
-    hadolint = shutil.which("hadolint", path=Path(sys.executable).parent) or shutil.which(
-        "hadolint"
-    )
+    beside = Path(sys.executable).parent
+    hadolint = shutil.which("hadolint", path=beside) or shutil.which("hadolint")
     if hadolint is None:
         pytest.skip("hadolint is not installed")
     done = subprocess.run([hadolint, str(DOCKER / "Dockerfile")], capture_output=True, text=True)

@@ -36,6 +36,12 @@ def pair_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bert(tmp_path_factory.mktemp("model") / "pairs", labels=1)
 
 
+def change(file: Path, **settings: Any) -> None:
+    """Give other values to a file of settings."""
+    values = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps({**values, **settings}))
+
+
 def texts(rows: int, seed: int) -> pa.Array:
     rng = np.random.default_rng(seed)
     return pa.array([" ".join(rng.choice(WORDS[4:], rng.integers(1, 30))) for _ in range(rows)])
@@ -46,18 +52,14 @@ def test_sentence_similarity_is_the_cosine_of_the_vectors(sentence_model: Path) 
 
     first, second = texts(80, 1), texts(80, 2)
     scorer = PairScorer(["sentence_similarity"], sentence_model=sentence_model)
-    found = scorer.score(first, second)["sentence_similarity"]
+    similarity = scorer.score(first, second)["sentence_similarity"]
     model = SentenceTransformer(str(sentence_model), device="cpu")
     a, b = (model.encode(side.to_pylist()).astype(float) for side in (first, second))
     cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, cosine, atol=BOUND)
-    assert np.array_equal(scorer.score(second, first)["sentence_similarity"], found)
+    assert similarity.dtype == np.float32
+    np.testing.assert_allclose(similarity, cosine, atol=BOUND)
+    assert np.array_equal(scorer.score(second, first)["sentence_similarity"], similarity)
     np.testing.assert_allclose(scorer.score(first, first)["sentence_similarity"], 1, atol=1e-6)
-
-
-def test_an_empty_side_has_no_similarity(sentence_model: Path) -> None:
-    scorer = PairScorer(["sentence_similarity"], sentence_model=sentence_model)
     found = scorer.score(pa.array(["", "a dog", " \t", "a"]), pa.array(["", "", "a", "a"]))
     np.testing.assert_allclose(found["sentence_similarity"], [0, 0, 0, 1], atol=1e-6)
     assert scorer.score(*[pa.array([], pa.string())] * 2)["sentence_similarity"].shape == (0,)
@@ -111,9 +113,8 @@ def test_entailment_in_both_directions(tmp_path: Path) -> None:
     from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
 
     folder = write_bert(tmp_path / "three", labels=3)
-    path = folder / "config.json"
     names = {"0": "contradiction", "1": "neutral", "2": "ENTAILMENT"}
-    path.write_text(json.dumps({**json.loads(path.read_text()), "id2label": names}))
+    change(folder / "config.json", id2label=names)
     first, second = texts(40, 5), texts(40, 6)
     scorer = PairScorer(["cross_encoder"], cross_encoder_model=folder)
     found = scorer.score(first, second)["cross_encoder"]
@@ -210,8 +211,7 @@ def test_sizes_take_no_memory_on_the_word_of_a_file(
     sentence_model: Path, tmp_path: Path, file: str, settings: dict[str, Any], message: str
 ) -> None:
     folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
-    values = json.loads((folder / file).read_text())
-    (folder / file).write_text(json.dumps({**values, **settings}))
+    change(folder / file, **settings)
     before = peak_memory()
     with pytest.raises(UserError, match=message) as error:
         open_sentence_model(folder)
@@ -233,12 +233,12 @@ def test_a_model_does_not_set_how_it_is_loaded(
     (folder / "config.json").write_text(json.dumps(config))
     file = folder / OWN
     unsafe = {"weights_only": False, "use_safetensors": False, "dtype": "auto"}
-    file.write_text(json.dumps({**json.loads(file.read_text()), f"model_{groups}": unsafe}))
+    change(file, **{f"model_{groups}": unsafe})
     with pytest.raises(UserError, match=rf"model_{groups} must not set use_safetensors$"):
         open_sentence_model(folder)
     assert not (tmp_path / "ran").exists()
     harmless = {"attn_implementation": "eager"}
-    file.write_text(json.dumps({**json.loads(file.read_text()), f"model_{groups}": harmless}))
+    change(file, **{f"model_{groups}": harmless})
     shutil.copy(sentence_model / "model.safetensors", folder)
     (folder / "pytorch_model.bin").unlink()
     assert open_sentence_model(folder).encode(["a dog"]).shape == (1, 32)
@@ -259,13 +259,13 @@ def test_settings_do_not_choose_code(
     pair_model: Path, tmp_path: Path, file: str, settings: dict[str, Any]
 ) -> None:
     folder = Path(shutil.copytree(pair_model, tmp_path / "model"))
-    path = folder / file
-    values = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**values, **settings}))
+    before = (folder / file).read_text() if (folder / file).exists() else "{}"
+    change(folder / file, **settings)
     with pytest.raises(UserError, match=rf"{file}: .* it brings code of its own \("):
         open_cross_encoder(folder)
+    (folder / file).write_text(before)
     default = {"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}
-    path.write_text(json.dumps({**values, **default}))
+    change(folder / file, **default)
     assert open_cross_encoder(folder).num_labels == 1
 
 

@@ -27,9 +27,8 @@ from paraloom.models.embeddings.tasks.paraphrases import _fingerprint
 from paraloom.models.embeddings.training import data, trainer
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import ROOT, Capsys, Patch
 
-ROOT = Path(__file__).parents[4]
 OPTIONS = EmbeddingOptions(
     model="word-avg+bilstm-avg", dim=8, epochs=3, batch_size=8, mega_batch=3, learning_rate=0.01,
     clip=0.5, dropout=0.2, scramble=0.5, checkpoint_every=4, device="cpu",
