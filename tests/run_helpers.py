@@ -98,7 +98,7 @@ def part_file(folder: Path | str, name: str) -> Path:
 
 def parts(folder: Path) -> dict[str, bytes]:
     """All part files of a run, and the TSV, with their bytes."""
-    found = [*(folder / "run").glob("*/**/part-*.parquet"), folder / "run/corpus/corpus.tsv.gz"]
+    found = [*(folder / "run").glob("*/**/part-*.parquet"), folder / "run/corpus.tsv.gz"]
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(found)}
 
 

@@ -119,7 +119,7 @@ def test_finished_shards_are_not_translated_twice(
             return super().translate(sentences, hints)
 
     monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Watching)
-    (out / "receipts" / "part-00000-00001.json").unlink()  # killed before it was finished
+    (out / "_receipts" / "part-00000-00001.json").unlink()  # killed before it was finished
     again = run(work(), out, nmt_model)
     assert texts == [row["source"] for row in rows_of(first)[4:8]]
     assert rows_of(again) == rows_of(first)

@@ -140,10 +140,10 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
     with chat_server() as (server, url):
         work = job(chat("a", url))
         expected, _ = run(tmp_path, work, unit(tmp_path, work))
-        (kept,) = (tmp_path / "out/answers/part-0").iterdir()
+        (kept,) = (tmp_path / "out/_answers/part-0").iterdir()
         lines = kept.read_bytes().splitlines(keepends=True)
         kept.write_bytes(b"".join(lines[:20]) + lines[20][:15])  # killed in the middle of a line
-        (tmp_path / "out/receipts/part-0.json").unlink()
+        (tmp_path / "out/_receipts/part-0.json").unlink()
         table, receipt = run(tmp_path, work, unit(tmp_path, work))
         assert table.equals(expected)
         assert receipt.numbers.generators["a"].requests == ROWS
@@ -181,7 +181,7 @@ def test_a_broken_server_ends_the_job_before_the_shard_does(
         with pytest.raises(UserError, match=r"generate: none of 10 rows can be used.*a: refused"):
             run(tmp_path, work, unit(tmp_path, work))
     assert len(server.answered) <= 14
-    kept = b"".join(path.read_bytes() for path in (tmp_path / "out/answers/part-0").iterdir())
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "out/_answers/part-0").iterdir())
     assert len(kept.splitlines()) >= 10
     assert all(json.loads(line)["choices"] for line in kept.splitlines())
 

@@ -109,7 +109,7 @@ def test_unique_pairs_and_conditions_against_a_plain_loop(tmp_path: Path) -> Non
     assert min(counts.values()) >= 5
     rejected = sum((Counter(r.rejected) for r in result.receipts), Counter[str]())
     assert rejected == counts
-    (tmp_path / "out" / "receipts" / f"{result.receipts[-1].name}.json").unlink()
+    (tmp_path / "out" / "_receipts" / f"{result.receipts[-1].name}.json").unlink()
     again = run(paths, tmp_path / "out", where=where, unique_pairs=True)
     assert [r.shards for r in again.receipts] == [r.shards for r in result.receipts]
 
@@ -186,7 +186,7 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
     one, other = ([(s.name, s.rows, s.digest) for s in shards_of(of)] for of in (whole, split))
     assert one == other  # of which the stage's digest is made
 
-    (tmp_path / "split" / "receipts" / f"{names[2]}.json").unlink()  # a worker was lost
+    (tmp_path / "split" / "_receipts" / f"{names[2]}.json").unlink()  # a worker was lost
     stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "split").rglob("*.parquet")}
     made("split", 2)
     again = {str(path) for path, before in stamps.items() if path.stat().st_mtime_ns != before}

@@ -246,4 +246,4 @@ def test_the_launcher_counts_rows_of_unfinished_units(tmp_path: Path) -> None:
     assert launch._under_way(out) == 2 + 1  # the receipt counts the rows of a finished unit
     score.run(work[:1], out, Scoring(SCORERS), ONE)
     assert launch._under_way(out) == 0
-    assert not any((tmp_path / "out" / "progress").iterdir())
+    assert not any((tmp_path / "out" / "_progress").iterdir())

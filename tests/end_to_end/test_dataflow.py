@@ -120,7 +120,7 @@ def test_another_machine_finishes_the_run_of_a_killed_launcher(
     monkeypatch.setattr(service, "execute", last)
     command = on_dataflow("killed", service, "select", f"nmt.model={BUCKET}/nmt")
     process = paraloom(place, *command)
-    receipts = f"{BUCKET}/killed/back_translate/receipts"
+    receipts = f"{BUCKET}/killed/back_translate/_receipts"
     while process.poll() is None and not storage.names(receipts):
         time.sleep(0.2)
     os.killpg(process.pid, signal.SIGKILL)

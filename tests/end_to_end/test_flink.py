@@ -141,7 +141,7 @@ def test_a_command_that_was_killed_goes_on(place: Path, cluster: Cluster) -> Non
     """Its job is still at work on the cluster: it is ended before the same one begins."""
     arguments = on_flink(place, "killed", command="select")
     process = paraloom(*arguments, cwd=place)
-    receipts = place / "killed" / "back_translate" / "receipts"
+    receipts = place / "killed" / "back_translate" / "_receipts"
     while process.poll() is None and not list(receipts.glob("*.json")):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
@@ -157,7 +157,7 @@ def test_a_job_server_that_dies(place: Path, cluster: Cluster) -> None:
     """One line while a job runs, and once `up` has started it again the run goes on."""
     arguments = on_flink(place, "lost", command="select")
     process = paraloom(*arguments, cwd=place)
-    receipts = place / "lost" / "back_translate" / "receipts"
+    receipts = place / "lost" / "back_translate" / "_receipts"
     while process.poll() is None and not list(receipts.glob("*.json")):
         time.sleep(0.05)
     server = clusters.process(FOLDER, "job-server")

@@ -131,7 +131,7 @@ def test_the_corpus_is_the_same_in_both_forms(whole: tuple[Path, str]) -> None:
     corpus = rows(run, "corpus")
     assert len(corpus) == 150
     assert all(row["paragram_similarity_decile"] > 0 for row in corpus)
-    with gzip.open(run / "corpus" / "corpus.tsv.gz", "rt", encoding="utf-8", newline="\n") as text:
+    with gzip.open(run / "corpus.tsv.gz", "rt", encoding="utf-8", newline="\n") as text:
         lines = [line.rstrip("\n").split("\t") for line in text]
     assert [line[:2] for line in lines] == [[r["reference"], r["translation"]] for r in corpus]
     scores = np.array([float(line[2]) for line in lines], np.float32)
@@ -164,7 +164,7 @@ def test_one_worker_gives_the_same_bytes(whole: tuple[Path, str], config: Path) 
         for path in sorted((run / folder_of(stage)).rglob("part-*.parquet"))
     ]
     assert len(files) > 20
-    for name in [*files, "corpus/corpus.tsv.gz"]:
+    for name in [*files, "corpus.tsv.gz"]:
         assert (run / name).read_bytes() == (one / name).read_bytes(), name
 
 

@@ -109,7 +109,7 @@ class Ground:
     def finished(self, name: str, stage: str = "back_translate") -> dict[str, Any]:
         """The receipts of a stage: what they say, and their files, which a second one replaces."""
         found = {}
-        for path in (self.folder / name / stage / "receipts").glob("*.json"):
+        for path in (self.folder / name / stage / "_receipts").glob("*.json"):
             with suppress(FileNotFoundError, ValueError):  # it is just being written
                 found[path.stem] = (json.loads(path.read_text()), path.stat().st_ino)
         return found
@@ -117,7 +117,7 @@ class Ground:
     def in_the_middle(self, name: str, shards: int) -> bool:
         """Whether so many shards are translated and another one is being so."""
         done = self.finished(name)
-        begun = {p.stem for p in (self.folder / name).glob("back_translate/attempts/*.json")}
+        begun = {p.stem for p in (self.folder / name).glob("back_translate/_attempts/*.json")}
         return len(done) >= shards and bool(begun - done.keys())
 
     def kill(self, process: subprocess.Popen[str]) -> None:

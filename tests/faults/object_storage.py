@@ -71,7 +71,7 @@ def in_store(ground: Ground, name: str) -> None:
         run = f"{bucket}/run"
 
         def shards() -> dict[str, bytes]:
-            found = storage.match(f"{run}/back_translate/receipts/*")
+            found = storage.match(f"{run}/back_translate/_receipts/*")
             return {entry.path: storage.read_bytes(entry.path) for entry in found}
 
         process = ground.start("remote", stage="corpus")
@@ -92,7 +92,7 @@ def in_store(ground: Ground, name: str) -> None:
         kept = sum(now[path] == content for path, content in before.items())
         ground.expect(f"{kept} of {len(before)} finished shards stayed", kept == len(before) > 0)
         ground.same(run, str(ground.folder / "run"))
-        for name in ("embeddings/model.safetensors", "evaluation.json", "corpus/corpus.tsv.gz"):
+        for name in ("embeddings/model.safetensors", "evaluation.json", "corpus.tsv.gz"):
             here = Path(ground.folder, "run", name).read_bytes()
             ground.expect(f"{name} is the same", here == storage.read_bytes(f"{run}/{name}"))
         left = [path.name for path in remote.local_workdir(run).iterdir() if path.name != ".lock"]

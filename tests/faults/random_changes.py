@@ -34,7 +34,7 @@ from tests.faults.ground import Ground, main
 from tests.sample import LABELLED, PHRASES, SIMILARITY
 
 NAME = "changed"
-CARD = "corpus/README.md"
+CARD = "README.md"
 TEXTS = (".md", ".json", ".yaml", ".html")
 COMMANDS = ("ingest", "back-translate", "score", "bucket", "select", "train-embeddings", "corpus")
 

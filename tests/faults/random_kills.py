@@ -105,7 +105,7 @@ def _moment(ground: Ground, process: Process, chance: random.Random) -> bool:
 
 def _attempts(ground: Ground) -> dict[str, int]:
     found = {}
-    for path in (ground.folder / NAME).glob("back_translate/attempts/*.json"):
+    for path in (ground.folder / NAME).glob("back_translate/_attempts/*.json"):
         with suppress(FileNotFoundError):
             found[path.name] = path.stat().st_mtime_ns
     return found

@@ -132,11 +132,11 @@ def test_what_was_trained_is_not_trained_again(
     shutil.copytree(record[1], folder)
 
     def kept() -> dict[str, int]:
-        return {p.stem: p.stat().st_mtime_ns for p in folder.glob("choice/probes/receipts/*.json")}
+        return {p.stem: p.stat().st_mtime_ns for p in folder.glob("choice/probes/_receipts/*.json")}
 
     before = kept()
     assert len(before) == 110
-    (folder / "choice/probes/receipts/345.2.json").unlink()  # as if it had been killed there
+    (folder / "choice/probes/_receipts/345.2.json").unlink()  # as if it had been killed there
     assert selected(shards, labelled, folder) == record[0]
     after = kept()
     assert {name for name in after if after[name] != before[name]} == {"345.2"}
@@ -224,7 +224,7 @@ def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys, 
         f"outside the selected deciles of {found['scorer']}"
         in record["stages"]["select"]["rejected"]
     )
-    card = (a_run / "run/corpus/README.md").read_text()
+    card = (a_run / "run/README.md").read_text()
     assert f"of `{found['scorer']}`, " in card
     assert "selected by training an encoder on each" in card
     assert "Automatic selection of deciles" in (a_run / "run/report/index.html").read_text()

@@ -43,10 +43,10 @@ def test_a_model_that_writes_control_characters(
     write_config(tmp_path, select={"deciles": None})
     assert again("select", tmp_path) == 0
     run = tmp_path / "run"
-    rejected = pq.read_table(run / "back_translate" / "rejected")["reason"].to_pylist()
+    rejected = pq.read_table(run / "back_translate" / "_rejected")["reason"].to_pylist()
     named = {reason.split(" in translation")[0] for reason in rejected if "U+" in reason}
     assert {int(name.split("U+")[1], 16) for name in named} == set(map(ord, BREAKS))
     rows = table(tmp_path, "corpus", "reference", "translation").to_pylist()
     pairs = [(row["reference"], row["translation"]) for row in rows]
     assert len(pairs) > 40
-    assert read_tsv(run / "corpus" / "corpus.tsv.gz") == pairs
+    assert read_tsv(run / "corpus.tsv.gz") == pairs

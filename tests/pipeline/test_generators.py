@@ -154,7 +154,7 @@ def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> 
     assert tables["Distance between generators"] == {"nmt – a": [f"{far:.3f}"]}
     assert tables["Requests and tokens"]["a"][0] == f"{pairs}"
     assert 'id="generators"' in document(str(finished.folder), record)
-    card = (finished.folder / "corpus" / "README.md").read_text()
+    card = (finished.folder / "README.md").read_text()
     assert "Generator `a`: the model `good` (the server names it `tiny-2026`)" in card
     assert "terms of its outputs:\n   CC0." in card
 

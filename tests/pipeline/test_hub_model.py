@@ -42,7 +42,7 @@ def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
     assert model["converted"] == [found.converted]
     assert model["compute_types"] == ["float32"]
     assert rows["translation"].to_pylist() == expected["translation"].to_pylist()
-    card = (tmp_path / "run" / "corpus" / "README.md").read_text()
+    card = (tmp_path / "run" / "README.md").read_text()
     assert "CTranslate2 (float32), beam 2" in card
     assert "model `opus` (Marian), licence" in card
     assert "cc-by-4.0" in card

@@ -63,7 +63,7 @@ def test_pairs_and_conditions(
     assert again("ingest", tmp_path) == 0
     record = manifest(tmp_path)["stages"]["ingest"]
     accepted = table(tmp_path, "ingest").to_pylist()
-    rejected = table(tmp_path, "ingest/rejected").to_pylist()
+    rejected = table(tmp_path, "ingest/_rejected").to_pylist()
     assert record["rows_in"] == len(accepted) + len(rejected) == 240
     texts = [(row["source"], row["reference"]) for row in accepted]
     assert len(set(texts)) == len(texts)

@@ -58,7 +58,7 @@ def test_it_selects_the_deciles_of_the_cut(a_run: Path, runs: Runs) -> None:
     (cut,) = record["stages"]["judged"]["agreement"]["cuts"]
     assert (cut["score"], cut["deciles"]) == ("trigram_overlap", [5, 6, 7, 8, 9])
     assert "deciles 5–9 of <code>trigram_overlap</code>" in report(a_run)
-    card = (a_run / "run" / "corpus" / "README.md").read_text("utf-8")
+    card = (a_run / "run" / "README.md").read_text("utf-8")
     assert "selected with people's judgments: of" in card
 
     assert runs("select", a_run) == []
@@ -160,7 +160,7 @@ def test_near_copies_do_not_win_under_a_condition(
     assert (cut["score"], cut["deciles"][0], cut["judged"]) == ("trigram_overlap", 2, cut["good"])
     rows = [row for row in pairs(a_run) if row["reference"] != row["translation"]]
     assert cut["rows"] == sum(2 <= row["trigram_overlap_decile"] <= 3 for row in rows)
-    card = (a_run / "run" / "corpus" / "README.md").read_text("utf-8")
+    card = (a_run / "run" / "README.md").read_text("utf-8")
     corpus = record["stages"]["select"]["rows_out"]
     assert f"Precision of the corpus: {corpus} of {corpus}, 95% interval" in card
     assert f"Precision of the corpus: {corpus} of {corpus}" in report(a_run)

@@ -62,7 +62,7 @@ def test_kept_columns_go_through_all_stages(
         rows = table(tmp_path, stage).to_pylist()
         assert all(row["meta.year"] == int(row["id"].split(":")[1]) - 1 for row in rows)
     assert len(rows) > 0 and {row["meta.year"] for row in rows} <= {*range(20, 90)}
-    card = (tmp_path / "run" / "corpus" / "README.md").read_text()
+    card = (tmp_path / "run" / "README.md").read_text()
     assert "| `meta.year` | as in the bitext | column of the bitext |" in card
     id = rows[0]["id"]
     assert main(["explain", str(tmp_path / "run"), id]) == 0

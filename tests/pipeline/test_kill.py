@@ -18,7 +18,7 @@ from tests.run_helpers import STAGES, Runs, WriteConfig, again, kill_in, parts, 
 def finished(folder: Path, stage: str) -> dict[str, Any]:
     """What is known of the finished shards: a shard that is made again differs in one of them."""
     found = {}
-    for file in (folder / "run" / folder_of(stage)).glob("receipts/part-*.json"):
+    for file in (folder / "run" / folder_of(stage)).glob("_receipts/part-*.json"):
         with contextlib.suppress(FileNotFoundError):  # another process may be at work
             found[file.name] = (file.read_bytes(), file.stat().st_ino, file.stat().st_mtime_ns)
     return found
@@ -28,7 +28,7 @@ def finished(folder: Path, stage: str) -> dict[str, Any]:
 def test_killed_in_the_middle(stage: str, a_run: Path, finished_run: Path, runs: Runs) -> None:
     for name in STAGES[STAGES.index(stage) :]:
         shutil.rmtree(a_run / "run" / folder_of(name))
-    kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "receipts/part-*.json")
+    kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "_receipts/part-*.json")
     before = finished(a_run, stage)
     assert len(before) < len(finished(finished_run, stage)), "all of it was done"
     assert runs("select", a_run) == list(STAGES[STAGES.index(stage) :])

@@ -34,7 +34,7 @@ def test_another_language_scores_again(
         for side in ("reference", "translation"):
             counts = [len(moses.tokenize(text)) for text in table[side].to_pylist()]
             assert table[f"{side}_tokens"].to_pylist() == counts
-    card = (a_run / "run/corpus/README.md").read_text(encoding="utf-8")
+    card = (a_run / "run/README.md").read_text(encoding="utf-8")
     assert "English" not in card and "pairs of German sentences" in card
     head = yaml.safe_load(card.split("---\n")[1])
     assert head["pretty_name"] == "run: German paraphrases from bitext"

@@ -23,10 +23,10 @@ def test_a_stage_that_rejects_too_much_stops_the_run(tmp_path: Path, capsys: Cap
 
     assert ingest() == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paraloom")]
-    rejected = part_file(tmp_path / "run/ingest/rejected", "part-00000-00000")
+    rejected = part_file(tmp_path / "run/ingest/_rejected", "part-00000-00000")
     assert "paraloom: ingest: 3 of 4 rows are rejected (75.0%)" in lines[0]
     assert f"1 column instead of 2, see {rejected}; is input.format right?" in lines[0]
-    receipt = tmp_path / "run/ingest/receipts/part-00000.json"
+    receipt = tmp_path / "run/ingest/_receipts/part-00000.json"
     made = receipt.read_bytes()
     assert ingest(max_rejected=0.75) == 0
     assert receipt.read_bytes() == made

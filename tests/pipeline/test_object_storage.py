@@ -56,7 +56,7 @@ def test_the_corpus_is_that_of_a_local_run(
         for path in here:
             name = path.relative_to(finished_run)
             assert storage.read_bytes(f"{bucket}/{name}") == path.read_bytes(), name
-    text = "run/corpus/corpus.tsv.gz"
+    text = "run/corpus.tsv.gz"
     assert storage.read_bytes(f"{bucket}/{text}") == (finished_run / text).read_bytes()
     assert main(["compare", str(finished_run / "run"), f"{bucket}/run", "--", *options]) == 0
     capsys.readouterr()
@@ -119,7 +119,7 @@ def test_without_credentials_it_is_one_line(
 @pytest.mark.parametrize("stored", ["gs"], indirect=True)
 def test_a_killed_run_is_resumed(config: Path, stored: Stored, finished_run: Path) -> None:
     bucket, options = stored
-    receipts = f"{bucket}/run/back_translate/receipts"
+    receipts = f"{bucket}/run/back_translate/_receipts"
     process = popen("select", config.parent, "--", "--direct_num_workers", "1", *options)
     while len(storage.names(receipts)) < 2 and process.poll() is None:
         time.sleep(0.05)

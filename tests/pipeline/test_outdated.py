@@ -43,7 +43,7 @@ def test_a_corpus_of_an_earlier_configuration(
     a_run: Path, capsys: Capsys, stage: str, changes: list[str]
 ) -> None:
     folder = str(a_run / "run")
-    card = a_run / "run/corpus/README.md"
+    card = a_run / "run/README.md"
     assert again("select", a_run) == 0
     before = Manifest(folder).record
     text = card.read_text()

@@ -118,7 +118,7 @@ def test_the_whole_way(
     report = (tmp_path / "run" / "report" / "index.html").read_text()
     assert "Letters of the translation." in report
     assert "Share of vowels of the translation." in report
-    assert "letters of the translation" in (tmp_path / "run" / "corpus" / "README.md").read_text()
+    assert "letters of the translation" in (tmp_path / "run" / "README.md").read_text()
     assert main(["explain", str(tmp_path / "run"), corpus["id"][0].as_py()]) == 0
     assert "loudness" in capsys.readouterr().out
     recorded = json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]["score"]

@@ -80,7 +80,7 @@ def test_the_round_trip(
     text, pivot, pairs = (table(tmp_path, name) for name in ("ingest", "pivot", "bucket"))
     assert text.column_names == ["id", "reference"]
     assert text["id"][0].as_py() == "1-text.en:1"
-    rejected = table(tmp_path, "ingest/rejected").to_pylist()
+    rejected = table(tmp_path, "ingest/_rejected").to_pylist()
     assert [row["reason"] for row in rejected] == [
         "empty line",
         "control character U+0009 in reference",
@@ -91,7 +91,7 @@ def test_the_round_trip(
     made, _ = forward.translate(pivot["reference"])
     assert pivot.column_names == ["id", "source", "reference"]
     assert pivot["source"].to_pylist() == made["translation"].to_pylist()
-    reasons = table(tmp_path, "pivot/rejected")["reason"].to_pylist()
+    reasons = table(tmp_path, "pivot/_rejected")["reason"].to_pylist()
     assert "reference of more than 60 subwords" in reasons
 
     back = Translator(nmt_model, options.replace(candidates=2), threads=1)
@@ -110,7 +110,7 @@ def test_the_round_trip(
     assert record["pivot"]["rows_in"] == 58
     assert record["pivot"]["model"]["license"] == "cc-by-4.0"
     assert record["back_translate"]["model"]["sha256"] == digest(nmt_model)
-    card = (tmp_path / "run" / "corpus" / "README.md").read_text()
+    card = (tmp_path / "run" / "README.md").read_text()
     assert "`model` (Marian), licence cc-by-4.0" in " ".join(card.split())
     assert "machine translation into\n`cs` (`source`)" in card
     assert "pivot" in (tmp_path / "run" / "report" / "index.html").read_text()
@@ -129,7 +129,7 @@ def test_equal_lines_of_a_shard_are_translated_once(
     tmp_path: Path, write_text: WriteConfig
 ) -> None:
     write_text(tmp_path, unique="source")
-    kill_in("pivot", tmp_path, "receipts/part-*.json")
+    kill_in("pivot", tmp_path, "_receipts/part-*.json")
     stopped = {stage.name: stage for stage in status(str(tmp_path / "run"))}
     assert (stopped["pivot"].state, stopped["pivot"].rows[1]) == ("stopped", 58)
     assert again("select", tmp_path) == 0

@@ -168,7 +168,7 @@ def test_damage_that_comes_back_ends_the_run(
 
 
 def test_a_lost_tsv_is_made_again(a_run: Path, finished_run: Path, runs: Runs) -> None:
-    (a_run / "run" / "corpus" / "corpus.tsv.gz").unlink()
+    (a_run / "run" / "corpus.tsv.gz").unlink()
     assert runs("select", a_run) == ["select"]
     assert parts(a_run) == parts(finished_run)
 
@@ -188,7 +188,7 @@ def test_force_copies_no_column_of_a_run_that_was_killed(tmp_path: Path) -> None
     folder = str(tmp_path)
     outdate(folder, [commit(folder, "part-0", "old", 1, pieces, started=0, numbers=columns)])
     commit(folder, "part-0", "new", 1, pieces, started=0, numbers=columns)
-    kinds = ("receipts", EARLIER)
+    kinds = ("_receipts", EARLIER)
     assert all(read_receipt(folder, "part-0", kind) for kind in kinds)
     drop_receipts(folder)
     assert not any(read_receipt(folder, "part-0", kind) for kind in kinds)

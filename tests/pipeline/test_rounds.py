@@ -210,13 +210,13 @@ def test_whichever_round_is_best_is_kept_and_said(
     assert loop["labelled"][best - 1] == pytest.approx(100, abs=1e-3)
     assert loop["labelled"][2 - best] < 99.9
     run = copy / "run"
-    for name in ("corpus/corpus.tsv.gz", "embeddings/model.safetensors", "evaluation.json"):
+    for name in ("corpus.tsv.gz", "embeddings/model.safetensors", "evaluation.json"):
         assert (run / name).read_bytes() == (run / f"rounds/{best}" / name).read_bytes()
     assert table(copy, "corpus").equals(table(copy, f"rounds/{best}/corpus"))
     said = f"Round {best} of 2 is best: 100.00 on the labelled pairs"
     for text in (captured.out, (run / "report/index.html").read_text()):
         assert said in " ".join(text.split())
-    card = " ".join((run / "corpus/README.md").read_text().split())
+    card = " ".join((run / "README.md").read_text().split())
     assert said in card
     assert ("`encoder_similarity_decile`" in card) == (best == 2)
     score = "encoder_similarity" if best == 2 else "trigram_overlap"

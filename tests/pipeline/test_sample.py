@@ -35,7 +35,7 @@ def column(folder: Path, name: str) -> list[str]:
 def test_every_broken_row_is_rejected_for_the_reason_on_the_page(ingested: Path) -> None:
     rejected = Counter(
         re.sub(r"^[1-3] columns? ", "1 column ", re.sub(r"U\+\w+", "U+0000", reason))
-        for reason in column(ingested / "rejected", "reason")
+        for reason in column(ingested / "_rejected", "reason")
     )
     assert set(rejected.values()) == {10} and len(rejected) == 8
     assert [reason for reason in rejected if f"`{reason}`" not in PAGE] == []

@@ -17,7 +17,7 @@ STAGES = ["score", "bucket", "select"]
 
 def rejected(folder: Path) -> dict[str, str]:
     found: dict[str, str] = {}
-    for path in (folder / "run" / "score" / "rejected").glob("*.parquet"):
+    for path in (folder / "run" / "score" / "_rejected").glob("*.parquet"):
         found |= {row["id"]: row["reason"] for row in pq.read_table(path).to_pylist()}
     return found
 
@@ -67,7 +67,7 @@ def test_columns_of_files(a_run: Path, runs: Runs) -> None:
     assert record["columns"]["rows"]["comet"] == len(lines)
     report = (a_run / "run/report/index.html").read_text()
     assert "Computed elsewhere: read from comet.tsv." in report
-    assert "read from kiwi-\\*.parquet" in (a_run / "run/corpus/README.md").read_text()
+    assert "read from kiwi-\\*.parquet" in (a_run / "run/README.md").read_text()
     assert runs("select", a_run) == []
 
     before = columns(a_run)

@@ -62,7 +62,7 @@ def test_no_secret_is_left(
     left["log"] = caplog.text.encode()
     for secret in ("sesame", folder):
         assert {path for path, data in left.items() if secret.encode() in data} == set()
-    names = ("run/report/index.html", "run/corpus/README.md", "release/README.md", "score.log")
+    names = ("run/report/index.html", "run/README.md", "release/README.md", "score.log")
     assert all(any(path.endswith(name) for path in left) for name in names)
     assert "sdk_worker_main" in caplog.text
     record = json.loads(left[f"{run}/manifest.json"])

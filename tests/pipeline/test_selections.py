@@ -49,7 +49,7 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
 
     assert runs("select", a_run) == []
     place = a_run / "run" / folder_of(made[0])
-    (place / "receipts").rename(a_run / "lost")  # as if killed at the start
+    (place / "_receipts").rename(a_run / "lost")  # as if killed at the start
     assert runs("select", a_run) == made[:1]
     assert files(a_run, made[0]) == strict
 

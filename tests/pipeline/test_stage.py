@@ -75,7 +75,7 @@ def test_files_are_valid_if_they_are_there_and_those_of_the_record(tmp_path: Pat
     run, folder = run_of(tmp_path), f"{tmp_path}/run/ingest"
 
     def write(rows: list[int]) -> None:
-        (tmp_path / "run/ingest/receipts/part-0.json").unlink(missing_ok=True)
+        (tmp_path / "run/ingest/_receipts/part-0.json").unlink(missing_ok=True)
         pieces = [
             ("part-0", pa.table({"n": rows}), pa.table({"reason": pa.array([], pa.string())}))
         ]

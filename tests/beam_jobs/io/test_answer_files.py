@@ -41,7 +41,7 @@ def test_an_attempt_that_fails_keeps_its_answers(output: str) -> None:
 def test_a_killed_attempt_leaves_every_answer_on_disk(tmp_path: Path) -> None:
     files = AnswerFiles(str(tmp_path), "part-0")  # and is never closed
     add(files, range(3))
-    (path,) = (tmp_path / "answers" / "part-0").iterdir()
+    (path,) = (tmp_path / "_answers" / "part-0").iterdir()
     with path.open("ab") as stream:
         stream.write(b'{"key": "cut o')
     assert AnswerFiles(str(tmp_path), "part-0").read().keys() == {"0", "1", "2"}

@@ -19,7 +19,7 @@ NO_ROWS = pa.table({"reason": pa.array([], pa.string())})
 STEPS: dict[str, Callable[[str], bool]] = {
     "write_bytes": lambda path: True,
     "remove": lambda path: True,
-    "read_bytes": lambda path: path.startswith("/receipts"),
+    "read_bytes": lambda path: path.startswith("/_receipts"),
     "names": lambda path: not path,
 }
 """The requests that another actor may come before, by the path below the stage's folder: those of

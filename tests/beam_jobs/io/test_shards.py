@@ -64,7 +64,7 @@ def test_shards_read_as_written(tmp_path: Path) -> None:
     assert pq.read_table(rejected.path).equals(REJECTED)
     assert (shard.name, rejected.name) == ("part-0", "part-0")
     assert shard.path == f"{tmp_path}/part-0-{shard.digest[:8]}.parquet"
-    assert rejected.path == f"{tmp_path}/rejected/part-0-{rejected.digest[:8]}.parquet"
+    assert rejected.path == f"{tmp_path}/_rejected/part-0-{rejected.digest[:8]}.parquet"
 
 
 def test_a_shard_without_rows_has_no_row_group(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_crash_within_the_pieces_leaves_the_unit_unfinished(tmp_path: Path) ->
     assert receipts(str(tmp_path)) == []
 
 
-@pytest.mark.parametrize("file", ["part-0", "rejected/part-0"])
+@pytest.mark.parametrize("file", ["part-0", "_rejected/part-0"])
 @pytest.mark.parametrize("damage", ["missing", "truncated", "altered"])
 def test_a_damaged_part_file_is_not_finished(tmp_path: Path, file: str, damage: str) -> None:
     receipt = put(tmp_path)
@@ -119,7 +119,7 @@ def test_a_damaged_part_file_is_not_finished(tmp_path: Path, file: str, damage: 
 @pytest.mark.parametrize("text", ["", "{", '{"name": "part-0"}', "\xff"])
 def test_a_damaged_receipt_is_none(tmp_path: Path, text: str) -> None:
     put(tmp_path)
-    (tmp_path / "receipts" / "part-0.json").write_bytes(text.encode("latin-1"))
+    (tmp_path / "_receipts" / "part-0.json").write_bytes(text.encode("latin-1"))
     assert read_receipt(str(tmp_path), "part-0") is None
     assert finished(str(tmp_path), "part-0", "key") is None
     assert receipts(str(tmp_path)) == []
@@ -128,7 +128,7 @@ def test_a_damaged_receipt_is_none(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("ending", ["", "/"])
 def test_a_run_folder_can_be_moved(tmp_path: Path, ending: str) -> None:
     put(f"{tmp_path}/old{ending}")
-    receipt = json.loads((tmp_path / "old" / "receipts" / "part-0.json").read_text())
+    receipt = json.loads((tmp_path / "old" / "_receipts" / "part-0.json").read_text())
     for kind, subfolder in (("shards", ""), ("rejected_shards", "rejected/")):
         name = part_file(tmp_path / "old" / subfolder, "part-0").name
         assert receipt[kind][0]["path"] == subfolder + name
@@ -149,12 +149,12 @@ def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
     put(tmp_path, "part-1")
     put(tmp_path, "part-0", key="old", rows=4, rejected=REJECTED[:1])
     put(tmp_path, "part-0")
-    for name in (".part-0.parquet.12345678", "rejected/.part-0.parquet.12345678", "README.txt"):
+    for name in (".part-0.parquet.12345678", "_rejected/.part-0.parquet.12345678", "README.txt"):
         (tmp_path / name).touch()
     remove_orphans(str(tmp_path), [first])
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
     (shard,), (rejected,) = first.shards, first.rejected_shards
-    of_unit = [shard.file, "receipts/part-0.json", f"rejected/{rejected.file}"]
+    of_unit = [shard.file, "_receipts/part-0.json", f"_rejected/{rejected.file}"]
     assert left == ["README.txt", *of_unit]
 
 

@@ -52,5 +52,5 @@ def test_other_work_begins_anew(tmp_path: Path, attempt: Try) -> None:
     assert (other.number, other.deaths) == (1, 0)
     other.over()
     assert unfinished(str(tmp_path)) == {}
-    (tmp_path / "attempts" / "part-0.json").write_text("{")
+    (tmp_path / "_attempts" / "part-0.json").write_text("{")
     assert attempt().number == 1

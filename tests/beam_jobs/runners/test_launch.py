@@ -164,7 +164,7 @@ def test_units_that_are_no_more_leave_nothing(tmp_path: Path, work: list[Unit]) 
     copy(work, out)
     copy(work[:1], out)
     left = set((tmp_path / "out").rglob("part-*"))
-    assert left == {part_file(tmp_path / "out", "part-0"), tmp_path / "out/receipts/part-0.json"}
+    assert left == {part_file(tmp_path / "out", "part-0"), tmp_path / "out/_receipts/part-0.json"}
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

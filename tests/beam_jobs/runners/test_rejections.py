@@ -71,7 +71,7 @@ def test_a_running_job_is_stopped_and_continues(tmp_path: Path, monkeypatch: Pat
                     r"most often \(\d+ rows\): is odd, see ", message)  # fmt: skip
     assert message.endswith("raise max_rejected: the same command then continues")
     (example,) = re.findall(r"see (\S+);", message)
-    assert Path(example).parent == tmp_path / "out" / "rejected"
+    assert Path(example).parent == tmp_path / "out" / "_rejected"
     assert Path(example).exists()
     made = receipts(str(tmp_path / "out"))
     assert 4 <= len(made) < 40

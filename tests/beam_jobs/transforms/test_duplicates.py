@@ -86,9 +86,9 @@ def test_any_number_of_partitions_gives_the_same(
             return found
 
         run_pipeline(build, beam_options(["--direct_num_workers", "1", *s3]))
-    assert len(storage.names(f"{place}/hashes")) == 2 * len(units)
+    assert len(storage.names(f"{place}/_hashes")) == 2 * len(units)
     remove_orphans(place, [])
-    assert storage.names(f"{place}/hashes") == []
+    assert storage.names(f"{place}/_hashes") == []
 
 
 def test_columns_are_not_run_together() -> None:

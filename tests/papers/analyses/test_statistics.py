@@ -184,7 +184,7 @@ def test_side_by_side(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> Non
 
     write("run/corpus/part-0.parquet", 3, trigram_overlap=[0.0, 0.5, 1.0])
     write("run/corpus/part-1.parquet", 2, trigram_overlap=[0.5, 0.5])
-    write("run/corpus/rejected/part-0.parquet", 7)
+    write("run/corpus/_rejected/part-0.parquet", 7)
     config = {"input": {"target_language": "zh"}}
     (tmp_path / "run/manifest.json").write_text(json.dumps({"stages": {}, "config": config}))
     write("[red]x/x.parquet", 4)

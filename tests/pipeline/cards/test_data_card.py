@@ -26,7 +26,7 @@ def data_card(record: dict[str, Any], size: int) -> str:
 
 def write_data_card(folder: Path, record: dict[str, Any]) -> str:
     card.write_data_card(str(folder), RunRecord.model_validate(record))
-    return (folder / "corpus" / "README.md").read_text()
+    return (folder / "README.md").read_text()
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def run(made_run: MadeRun, tmp_path: Path) -> Path:
     """A copy of the run with its card, the TSV and what else lies in such a folder."""
     folder = tmp_path / "captions"
     shutil.copytree(made_run.folder, folder)
-    (folder / "corpus" / "corpus.tsv.gz").write_bytes(b"not for datasets")
+    (folder / "corpus.tsv.gz").write_bytes(b"not for datasets")
     write_data_card(folder, made_run.record)
     return folder
 
@@ -79,7 +79,7 @@ def test_datasets_opens_the_folder_by_its_card(run: Path, load: Callable[..., An
 
 
 def test_the_card_says_what_the_corpus_is(run: Path, made_run: MadeRun) -> None:
-    text = (run / "corpus" / "README.md").read_text()
+    text = (run / "README.md").read_text()
     head: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
     assert head["license"] == "cc-by-4.0"
     assert head["language"] == ["en", "cs"]

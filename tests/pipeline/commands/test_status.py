@@ -40,7 +40,7 @@ def under_way(a_run: Path) -> Path:
         changed = receipt.model_copy(update={"ended": when})
         write_receipt(str(run / "back_translate"), changed)
     for receipt in found[4:]:
-        (run / "back_translate" / "receipts" / f"{receipt.name}.json").unlink()
+        (run / "back_translate" / "_receipts" / f"{receipt.name}.json").unlink()
     return a_run
 
 
@@ -97,7 +97,7 @@ def test_a_stage_of_a_further_round(a_run: Path) -> None:
     wanted = [*STAGES, "rounds/2/score", "rounds/2/bucket"]
     change(a_run, wanted=wanted, under_way={"stage": "rounds/2/score", "since": NOW - 5})
     shutil.copytree(run / "score", run / "rounds/2/score")
-    max((run / "rounds/2/score/receipts").iterdir()).unlink()
+    max((run / "rounds/2/score/_receipts").iterdir()).unlink()
     *_, stage, last = status(str(run), NOW)
     assert stage.rows == (98, 118)
     assert last.state == "waiting"

@@ -157,7 +157,7 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
     elif harm == "missing":
         path.unlink()
     elif harm == "empty":
-        shutil.rmtree(run / "corpus" / "receipts")
+        shutil.rmtree(run / "corpus" / "_receipts")
     else:
         change(run, lambda record: record["stages"].pop("select"))
     assert publish(run) == 2
