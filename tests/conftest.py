@@ -110,6 +110,14 @@ def hub_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return get
 
 
+@pytest.fixture(scope="session")
+def parser(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a small pipeline of spaCy; do not change it."""
+    from tests.models.parsers import train_parser
+
+    return train_parser(tmp_path_factory.mktemp("parser") / "parser")
+
+
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder on a disk of 64 KiB."""

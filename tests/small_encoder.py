@@ -1,14 +1,17 @@
-"""A small encoder of given words, which is not trained."""
+"""Small encoders of given words or texts, which are not trained."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pyarrow as pa
 import torch
 
-from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.encoders import build_encoder, kinds
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import read_options
 from paraloom.models.embeddings.vocabulary import Vocabulary
+
+NUMBERED = [f"w{i}" for i in range(30)]
 
 
 def small_encoder(words: Iterable[str], model: str = "word-avg", **options: Any) -> SentenceEncoder:
@@ -21,4 +24,15 @@ def small_encoder(words: Iterable[str], model: str = "word-avg", **options: Any)
     return SentenceEncoder(encoder, {"words": vocabulary}, chosen)
 
 
-NUMBERED = [f"w{i}" for i in range(30)]
+def encoder_of_texts(
+    texts: Sequence[str], model: str = "word-avg", *, language: str = "en", **options: Any
+) -> SentenceEncoder:
+    """An encoder with the vocabularies of some texts."""
+    chosen = read_options({"model": model, "dim": 12, **options})
+    vocabularies = {
+        kind: Vocabulary.build([pa.array(texts)], kind=kind, tags=chosen.tags, language=language)
+        for kind in kinds(model)
+    }
+    torch.manual_seed(0)
+    vectors = {kind: torch.randn(len(of), chosen.dim) for kind, of in vocabularies.items()}
+    return SentenceEncoder(build_encoder(chosen, vectors).eval(), vocabularies, chosen)

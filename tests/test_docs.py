@@ -21,22 +21,21 @@ import spacy
 import torch
 import yaml
 
-from benchmarks.experiments import context, labelled, paranmt, phrases, revisiting, supervised
 from benchmarks.experiments.__main__ import PRINTED
-from benchmarks.experiments.cells import Inputs
 from paraloom.beam_jobs.io.bitext import Bitext
 from paraloom.models import scorers
 from paraloom.models.embeddings.encoders import build_encoder
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
-from paraloom.models.errors import UserError
 from paraloom.models.scorers.plugins import source_of
 from paraloom.models.text.changes import Sentence
 from paraloom.pipeline.cli import COMMANDS, PAPERS
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.stages import STAGES
+from tests.benchmarks.test_tables import KINDS, NOWHERE
 from tests.run_helpers import Patch
+from tests.small_encoder import small_encoder
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -48,16 +47,7 @@ PAGES = [
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 COMMAND = {entry.name: entry for entry in COMMANDS}
 COMMAND |= {f"papers {entry.name}": entry for entry in PAPERS}
-_INPUTS = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "folder"), Path()))
-TABLES = {
-    *revisiting.tables(_INPUTS),
-    *supervised.tables(_INPUTS),
-    *labelled.tables(_INPUTS),
-    *phrases.tables(_INPUTS),
-    *context.tables(_INPUTS),
-    *paranmt.tables(_INPUTS),
-    *PRINTED,
-}
+TABLES = {*PRINTED} | {name for kind in KINDS for name in kind.tables(NOWHERE)}
 """The names of the papers' tables."""
 NUMBERS = {"PRICE": "1.5", "N": "2"}
 """Words that stand for a number in the documents."""
@@ -111,10 +101,6 @@ def command_of(arguments: list[str]) -> tuple[str, list[str]]:
     return " ".join(arguments[:words]), arguments[words:]
 
 
-def sets_of(arguments: list[str]) -> list[str]:
-    return [b for a, b in pairwise(arguments) if a == "--set"]
-
-
 @on_every_page
 def test_commands_exist_and_take_these_options(page: Path) -> None:
     for arguments in calls(page, "paraloom"):
@@ -135,40 +121,25 @@ def test_every_command_is_shown() -> None:
     assert shown >= set(COMMAND)
 
 
-def changes_of(page: Path) -> list[str]:
-    """What the calls on a page, and its running text, set on the command line."""
-    changes = [change for arguments in calls(page, "paraloom") for change in sets_of(arguments)]
-    return changes + [
-        code.removeprefix("--set ").strip("'") for code in inline(page) if code.startswith("--set ")
-    ]
-
-
 @on_every_page
 def test_changes_of_the_command_line_are_valid(page: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("PARALOOM_DATA", "data")
-    changes = changes_of(page)
+    changes = [
+        change
+        for arguments in calls(page, "paraloom")
+        for option, change in pairwise(arguments)
+        if option == "--set"
+    ]
+    alone = [code for code in inline(page) if code.startswith("--set ")]
+    changes += [code.removeprefix("--set ").strip("'") for code in alone]
     assert len(changes) == text_of(page).count("--set ")  # none escapes the patterns
     for change in changes:
         if change != "key.sub=value":
             read_config(ROOT / "configs" / "multi30k.yaml", [change])
 
 
-def test_a_change_that_is_not_valid_is_noticed(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setenv("PARALOOM_DATA", "data")
-    page = tmp_path / "page.md"
-    page.write_text(
-        "So:\n\n    paraloom corpus --config FILE \\\n        --set 'nmt.baem=4' -- --x  # it\n\n"
-        "or `--set seed=x`, `paraloom score --config FILE --set select.by=auto`.\n"
-    )
-    changes = changes_of(page)
-    assert sorted(changes) == ["nmt.baem=4", "seed=x", "select.by=auto"]
-    for change in changes[:1] + changes[2:]:
-        with pytest.raises(UserError, match=change.partition("=")[0]):
-            read_config(ROOT / "configs" / "multi30k.yaml", [change])
-
-
 @on_every_page
-def test_make_targets_and_variables_exist(page: Path) -> None:
+def test_make_targets_variables_and_modules_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.M))
     for target, *variables in filter(None, calls(page, "make")):
         assert target in targets
@@ -177,10 +148,6 @@ def test_make_targets_and_variables_exist(page: Path) -> None:
             assert f"$({name})" in MAKEFILE, variable
             if name == "TABLES":
                 assert set(value.split()) <= TABLES
-
-
-@on_every_page
-def test_modules_that_python_runs_exist(page: Path) -> None:
     for module, *arguments in calls(page, "python -m"):
         assert importlib.util.find_spec(module), module
         if module == "benchmarks.experiments":
@@ -208,14 +175,9 @@ def test_keys_exist(page: Path) -> None:
 
 
 @on_every_page
-def test_links_lead_to_files(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text_of(page))
-    for link in links:
-        assert link.startswith("https://") or (page.parent / link).exists(), link
-
-
-@on_every_page
 def test_files_that_are_named_exist(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text_of(page)):
+        assert link.startswith("https://") or (page.parent / link).exists(), link
     folder = r"(?:models|beam_jobs|pipeline|tests|docs|configs|benchmarks|docker)"
     for code in inline(page):
         path = re.match(rf"{folder}/[\w./-]*$", code)
@@ -269,11 +231,7 @@ def finished_run(tmp_path: Path, monkeypatch: Patch) -> None:
     corpus = tmp_path / "runs" / "sample" / "corpus"
     corpus.mkdir(parents=True)
     pq.write_table(pa.table({"reference": ["A dog."]}), corpus / "part-0.parquet")
-    options = EmbeddingOptions(dim=4)
-    words = Vocabulary(["a", "dog", "barks", "."])
-    vectors = torch.arange(20, dtype=torch.float32).reshape(5, 4)
-    encoder = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
-    encoder.save(tmp_path / "runs" / "sample" / "embeddings")
+    small_encoder(["a", "dog", "barks", "."]).save(tmp_path / "runs" / "sample" / "embeddings")
     monkeypatch.chdir(tmp_path)
 
 
@@ -343,9 +301,7 @@ class TestContributing:
         scorer_of_pairs = scorers.PairScorer(["unknown_share"], vocabulary=tokens)
         scores = scorer_of_pairs.score(pa.array(["A dog ."]), pa.array(["A dog barks ."]))
         np.testing.assert_allclose(scores["unknown_share"], [0.25])
-        stage = blocks[1]["STAGE"]
-        assert stage.name == scorers.SCORERS["unknown_share"].resource_name
-        assert set(stage.depends_on) <= {other.name for other in STAGES}
+        assert blocks[1]["STAGE"].name == scorers.SCORERS["unknown_share"].resource_name
 
     def test_the_format(self, blocks: list[dict[str, Any]], tmp_path: Path) -> None:
         reader = blocks[2]["ParaCrawl"]()
@@ -372,7 +328,7 @@ class TestContributing:
             sentence = Sentence(doc, anchor, {}, random.Random(1))
             assert blocks[5]["place"](sentence) == expected
 
-    def test_the_stage(self, blocks: list[dict[str, Any]]) -> None:
-        stage = blocks[6]["STAGE"]
-        assert stage.name == "lengths"
-        assert set(stage.depends_on) <= {other.name for other in STAGES}
+    def test_the_stages(self, blocks: list[dict[str, Any]]) -> None:
+        assert blocks[6]["STAGE"].name == "lengths"
+        for block in (blocks[1], blocks[6]):
+            assert set(block["STAGE"].depends_on) <= {other.name for other in STAGES}

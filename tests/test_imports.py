@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -21,8 +22,9 @@ OURS = {*MAY_IMPORT, "paraloom", "tests", "benchmarks"}
 FILES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
 
 
-def imported(path: Path) -> set[str]:
-    """The packages that a file imports, wherever in it: the top-level ones, and our folders."""
+@cache
+def named(path: Path) -> set[str]:
+    """The dotted names that a file imports, wherever in it."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -30,16 +32,17 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             names |= {f"{node.module}.{name.name}" for name in node.names}
-    return {name.removeprefix("paraloom.").split(".")[0] for name in names}
+    return names
+
+
+def imported(path: Path) -> set[str]:
+    """The packages that a file imports: the top-level ones, and our folders."""
+    return {name.removeprefix("paraloom.").split(".")[0] for name in named(path)}
 
 
 def module_of(path: Path) -> str:
     """The dotted name of a file's module."""
     return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
-
-
-def test_our_imports_are_seen() -> None:
-    assert {"pipeline", "beam_jobs", "models"} <= imported(ROOT / "pipeline" / "run.py")
 
 
 @pytest.mark.parametrize("package", ["models", "beam_jobs", "pipeline", "benchmarks.papers"])
@@ -66,16 +69,14 @@ def test_only_the_command_line_names_the_papers() -> None:
 
 
 def test_models_know_nothing_of_beam() -> None:
+    assert {"pipeline", "beam_jobs", "models"} <= imported(ROOT / "pipeline" / "run.py")
     for path in (ROOT / "models").rglob("*.py"):
         assert "apache_beam" not in imported(path), path
 
 
-def test_modules_are_short() -> None:
+def test_modules_are_short_and_folders_small() -> None:
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
     assert {path: length for path, length in lengths.items() if length > 400} == {}
-
-
-def test_folders_are_small() -> None:
     folders = Counter(path.parent for path in FILES)
     assert {folder: modules for folder, modules in folders.items() if modules > 14} == {}
 
@@ -94,12 +95,7 @@ def test_imports_form_no_circle() -> None:
     graph: dict[str, set[str]] = {}
     for module, path in modules.items():
         read = graph.setdefault(module, set())
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                read |= {alias.name for alias in node.names} & names
-            elif isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    full = f"{node.module}.{alias.name}"
-                    read |= {full if full in names else str(node.module)} & names
+        for name in named(path):
+            read |= {name if name in names else name.rpartition(".")[0]} & names
         read.discard(module)
     TopologicalSorter(graph).prepare()  # raises a CycleError that names the circle

@@ -1,14 +1,15 @@
 """Data in small for the experiments."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments.cells import Inputs
-from paraloom.models.embeddings.datasets.similarity import ENTAILMENT
-
-WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
+from tests.labelled import WORDS, write_sick
 
 
 def inputs_in(place: Path, results: Path) -> Inputs:
@@ -16,20 +17,23 @@ def inputs_in(place: Path, results: Path) -> Inputs:
     return Inputs(**{name: place / name for name in names}, folder=results)
 
 
+def write_corpus(folder: Path, random: np.random.Generator, rows: int, **more: Any) -> None:
+    """Pairs of four words each."""
+    folder.mkdir()
+    sides = {
+        side: [" ".join(random.choice(WORDS, 4)) for _ in range(rows)]
+        for side in ("reference", "translation")
+    }
+    pq.write_table(pa.table({**sides, **more}), folder / "part-0.parquet")
+
+
 @pytest.fixture
 def inputs(tmp_path: Path) -> Inputs:
     """Labelled pairs of a few words, made at random."""
     random = np.random.default_rng(0)
-    for name in ("sick", "sts/2015", "sts/2012"):
-        (tmp_path / name).mkdir(parents=True)
-    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
-    for name, rows in (("train", 60), ("trial", 20)):
-        pairs = [[" ".join(random.choice(WORDS, 3)) for _ in range(2)] for _ in range(rows)]
-        text = "".join(
-            f"{i}\t{a}\t{b}\t{1 + i % 5}\t{ENTAILMENT[i % 3]}\n" for i, (a, b) in enumerate(pairs)
-        )
-        (tmp_path / "sick" / f"SICK_{name}.txt").write_text(head + text)
+    write_sick(tmp_path / "sick", train=60, trial=20)
     for year in ("2012", "2015"):
+        (tmp_path / "sts" / year).mkdir(parents=True)
         text = "".join(
             f"{i % 6}\t{' '.join(random.choice(WORDS, 3))}\t{' '.join(random.choice(WORDS, 3))}\n"
             for i in range(40)

@@ -1,6 +1,7 @@
 """The pairs that the automatic selection is compared on."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from benchmarks.experiments.cells import Inputs, folder_of
 from paraloom.beam_jobs.io.shards import commit
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.pipeline.records import DecileTrial
+from tests.benchmarks.conftest import inputs_in
 
 RUN = DecileTrial(scorer="unigram_f1", deciles=(0, 1), pairs=20, scores=(1.0,)).model_dump()
 
@@ -34,23 +36,15 @@ def inputs(tmp_path: Path) -> Inputs:
         pieces = [("part-0", table.slice(0, rows), nothing)]
         commit(str(tmp_path / "run" / stage), "part-0", "key", rows, pieces, started=0.0)
     choice = {"trials": [RUN], "chosen": RUN}
-    select = {"max_tokens": 30, "where": []}
     config = {
         "seed": 1,
         "score": {"scorers": ["unigram_f1"]},
-        "select": select,
+        "select": {"max_tokens": 30, "where": []},
         "embeddings": EmbeddingOptions(dim=7).model_dump(),
     }
     record = {"config": config, "stages": {"auto_select": choice, "select": {}}}
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))
-    return Inputs(
-        corpus=tmp_path / "run" / "corpus",
-        phrases=tmp_path,
-        sts=tmp_path,
-        sick=tmp_path,
-        books=tmp_path,
-        folder=tmp_path / "cells",
-    )
+    return replace(inputs_in(tmp_path, tmp_path / "cells"), corpus=tmp_path / "run" / "corpus")
 
 
 def test_as_many_at_random_and_all_that_could_be_selected(inputs: Inputs) -> None:

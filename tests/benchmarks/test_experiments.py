@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,15 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numpy.typing import NDArray
 
 from benchmarks.experiments import cells
 from benchmarks.experiments.cells import RESAMPLES, Cell, Scores, cell_path, resampled
 from benchmarks.experiments.report import counts, interval, judge, judgements, write
 from benchmarks.experiments.tables import Claim, Table
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
 from tests.benchmarks.conftest import inputs_in
+from tests.labelled import labelled
 
 BETTER, WORSE = Cell(options=EmbeddingOptions()), Cell(options=EmbeddingOptions(dim=3))
 
@@ -66,23 +64,17 @@ def test_resampled_pairs_have_the_error_of_pearsons_r() -> None:
     """(1 − r²) / √n for normal variables; two encoders are compared on the same samples."""
     random = np.random.default_rng(0)
     labels, noise = random.standard_normal((2, 2000))
-    texts = pa.array([""] * 2000)
-    pairs = LabelledPairs(group="STS 2015", name="a", first=texts, second=texts, scores=labels)
+    pairs = labelled([""] * 2000, [""] * 2000, labels, "STS 2015", "a")
     one = resampled(labels + noise, pairs)
     r = np.corrcoef(labels, labels + noise)[0, 1]
     assert one[0] == pytest.approx(100 * r, abs=1e-3) and len(one) == 1 + RESAMPLES
     assert np.std(one[1:]) == pytest.approx(100 * (1 - r**2) / np.sqrt(2000), rel=0.15)
     almost = resampled(labels + noise + 0.01 * random.standard_normal(2000), pairs)
     assert np.std((one - almost)[1:]) < 0.1 * np.std(one[1:])
-    again = [float(np.corrcoef(*sample)[0, 1]) for sample in _first_sample(labels, noise)]
-    assert one[1] == pytest.approx(100 * again[0], abs=1e-3)
-
-
-def _first_sample(labels: NDArray[np.float64], noise: NDArray[np.float64]) -> Iterator[Any]:
-    n = len(labels)
-    random = np.random.default_rng(list(b"STS 2015 a"))
-    rows = np.repeat(np.arange(n), random.multinomial(n, np.full(n, 1 / n), RESAMPLES)[0])
-    yield labels[rows], (labels + noise)[rows]
+    of_set = np.random.default_rng(list(b"STS 2015 a"))  # the same pairs for all encoders
+    times = of_set.multinomial(2000, np.full(2000, 1 / 2000), RESAMPLES)[0]
+    again = np.corrcoef(np.repeat(labels, times), np.repeat(labels + noise, times))[0, 1]
+    assert one[1] == pytest.approx(100 * again, abs=1e-3)
 
 
 def test_equal_encoders_are_told_apart_in_one_of_twenty_cases() -> None:

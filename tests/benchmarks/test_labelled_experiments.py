@@ -2,18 +2,7 @@ from benchmarks.experiments.cells import Inputs, digest, load_scores
 from benchmarks.experiments.labelled import LabelledCell, cell_path, run, tables
 from benchmarks.experiments.report import judgements, lines
 from benchmarks.experiments.tables import Claim, Table
-from paraloom.models.embeddings.encoders import kinds
 from paraloom.papers.options import SimilarityOptions, SystemOptions
-
-
-def test_tables_name_encoders_and_claims_name_rows(inputs: Inputs) -> None:
-    for table in tables(inputs).values():
-        for cell in table.rows.values():
-            assert kinds(cell.options.model)
-        for claim in table.claims:
-            assert claim.better in table.rows and claim.worse in table.rows
-        assert set(table.paper) <= set(table.rows)
-        assert table.reported and "mse" not in table.reported
 
 
 def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:

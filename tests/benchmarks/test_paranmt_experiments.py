@@ -5,12 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments import paranmt
-from benchmarks.experiments import paranmt_figures as paper
 from benchmarks.experiments.cells import RESAMPLES, Inputs, figure, load_scores
 from benchmarks.experiments.paranmt_cells import (
     DifferenceCell,
@@ -19,10 +17,10 @@ from benchmarks.experiments.paranmt_cells import (
     OtherCell,
     TransferCell,
 )
-from paraloom.models.embeddings.encoders import kinds
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
-from tests.benchmarks.conftest import WORDS
+from tests.benchmarks.conftest import write_corpus
+from tests.labelled import WORDS
 from tests.run_helpers import Capsys, Patch
 
 SMALL = EmbeddingOptions(dim=4, epochs=1, mega_batch=1, initial_vectors=None)
@@ -33,13 +31,8 @@ def with_corpus(inputs: Inputs) -> Inputs:
     """Pairs with deciles, and the corpus."""
     random = np.random.default_rng(1)
     for folder in ("corpus", "bucket"):
-        (inputs.corpus.parent / folder).mkdir()
-        columns = {
-            side: [" ".join(random.choice(WORDS, 4)) for _ in range(80)]
-            for side in ("reference", "translation")
-        }
-        table = pa.table({**columns, "trigram_overlap_decile": np.arange(80) % 10})
-        pq.write_table(table, inputs.corpus.parent / folder / "part-0.parquet")
+        place = inputs.corpus.parent / folder
+        write_corpus(place, random, 80, trigram_overlap_decile=np.arange(80) % 10)
     (inputs.sts.parent / "stsb").mkdir()
     pairs = [" ".join(random.choice(WORDS, 3)) for _ in range(40)]
     rows = [
@@ -48,31 +41,6 @@ def with_corpus(inputs: Inputs) -> Inputs:
     ]
     (inputs.sts.parent / "stsb" / "sts-dev.csv").write_text("".join(rows))
     return inputs
-
-
-def test_rows_and_claims_are_those_of_the_paper(with_corpus: Inputs) -> None:
-    found = paranmt.tables(with_corpus)
-    for table in found.values():
-        for claim in table.claims:
-            assert {*claim.rows} <= set(table.rows)
-        for row in table.rows:
-            assert (row.removesuffix(" (ours)") in table.paper) != row.endswith(" (ours)")
-        for cell in table.rows.values():
-            if isinstance(cell, EncoderCell):
-                assert kinds(cell.options.model) and cell.options.batch_size == 100
-    assert {row for row in found["paranmt7"].rows if "ours" not in row} == {
-        row for row in paper.ROWS if not row.endswith("900") and "BiLSTM" not in row
-    }
-    (order,) = (
-        claim
-        for claim in found["paranmt7"].claims
-        if claim.rows == ["Trigram-Word-LSTM, concatenated", "Word"]
-    )
-    assert order.printed["sts_2016"] == -0.7 and order.stated  # 77.5 and 76.8
-    larger = {claim.better for claim in found["paranmt8"].claims if claim.worse == "LSTM Avg"}
-    assert "LSTM Avg, 600" in larger  # 6.5.1: they help on transfer
-    assert "development_decile" not in found["paranmt4"].reported
-    assert {f"BiLSTM Avg, M = {M}" for M in (1, 20, 40)} < set(found["paranmt5"].rows)
 
 
 def test_cells(with_corpus: Inputs) -> None:

@@ -1,14 +1,13 @@
 """The files of a cluster, in containers and on Kubernetes, against what `make test-flink` runs."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.flink import cluster, install
+from tests.run_helpers import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
 ADDRESSES = {"address", "bind-host", "host", "bind-address"}
 
@@ -36,16 +35,24 @@ def as_strings(properties: dict[str, Any]) -> dict[str, str]:
     return {k: str(v).lower() if v is True else str(v) for k, v in properties.items()}
 
 
+def check_delay(properties: dict[str, Any]) -> None:
+    """A job starts again when the idle workers of the one before are gone."""
+    delay = int(properties["restart-strategy.fixed-delay.delay"].split()[0])
+    assert delay > cluster.IDLE_MILLIS
+
+
 def test_compose_has_the_tested_properties(services: dict[str, dict[str, Any]]) -> None:
     for name in ("jobmanager", "taskmanager-1", "taskmanager-2"):
         given = yaml.safe_load(services[name]["environment"]["FLINK_PROPERTIES"])
         assert as_strings(given).items() >= flink_properties().items()
         assert given["jobmanager.rpc.address"] == "jobmanager"
-        delay = int(given["restart-strategy.fixed-delay.delay"].split()[0])
-        assert delay > cluster.IDLE_MILLIS
+        assert services[name]["image"].startswith(f"flink:{install.FLINK}-")
+        check_delay(given)
 
 
-def test_all_of_paraloom_share_one_folder(services: dict[str, dict[str, Any]]) -> None:
+def test_paraloom_shares_a_folder_and_each_taskmanager_has_a_pool_on_its_loopback(
+    services: dict[str, dict[str, Any]],
+) -> None:
     ours = [each for each in services.values() if "build" in each]
     assert len(ours) == 3
     for service in ours:
@@ -53,9 +60,6 @@ def test_all_of_paraloom_share_one_folder(services: dict[str, dict[str, Any]]) -
         assert service["working_dir"] == "/runs"
         assert service["build"]["dockerfile"] == "docker/Dockerfile"
         assert (DOCKER / service["build"]["context"]).resolve() == ROOT
-
-
-def test_each_taskmanager_has_a_pool_on_its_loopback(services: dict[str, dict[str, Any]]) -> None:
     managers = [name for name in services if name.startswith("taskmanager-")]
     pools = [service for name, service in services.items() if name.startswith("workers-")]
     assert len(managers) == len(pools) == 2
@@ -69,15 +73,12 @@ def test_each_taskmanager_has_a_pool_on_its_loopback(services: dict[str, dict[st
 def test_compose_names_what_is_there(services: dict[str, dict[str, Any]]) -> None:
     for service in services.values():
         assert set(service.get("depends_on", [])) <= set(services)
-    for name in ("jobmanager", "taskmanager-1", "taskmanager-2"):
-        assert services[name]["image"].startswith(f"flink:{install.FLINK}-")
     server = services["job-server"]
-    version = install.MINOR
-    assert server["image"] == f"apache/beam_flink{version}_job_server:{install.BEAM}"
+    assert server["image"] == f"apache/beam_flink{install.MINOR}_job_server:{install.BEAM}"
     (port,) = [a for a in server["command"] if a.startswith("--job-port=")]
     guide = (ROOT / "docs" / "clusters.md").read_text()
     assert f"--job_endpoint job-server:{port.removeprefix('--job-port=')}" in guide
-    assert f"--flink_version {version} " in guide
+    assert f"--flink_version {install.MINOR} " in guide
     assert f"--environment_cache_millis {cluster.IDLE_MILLIS} " in guide
 
 
@@ -89,17 +90,15 @@ def test_kubernetes_has_the_tested_properties(objects: dict[str, dict[str, Any]]
         for part, name in (("jobmanager", "jobManager"), ("taskmanager", "taskManager"))
     }
     assert given.items() >= flink_properties().items()
-    delay = int(given["restart-strategy.fixed-delay.delay"].split()[0])
-    assert delay > cluster.IDLE_MILLIS
+    check_delay(given)
 
 
 def test_kubernetes_names_what_is_there(objects: dict[str, dict[str, Any]]) -> None:
     flink, service = objects["FlinkDeployment"], objects["Service"]
     assert flink["spec"]["image"].startswith(f"flink:{install.FLINK}-")
-    version = install.MINOR
-    assert flink["spec"]["flinkVersion"] == f"v{version.replace('.', '_')}"
+    assert flink["spec"]["flinkVersion"] == f"v{install.MINOR.replace('.', '_')}"
     (server,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
-    assert server["image"] == f"apache/beam_flink{version}_job_server:{install.BEAM}"
+    assert server["image"] == f"apache/beam_flink{install.MINOR}_job_server:{install.BEAM}"
     (job,) = objects["Job"]["spec"]["template"]["spec"]["containers"]
     rest = f"{flink['metadata']['name']}-rest:8081"  # the operator's name for it
     assert f"--flink-master={rest}" in server["args"] and f"--flink_master={rest}" in job["args"]

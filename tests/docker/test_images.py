@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.run_helpers import ROOT
+
 DOCKER = ROOT / "docker"
 REHEARSAL = DOCKER / "rehearse.sh"
 LOCK = (ROOT / "requirements.lock").read_text()
@@ -21,9 +22,8 @@ def dockerfile() -> str:
 
 
 def test_the_dockerfile_passes_its_linter() -> None:
-    hadolint = shutil.which("hadolint", path=Path(sys.executable).parent) or shutil.which(
-        "hadolint"
-    )
+    beside = Path(sys.executable).parent
+    hadolint = shutil.which("hadolint", path=beside) or shutil.which("hadolint")
     if hadolint is None:
         pytest.skip("hadolint is not installed")
     done = subprocess.run([hadolint, str(DOCKER / "Dockerfile")], capture_output=True, text=True)
@@ -36,14 +36,11 @@ def test_the_scripts_are_sound_shell(script: str) -> None:
     assert (DOCKER / script).stat().st_mode & 0o111
 
 
-def test_there_are_targets_for_workers(dockerfile: str) -> None:
+def test_there_are_targets_for_workers_with_the_beam_of_the_submitter(dockerfile: str) -> None:
     assert re.findall(r"^FROM (\S+) AS (\w+)$", dockerfile, re.M) == [
         ("apache/beam_python3.11_sdk:${BEAM}", "cpu"),
         ("cpu", "gpu"),
     ]
-
-
-def test_worker_and_submitter_have_the_same_beam(dockerfile: str) -> None:
     (beam,) = re.findall(r"^ARG BEAM=(\S+)$", dockerfile, re.M)
     assert f"\napache-beam=={beam}\n" in LOCK
 
@@ -67,12 +64,8 @@ def test_every_step_is_one_that_the_script_knows(dockerfile: str) -> None:
     assert steps == ["dependencies", "package", "gpu"]
     for step in steps:
         assert re.search(rf"^{step}\)", script, re.M)
-
-
-def test_an_unknown_step_ends_with_its_usage() -> None:
     done = subprocess.run([str(DOCKER / "install.sh"), "all"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "dependencies | gpu VERSION | package" in done.stderr
+    assert done.returncode == 2 and "dependencies | gpu VERSION | package" in done.stderr
 
 
 def test_what_the_rehearsal_imports_is_there() -> None:

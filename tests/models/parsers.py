@@ -15,8 +15,8 @@ TREES = [
 VERBS = ["runs", "sees", "run"]
 
 
-def train_parser(folder: Path, *, tags: bool = True) -> str:
-    """A pipeline that knows the trees above by heart; without tags its words have no class."""
+def train_parser(folder: Path) -> str:
+    """A pipeline that knows the trees above by heart."""
     pipeline = spacy.blank("en")
     pipeline.add_pipe("parser", config={"min_action_freq": 1})
     examples = [
@@ -30,9 +30,7 @@ def train_parser(folder: Path, *, tags: bool = True) -> str:
     pipeline.initialize(lambda: examples)
     for _ in range(40):
         pipeline.update(examples)
-    if tags:
-        verbs = [[{"LOWER": verb}] for verb in VERBS]
-        ruler: Any = pipeline.add_pipe("attribute_ruler")
-        ruler.add(patterns=verbs, attrs={"POS": "VERB"})
+    ruler: Any = pipeline.add_pipe("attribute_ruler")
+    ruler.add(patterns=[[{"LOWER": verb}] for verb in VERBS], attrs={"POS": "VERB"})
     pipeline.to_disk(folder)
     return str(folder)

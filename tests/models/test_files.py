@@ -3,28 +3,20 @@
 import errno
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
-from paraloom.models.files import (
-    atomic_file,
-    atomic_folder,
-    check_writable,
-    locked,
-)
+from paraloom.models.files import atomic_file, atomic_folder, check_writable, locked
 from tests.run_helpers import Patch
+from tests.small_encoder import small_encoder
 
 
 @contextmanager
@@ -38,18 +30,11 @@ def small_files(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def encoder(name: str, words: int) -> SentenceEncoder:
-    vocabulary = Vocabulary([f"w{number}" for number in range(words)])
-    options = EmbeddingOptions(model=name, dim=2)
-    built = build_encoder(options, {"words": torch.zeros(len(vocabulary), 2)})
-    return SentenceEncoder(built, {"words": vocabulary}, options)
-
-
 @pytest.mark.parametrize(
     ("name", "size"), [("word-avg", 200), ("word-avg", 20_000), ("gran", 200)]
 )  # the weights, or the tokeniser
 def test_a_full_disk_while_an_encoder_is_saved(tmp_path: Path, name: str, size: int) -> None:
-    model = encoder(name, 4000)
+    model = small_encoder((f"w{number}" for number in range(4000)), name, dim=2)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "former").touch()
     with small_files(size), pytest.raises(UserError) as error:
@@ -61,10 +46,8 @@ def test_a_full_disk_while_an_encoder_is_saved(tmp_path: Path, name: str, size: 
 
 def test_a_full_disk_while_a_checkpoint_is_saved(tmp_path: Path) -> None:
     folder = TrainingFolder(tmp_path / "training", {})
-    with (
-        small_files(200),
-        pytest.raises(UserError, match=r"step-3: cannot be written \(.*File too"),
-    ):
+    said = r"step-3: cannot be written \(.*File too"
+    with small_files(200), pytest.raises(UserError, match=said):
         folder.save(3, {}, {"a": torch.zeros(1000)})
     assert folder.last() is None
 
@@ -102,15 +85,9 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
     assert flushed == [(path.stat().st_ino, False)]
 
 
-def refuse(code: int) -> Callable[..., NoReturn]:
-    def refusing(*_: object, **__: object) -> NoReturn:
-        raise OSError(code, os.strerror(code))
-
-    return refusing
-
-
 def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("fcntl.flock", refuse(errno.ENOLCK))
+    error_of_system = OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=error_of_system))
     path = tmp_path / "run" / ".lock"
     with pytest.raises(UserError) as error, locked(path, "busy"):
         pytest.fail("the work began")
@@ -122,15 +99,12 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: Patch) -> None
 
 
 def test_two_at_a_time(tmp_path: Path) -> None:
-    with (
-        locked(tmp_path / "run" / ".lock", "busy"),
-        pytest.raises(UserError, match=r"^busy$"),
-        locked(tmp_path / "run" / ".lock", "busy"),
-    ):
+    path = tmp_path / "run" / ".lock"
+    with locked(path, "busy"), pytest.raises(UserError, match=r"^busy$"), locked(path, "busy"):
         pytest.fail("the work began")
 
 
-def test_a_special_file_is_not_replaced(tmp_path: Path) -> None:
+def test_a_special_file_or_a_folder_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     for out in (tmp_path / "pipe", tmp_path / "link"):
@@ -141,9 +115,6 @@ def test_a_special_file_is_not_replaced(tmp_path: Path) -> None:
             with pytest.raises(UserError, match=message), writes(out):
                 pytest.fail("the work began")
         assert out.is_fifo()
-
-
-def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"^.*: cannot be written \(Is a directory\)$"):
         check_writable(tmp_path)
 

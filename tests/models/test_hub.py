@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from types import SimpleNamespace
 
 import huggingface_hub
 import pytest
@@ -11,6 +12,11 @@ from paraloom.models.errors import UserError
 from tests.run_helpers import Patch
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def info(names: list[str]) -> SimpleNamespace:
+    """What the Hub says of a repository with these files."""
+    return SimpleNamespace(sha=COMMIT, siblings=[SimpleNamespace(rfilename=of) for of in names])
 
 
 @pytest.fixture
@@ -49,28 +55,19 @@ def test_a_folder_goes_first(cache: Path, tmp_path: Path, monkeypatch: Patch) ->
     assert hub.revision(Path("someone/opus-cs-en")) is None
 
 
-@pytest.mark.parametrize("name", ["someone/other", "someone/opus-cs-en@v2"])
+@pytest.mark.parametrize("name", ["someone/other", "someone/opus-cs-en@v2", "someone/opus-cs-en"])
 def test_without_a_network_the_message_says_how_to_fetch_it(cache: Path, name: str) -> None:
+    (cache / "model.safetensors").unlink()  # a snapshot without weights is not enough
     with pytest.raises(UserError, match=r"run `hf download someone/.*offline mode") as error:
         hub.fetch(name)
     assert "\n" not in str(error.value)
     assert ("--revision v2" in str(error.value)) == name.endswith("v2")
 
 
-def test_a_snapshot_without_weights_is_not_enough(cache: Path) -> None:
-    (cache / "model.safetensors").unlink()
-    with pytest.raises(UserError, match="run `hf download"):
-        hub.fetch("someone/opus-cs-en")
-
-
 def test_only_files_that_are_needed_are_downloaded(tmp_path: Path, monkeypatch: Patch) -> None:
     names = ["config.json", "source.spm", "README.md", "tf_model.h5", "pytorch_model.bin",
              "model.safetensors", "onnx/model.safetensors", "modeling_code.py"]  # fmt: skip
     asked: list[tuple[str | None, list[str]]] = []
-
-    class Info:
-        sha = COMMIT
-        siblings = [type("File", (), {"rfilename": name}) for name in names]  # noqa: RUF012
 
     def download(repo: str, revision: str | None = None, **options: list[str] | bool) -> str:
         if options.get("local_files_only"):
@@ -80,7 +77,7 @@ def test_only_files_that_are_needed_are_downloaded(tmp_path: Path, monkeypatch: 
         asked.append((revision, patterns))
         return str(tmp_path)
 
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: Info())
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: info(names))
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert hub.fetch("someone/opus-cs-en@v1") == tmp_path
     files = ["README.md", "config.json", "model.safetensors", "source.spm"]
@@ -91,11 +88,6 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
     names = {None: ["data.csv"], "refs/convert/parquet": ["a/train/0.parquet", "a/test/0.parquet"]}
     asked: list[tuple[str | None, list[str]]] = []
 
-    class Info:
-        def __init__(self, revision: str | None) -> None:
-            self.sha = COMMIT
-            self.siblings = [type("File", (), {"rfilename": name}) for name in names[revision]]
-
     def download(repo: str, *, repo_type: str, revision: str, allow_patterns: list[str]) -> str:
         asked.append((revision, allow_patterns))
         for name in allow_patterns:
@@ -105,7 +97,7 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
 
     api = huggingface_hub.HfApi
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(api, "dataset_info", lambda _, repo, revision: Info(revision))
+    monkeypatch.setattr(api, "dataset_info", lambda _, repo, revision: info(names[revision]))
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     fetched = tmp_path, ["a/train/0.parquet"]
     for _ in range(2):

@@ -1,14 +1,16 @@
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.run_helpers import ROOT
+
 # In a process of its own: an old one may still hold the memory that its allocator gives again.
 PROGRAM = """
 import numpy as np
 from paraloom.models.memory import forget_peak, peak_memory
+from tests.run_helpers import ROOT
+
 
 size = 64 << 20
 forget_peak()

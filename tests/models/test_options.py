@@ -75,6 +75,12 @@ def test_options_cannot_change() -> None:
         ({"dim": True}, "dim: must be a valid integer, not True"),
         ({"hidden": 0.5}, "hidden: must be a valid integer, not 0.5"),
         ({"tags": 1}, "tags: must be a valid boolean or must be 'start' or 'end', not 1"),
+        ({"dim": 0}, "dim: must be greater than or equal to 1, not 0"),
+        ({"margin": 0.0}, "margin: must be greater than 0, not 0.0"),
+        ({"clip": -1.0}, "clip: must be greater than 0, not -1.0"),
+        ({"lambda_c": -1.0}, "lambda_c: must be greater than or equal to 0, not -1.0"),
+        ({"scramble": 1.5}, "scramble: must be less than or equal to 1, not 1.5"),
+        ({"dropout": 1.0}, "dropout: must be less than 1, not 1.0"),
         ({"margin": float("inf")}, "margin: must be a finite number, not inf"),
         ({"margin": float("nan")}, "margin: must be a finite number, not nan"),
         ({"dropuot": 0.1}, "dropuot: unknown key; did you mean dropout?"),
@@ -91,11 +97,13 @@ def test_an_error_is_one_line_that_names_the_key(values: object, message: str) -
 
 
 def test_options_that_do_not_fit_each_other() -> None:
-    values = {"task": "similarity", "similarity": {"data": ["a"]}, "development": "b"}
-    with pytest.raises(ValueError) as error:
-        SystemOptions.of(values)
-    assert str(error.value) == "development: is for task paraphrases, not for similarity"
-    assert SystemOptions.of({**values, "task": "paraphrases"})
+    values = {"task": "similarity", "similarity": {"data": ["a"]}}
+    with pytest.raises(ValueError, match=r"^development: is for task paraphrases, not for sim"):
+        SystemOptions.of({**values, "development": "b"})
+    assert SystemOptions.of({**values, "development": "b", "task": "paraphrases"})
+    scrambled = {"scramble": 0.5, "scramble_variant": "after_negatives"}
+    with pytest.raises(ValueError, match="scramble_variant: task similarity has no negatives"):
+        SystemOptions.of({**values, **scrambled})
 
 
 def test_a_constructor_reports_errors_in_one_line_too() -> None:

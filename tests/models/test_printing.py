@@ -2,7 +2,9 @@
 
 import ast
 import os
+import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -57,6 +59,19 @@ def test_messages_that_nobody_can_read_stop_nothing(broken: Callable[[], TextIO]
         progress.set(1)
     stream.close()
     assert file.closed
+
+
+def test_a_bar_on_a_stream_of_its_own_leaves_standard_error_alone() -> None:
+    """Errors of Beam's threads go to the log of a stage, not through the bar."""
+
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    before, terminal = sys.stderr, Terminal()
+    with meter("score", 2, stream=terminal):
+        assert sys.stderr is before
+    assert "0 of 2 rows" in terminal.getvalue()
 
 
 def test_tables(capsys: pytest.CaptureFixture[str]) -> None:

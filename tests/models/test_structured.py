@@ -28,14 +28,11 @@ def test_what_yaml_may_hold(text: str, message: str) -> None:
     assert str(error.value).startswith("a.yaml: ") and "\n" not in str(error.value)
 
 
-def test_aliases_and_merges_are_yaml() -> None:
+def test_aliases_merges_and_powers_of_ten_are_yaml() -> None:
     text = "base: &base {a: 1, b: [2]}\nmore: {<<: *base, c: *base}"
     base = {"a": 1, "b": [2]}
     assert parse_yaml(text, "") == {"base": base, "more": {**base, "c": base}}
     assert parse_yaml("", "") is None
-
-
-def test_powers_of_ten_are_numbers() -> None:
     found = parse_yaml("[1e-5, 2E3, -1.5e+2, 1.e4, e5, 1e, version 1e5]", "f.yaml")
     assert found == [1e-5, 2e3, -150.0, 1e4, "e5", "1e", "version 1e5"]
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.errors import UserError
 from paraloom.models.tracking import Board, Tracker, check_service
-from tests.models.embeddings.training.test_checkpoint import OPTIONS, folder, run
+from tests.models.embeddings.training.test_checkpoint import OPTIONS, folder, interrupted, run
 from tests.run_helpers import Patch
 
 __all__ = ["folder"]  # the fixture
@@ -42,13 +41,11 @@ def service(request: pytest.FixtureRequest, monkeypatch: Patch) -> Iterator[Any]
         def init(*, name: str, id: str | None, resume: str) -> Any:
             assert resume == "allow"
             own = id or f"new {name}"
-            return SimpleNamespace(
-                id=own,
-                log=lambda figures, step: handed.append((own, step, figures)),
-                finish=lambda: closed.append(own),
-            )
+            run = SimpleNamespace(id=own, finish=lambda: closed.append(own))
+            run.log = lambda figures, step: handed.append((own, step, figures))
+            return run
 
-        module.init = init  # type: ignore[attr-defined]
+        vars(module).update(init=init)
     else:
         active: list[str] = []
 
@@ -65,25 +62,13 @@ def service(request: pytest.FixtureRequest, monkeypatch: Patch) -> Iterator[Any]
     yield request.param, handed, closed
 
 
-class Interruption(BaseException):
-    pass
-
-
 def test_a_resumed_training_hands_on_every_line_once(
     folder: Path, service: Any, monkeypatch: Patch
 ) -> None:
     name, handed, closed = service
-    options, save = OPTIONS.replace(track=name), TrainingFolder.save
-
-    def interrupted(self: TrainingFolder, step: int, *more: Any) -> None:
-        if step > 14:  # after lines that the last checkpoint does not know
-            raise Interruption
-        save(self, step, *more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingFolder, "save", interrupted)
-        with pytest.raises(Interruption):
-            run(folder, options)
+    options = OPTIONS.replace(track=name)
+    with interrupted(monkeypatch, 15):  # after lines that the last checkpoint does not know
+        run(folder, options)
     before, (state,) = len(handed), folder.glob("model.training/step-*/state.json")
     assert before > json.loads(state.read_text())["lines"] > 0 and not closed
     run(folder, options)

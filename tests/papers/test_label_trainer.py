@@ -24,32 +24,18 @@ from paraloom.papers.heads.distribution import Distribution
 from paraloom.papers.label_trainer import LabelledExamples, LabelTrainer
 from paraloom.papers.options import SimilarityOptions, SystemOptions
 from paraloom.papers.tasks import train
-from paraloom.papers.tasks.similarity import trained_model
+from paraloom.papers.tasks.similarity import SHAPE, trained_model
+from tests.labelled import write_sick
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.run_helpers import Patch
+from tests.small_encoder import small_encoder
 
-WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 SMALL = SystemOptions(dim=12, epochs=15, batch_size=10, learning_rate=0.02)
-JUDGMENTS = ("NEUTRAL", "CONTRADICTION", "ENTAILMENT")
 
 
 @pytest.fixture
 def sick(tmp_path: Path) -> Path:
-    """A folder like SICK's, in which a pair's label is how many words its sides share."""
-    random = np.random.default_rng(0)
-    folder = tmp_path / "sick"
-    folder.mkdir()
-    for name, rows in (("train", 150), ("trial", 40)):
-        lines = ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"]
-        for i in range(rows):
-            first = random.choice(WORDS, 4, replace=False)
-            kept = int(random.integers(0, 5))
-            second = [*first[:kept], *[w for w in WORDS if w not in first][: 4 - kept]]
-            random.shuffle(second)
-            judgment = JUDGMENTS[0 if kept < 2 else 1 if kept < 4 else 2]
-            lines.append(f"{i}\t{' '.join(first)}\t{' '.join(second)}\t{1 + kept}\t{judgment}")
-        (folder / f"SICK_{name}.txt").write_text("\n".join(lines) + "\n")
-    return folder
+    return write_sick(tmp_path / "sick", train=150, trial=40)
 
 
 def similarity(sick: Path, **section: Any) -> SystemOptions:
@@ -92,24 +78,25 @@ def test_a_step_is_the_objective_with_its_pull(
 
     batch = LabelledExamples.of(data, model).take(np.arange(30))
     (table,) = embedding_matrices(model.encoder).values()
-    vectors = torch.cat([table.current(), table.current()])
-    assert trainer.algorithm == "adam" and len(vectors)
-    gradients: list[torch.Tensor] = []
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            trainer.optimizer, "step", lambda: gradients.extend(map(gradient_of, weights))
-        )
-        trainer.train_on(batch)
+    vectors = table.current().clone()
 
+    def gradients_of(trainer: LabelTrainer) -> list[torch.Tensor]:
+        found: list[torch.Tensor] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                trainer.optimizer, "step", lambda: found.extend(map(gradient_of, weights))
+            )
+            trainer.train_on(batch)
+        return found
+
+    assert trainer.algorithm == "adam"
+    gradients = gradients_of(trainer)
     model.options = options.replace(lambda_c=0.0, lambda_w=0.0)
     plain = LabelTrainer(model, data, data, 1, anchored=anchored)
-    for table in plain.matrices.values():
-        table.weight = vectors[: len(vectors) // 2].clone()
-        table.prepare(0.01)
-    expected: list[torch.Tensor] = []
-    with monkeypatch.context() as patch:
-        patch.setattr(plain.optimizer, "step", lambda: expected.extend(map(gradient_of, weights)))
-        plain.train_on(batch)
+    (table,) = plain.matrices.values()
+    table.weight = vectors
+    table.prepare(0.01)
+    expected = gradients_of(plain)
     encoder = len(list(model.encoder.parameters()))
     for i, (found, base, weight, old) in enumerate(
         zip(gradients, expected, weights, before, strict=True)
@@ -171,6 +158,8 @@ def test_every_step_has_noise_and_orders_of_its_own(sick: Path, monkeypatch: Pat
             trainer.model.embed(["dog runs"])
     for found in (read, [tuple(mask.tolist()) for mask in dropped]):
         assert found[0] == found[-1] and len(set(found)) == 4
+    rows = [np.sort(np.reshape(ids, (20, 4)), axis=1).tolist() for ids in read]
+    assert rows == rows[:1] * 5  # both sides of each pair keep their words
 
 
 def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:
@@ -198,3 +187,16 @@ def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:
         trained_model(options.replace(initial_vectors="x.txt"), str(tmp_path / "universal"))
     with pytest.raises(UserError, match=r"nothing/config\.json: cannot be read"):
         trained_model(options, str(tmp_path / "nothing"))
+
+
+def test_a_trained_model_keeps_its_shape_and_takes_all_other_options(tmp_path: Path) -> None:
+    shape: dict[str, Any] = {"model": "bilstm+bigran", "dim": 3, "hidden": 3, "cell": "peephole"}
+    shape |= {"combine": "tanh", "mix": "add", "tags": True}
+    assert shape.keys() == set(SHAPE)
+    options = SystemOptions(**shape, dropout=0.5, margin=0.3)
+    small_encoder("ab", **options.chosen()).save(tmp_path / "model")
+    given = SystemOptions(dropout=0.125, word_dropout=0.25, margin=0.6, device="cpu")
+    found: Any = trained_model(given, str(tmp_path / "model"))
+    assert found.options == given.replace(**shape)
+    noise = [(part.input.dropout, part.input.word_dropout) for part in found.encoder.parts]
+    assert noise == [(0.125, 0.25)] * 2

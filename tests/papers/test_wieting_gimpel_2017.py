@@ -15,15 +15,13 @@ from paraloom.models.embeddings.training.data import learnable
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.papers import tasks
-from paraloom.papers.label_trainer import LabelTrainer
 from paraloom.papers.options import SimilarityOptions, SystemOptions
 from paraloom.papers.scrambling import VariantTrainer, scrambled
 from paraloom.pipeline.config import read_config
-from tests.models.embeddings.encoders.test_encoders import encode, encoder_of, gradient_of
+from tests.labelled import write_sick
+from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
 from tests.run_helpers import Patch
-
-WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
 
 def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
@@ -54,16 +52,12 @@ def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
     seen: dict[str, Any] = {}
     assert trainer.optimizer is not None
     (group,) = trainer.optimizer.param_groups
-    monkeypatch.setattr(
-        trainer.optimizer,
-        "step",
-        lambda: seen.update(
-            weights=[
-                gradient_of(w) + group["weight_decay"] * w.detach()  # as torch's Adam adds it
-                for w in trainer.weights.values()
-            ]
-        ),
-    )
+
+    def keep() -> None:  # with the decay that torch's Adam adds
+        decay = group["weight_decay"]
+        seen["weights"] = [gradient_of(w) + decay * w.detach() for w in trainer.weights.values()]
+
+    monkeypatch.setattr(trainer.optimizer, "step", keep)
     fused = torch._fused_adam_
 
     def record(weight: Any, gradient: Any, *others: Any, **options: Any) -> None:
@@ -77,29 +71,14 @@ def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
         assert torch.allclose(ours, gradient_of(weight), rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize(("model", "function"), [("gran-tanh", torch.tanh), ("gran-relu", None)])
-def test_the_variant_without_a_gate(model: str, function: Any) -> None:
-    """aₜ = f(Wₓ xₜ + Wₕ hₜ + b), averaged (footnote 2)."""
-    encoder = encoder_of(model)
-    (network,) = encoder.directions
-    words = encoder.input.table.weight[[1, 2, 4]]
-    h = network.lstm.weights(words)[0]
-    a = words @ network.from_words.weight.T + network.from_words.bias
-    a = a + h @ network.from_states.weight.T
-    expected = (function or torch.relu)(a).mean(dim=0)
-    assert torch.allclose(encode(encoder, [[1, 2, 4]])[0], expected, rtol=0, atol=1e-12)
-
-
-def sides(count: int, **options: Any) -> tuple[Any, Any, SystemOptions]:
-    """Scrambled pairs, the pairs, and the options."""
-    left, right = (
-        pa.array([" ".join(f"{side}{k}" for k in range(8))] * count) for side in ("a", "b")
-    )
+def sides(count: int, **options: Any) -> tuple[Any, Any]:
+    """Scrambled pairs, and the pairs."""
+    left, right = (pa.array([" ".join(f"{s}{k}" for k in range(8))] * count) for s in "ab")
     chosen = SystemOptions(**options)
     words = Vocabulary.build([left, right], tags=chosen.tags)
     pairs = learnable(left, right, {"words": words})
     mixed = scrambled(pairs.sides, chosen, np.random.default_rng(0))
-    return pairs.with_sides(mixed), pairs, chosen
+    return pairs.with_sides(mixed), pairs
 
 
 def moved(before: Any, after: Any) -> Any:
@@ -111,10 +90,8 @@ def moved(before: Any, after: Any) -> Any:
 
 
 def test_sentences_are_scrambled_singly() -> None:
-    mixed, pairs, _ = sides(3000, scramble=0.5, scramble_variant="sentences")
-    left, right = (
-        moved(*side) > 0 for side in ((pairs.left, mixed.left), (pairs.right, mixed.right))
-    )
+    mixed, pairs = sides(3000, scramble=0.5, scramble_variant="sentences")
+    left, right = moved(pairs.left, mixed.left) > 0, moved(pairs.right, mixed.right) > 0
     for share in (left.mean(), right.mean()):
         assert share == pytest.approx(0.5, abs=0.03)
     assert (left & right).mean() == pytest.approx(0.25, abs=0.03)
@@ -122,7 +99,7 @@ def test_sentences_are_scrambled_singly() -> None:
 
 @pytest.mark.parametrize("tags", [False, "start", "end"])
 def test_the_number_of_swaps_has_a_poisson_distribution(tags: Any) -> None:
-    mixed, pairs, _ = sides(4000, scramble=1.0, scramble_swaps=1.5, tags=tags)
+    mixed, pairs = sides(4000, scramble=1.0, scramble_swaps=1.5, tags=tags)
     count = moved(pairs.left, mixed.left)
     assert np.mean(count == 0) > np.exp(-1.5) - 0.02  # no swap, or two that undo each other
     assert np.mean(count == 0) < np.exp(-1.5) + 0.03
@@ -166,25 +143,13 @@ def test_negatives_may_be_selected_before_scrambling(
 
 
 @pytest.mark.parametrize(("tags", "expected"), [("start", [1, 3]), ("end", [3, 2])])
-def test_one_tag(tmp_path: Path, tags: Any, expected: list[int]) -> None:
+def test_one_tag(tags: Any, expected: list[int]) -> None:
     """Footnote 4 tunes over both tags, each of them, and none."""
     vocabulary = Vocabulary(["dog", "cat"], tags=tags)
     column = vocabulary.ids(pa.array(["dog", "", "dog cat"]))
     assert column.ids[:2].tolist() == expected and column.lengths.tolist() == [2, 1, 3]
-    vocabulary.save(tmp_path / "words.txt")
-    assert Vocabulary.load(tmp_path / "words.txt").tags == tags
     pairs = learnable(pa.array(["dog", ""]), pa.array(["cat", "dog"]), {"words": vocabulary})
     assert (len(pairs), pairs.empty) == (1, 1)
-
-
-def write_sick(folder: Path, **rows: int) -> None:
-    folder.mkdir()
-    random = np.random.default_rng(0)
-    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
-    for name, count in rows.items():
-        pairs = [[" ".join(random.choice(WORDS, 3)) for _ in range(2)] for _ in range(count)]
-        text = "".join(f"{i}\t{a}\t{b}\t{1 + i % 5}\tNEUTRAL\n" for i, (a, b) in enumerate(pairs))
-        (folder / f"SICK_{name}.txt").write_text(head + text)
 
 
 def sick_options(folder: Path, **changes: Any) -> SystemOptions:
@@ -207,29 +172,6 @@ def test_the_trial_pairs_of_sick_choose_the_epoch(tmp_path: Path) -> None:
     assert metrics["test"] == {} and metrics["development_pairs"] == 20
 
 
-def test_words_are_scrambled_in_supervised_training(tmp_path: Path, monkeypatch: Patch) -> None:
-    """Tables 5 and 8: with a rate of 1 all sentences, both of a pair, in each epoch anew."""
-    write_sick(tmp_path / "sick", train=40, trial=10, test_annotated=10)
-    seen: list[Any] = []
-    encode = LabelTrainer.encode
-
-    def record(self: LabelTrainer, sentences: Any) -> torch.Tensor:
-        seen.append(sentences["words"])
-        return encode(self, sentences)
-
-    monkeypatch.setattr(LabelTrainer, "encode", record)
-    for scramble in (0.0, 1.0):
-        options = sick_options(tmp_path / "sick", model="lstm", scramble=scramble, batch_size=40)
-        tasks.train(options, tmp_path / "model", seed=1)
-    plain, scrambled = seen[:2], seen[2:]
-    for before, after in zip(plain, scrambled, strict=True):
-        rows = [column.ids.reshape(80, 3) for column in (before, after)]
-        assert np.array_equal(np.sort(rows[0], axis=1), np.sort(rows[1], axis=1))
-        assert 0.6 < (rows[0] != rows[1]).any(axis=1).mean() < 0.95
-    with pytest.raises(ValueError, match="scramble_variant: task similarity has no negatives"):
-        sick_options(tmp_path / "sick", scramble=0.5, scramble_variant="after_negatives")
-
-
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
@@ -248,15 +190,8 @@ def test_the_presets_have_the_settings_of_the_paper(monkeypatch: Patch) -> None:
     assert labelled.similarity.start == "runs/gran/embeddings"
     published = read_config(CONFIGS / "paranmt-50m.yaml").embeddings
     recipe = read_config(CONFIGS / "paranmt.yaml").embeddings
-    same = (
-        "batch_size",
-        "epochs",
-        "margin",
-        "learning_rate",
-        "mega_batch",
-        "negatives",
-        "scramble",
-    )
+    same = ("batch_size", "epochs", "margin", "learning_rate", "mega_batch", "negatives")
+    assert published.scramble == recipe.scramble
     assert [getattr(published, key) for key in same] == [getattr(recipe, key) for key in same]
     assert published.pairs is not None and not published.reads_the_corpus
     for options in (transfer, labelled):

@@ -80,11 +80,8 @@ def test_an_answer_that_is_no_candidate_has_a_reason(model: str, reason: str) ->
     assert texts(model) == [(None, reason)]
 
 
-def test_half_a_surrogate_pair_becomes_text() -> None:
+def test_json_and_half_a_surrogate_pair_become_text() -> None:
     assert texts("surrogate") == [("A dog ? runs in the snow.", None)]
-
-
-def test_json_answers() -> None:
     assert texts("json", response="json", n=2) == [(reworded(PROMPTS[0]), None)] * 2
     reason = "not in the form: no list of paraphrases in JSON"
     assert texts("good", response="json", n=1) == [(None, reason)]
@@ -173,15 +170,9 @@ def test_parameters_are_sent_and_count_in_the_key() -> None:
         base: dict[str, Any] = {"kind": "chat", "name": "x", "base_url": "http://h", "model": "m"}
         return Request(ChatGenerator(**{**base, **more}), "prompt").key
 
-    changed: list[dict[str, Any]] = [
-        {},
-        {"model": "n"},
-        {"n": 2},
-        {"seed": 1},
-        {"response": "json"},
-        {"max_tokens": 9},
-    ]
-    assert len({key(**of) for of in changed}) == len(changed)
+    changes = {"model": "n", "n": 2, "seed": 1, "response": "json", "max_tokens": 9}
+    changed = {key(**{name: value}) for name, value in changes.items()}
+    assert len({key(), *changed}) == 1 + len(changes)
     assert key() == key(base_url="http://other", concurrency=3, timeout=3.0)
 
 

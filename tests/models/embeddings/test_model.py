@@ -54,16 +54,12 @@ def test_every_encoder_is_loaded_without_a_second_copy(tmp_path: Path, name: str
     assert found.embed(["a b", "abc"]).shape[0] == 2
 
 
-def changed(**values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def changed(*section: str, **values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Gives a configuration with other values, or with other ones in its section."""
+    if section:
+        (name,) = section
+        return lambda config: {**config, name: {**config[name], **values}}
     return lambda config: {**config, **values}
-
-
-def options(**values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda config: {**config, "options": {**config["options"], **values}}
-
-
-def of_head(**values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda config: {**config, "head": {**config["head"], **values}}
 
 
 HUGE = 10**9
@@ -75,21 +71,21 @@ HUGE = 10**9
         lambda config: None,
         changed(format=3),
         changed(vocabularies={"words": None}),
-        options(dim=HUGE),
-        options(dim=65_536, hidden=65_536, model="bilstm"),
-        options(model="../../evil"),
-        options(model="trigram-avg"),
-        options(model="word-avg+gran", mix="add", hidden=3),
-        options(phrases=3),
+        changed("options", dim=HUGE),
+        changed("options", dim=65_536, hidden=65_536, model="bilstm"),
+        changed("options", model="../../evil"),
+        changed("options", model="trigram-avg"),
+        changed("options", model="word-avg+gran", mix="add", hidden=3),
+        changed("options", phrases=3),
         changed(outputs=-1),
         changed(sentence_transformers={"native": "yes"}),
-        of_head(name="evil"),
-        of_head(units=HUGE),
-        of_head(units=-1),
-        of_head(units="3"),
-        of_head(highest=float("nan")),
-        of_head(highest=1e18),
-        of_head(more=1),
+        changed("head", name="evil"),
+        changed("head", units=HUGE),
+        changed("head", units=-1),
+        changed("head", units="3"),
+        changed("head", highest=float("nan")),
+        changed("head", highest=1e18),
+        changed("head", more=1),
     ],
 )
 def test_a_wrong_configuration_is_refused_before_memory_is_taken(

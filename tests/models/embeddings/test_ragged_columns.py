@@ -3,13 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraloom.models.embeddings.ragged_columns import RaggedIds, fingerprints, join, take
+from tests.models.embeddings.encoders.test_encoders import flat
 
 sentences = st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=8)
-
-
-def flat(rows: list[list[int]]) -> RaggedIds:
-    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
-    return RaggedIds(np.array([i for row in rows for i in row], np.int32), offsets)
 
 
 def rows(flat: RaggedIds) -> list[list[int]]:

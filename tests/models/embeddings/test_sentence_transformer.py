@@ -1,16 +1,14 @@
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-import torch
 
-from paraloom.models.embeddings.encoders import build_encoder, kinds, random_vectors
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.model import load_encoder
+from tests.run_helpers import Capsys
 from tests.sample import odd_sentences
+from tests.small_encoder import encoder_of_texts
 
 ODD = ["", "Mr. Smith's `x` http://a.b/c?d=1,000.5", "\u2028", "…", "Žluťoučký kůň"]
 
@@ -25,16 +23,6 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
-def encoder(model: str, lines: list[str]) -> SentenceEncoder:
-    options = EmbeddingOptions(model=model, dim=20)
-    vocabularies = {
-        kind: Vocabulary.build([pa.array(lines[:100])], kind=kind) for kind in kinds(model)
-    }
-    vectors = {kind: random_vectors(len(words), 20, seed=1) for kind, words in vocabularies.items()}
-    torch.manual_seed(2)
-    return SentenceEncoder(build_encoder(options, vectors), vocabularies, options)
-
-
 def opened(folder: Path, *, trust_remote_code: bool = True) -> Any:
     """As sentence-transformers opens it."""
     from sentence_transformers import SentenceTransformer  # takes seconds
@@ -42,10 +30,23 @@ def opened(folder: Path, *, trust_remote_code: bool = True) -> Any:
     return SentenceTransformer(str(folder), device="cpu", trust_remote_code=trust_remote_code)
 
 
-@pytest.mark.parametrize("model", ["word-avg", "trigram-avg", "gran", "word-avg+bilstm-max"])
-def test_the_same_vectors(model: str, sentences: list[str], tmp_path: Path) -> None:
-    native = model == "word-avg"
-    encoder(model, sentences).save(tmp_path / "model")
+@pytest.mark.parametrize(
+    ("model", "tags"),
+    [
+        *[("word-avg", False), ("word-avg", True), ("word-sum", False), ("trigram-avg", False)],
+        *[("gran", False), ("word-avg+bilstm-max", False)],
+    ],
+)
+def test_the_same_vectors(
+    model: str, tags: bool, sentences: list[str], tmp_path: Path, capsys: Capsys
+) -> None:
+    native = model == "word-avg" and not tags
+    encoder_of_texts(sentences[:100], model, tags=tags).save(tmp_path / "model")
+    record = json.loads((tmp_path / "model" / "config.json").read_text())["sentence_transformers"]
+    assert record["native"] is native
+    if not native:
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"paraloom: {tmp_path / 'model'}: sentence-transformers loads this")
     ours = load_encoder(tmp_path / "model").embed([*sentences, *ODD])
     loaded = opened(tmp_path / "model", trust_remote_code=not native)
     (module,) = loaded
@@ -67,7 +68,7 @@ def test_the_same_vectors(model: str, sentences: list[str], tmp_path: Path) -> N
 
 
 def test_a_prompt_stands_before_the_sentence(sentences: list[str], tmp_path: Path) -> None:
-    saved = encoder("gru", sentences)
+    saved = encoder_of_texts(sentences[:100], "gru")
     saved.save(tmp_path / "model")
     loaded = opened(tmp_path / "model")
     prompted = loaded.encode(["dog ."], prompt="A ")
@@ -76,7 +77,7 @@ def test_a_prompt_stands_before_the_sentence(sentences: list[str], tmp_path: Pat
 
 def test_no_code_comes_from_the_folder(sentences: list[str], tmp_path: Path) -> None:
     """A file named as our module does not run: the folder only names what is installed."""
-    encoder("gru", sentences).save(tmp_path / "model")
+    encoder_of_texts(sentences[:100], "gru").save(tmp_path / "model")
     for name in ("models", "sentence_transformer", "MosesEncoder"):
         (tmp_path / "model" / f"{name}.py").write_text("raise SystemExit('ran')\n")
     loaded = opened(tmp_path / "model")

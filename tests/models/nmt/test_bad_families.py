@@ -41,10 +41,6 @@ def weights_of(folder: Path) -> dict[str, Any]:
     return {**load_file(folder / "model.safetensors")}
 
 
-def save_weights(folder: Path, weights: dict[str, Any]) -> None:
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-
-
 def configure(folder: Path, **changes: object) -> None:
     config = json.loads((folder / "config.json").read_text())
     write_json(folder / "config.json", {**config, **changes})
@@ -71,9 +67,8 @@ def test_weights_that_hold_code_are_refused(
     else:
         torch.save(weights, path)
     if form == "shards":
-        names = dict.fromkeys(
-            weights, path.rename(folder / "pytorch_model-00001-of-00001.bin").name
-        )
+        shard = path.rename(folder / "pytorch_model-00001-of-00001.bin").name
+        names = dict.fromkeys(weights, shard)
         write_json(folder / "pytorch_model.bin.index.json", {"metadata": {}, "weight_map": names})
     refused(folder, "the weights cannot be read: they are damaged, or hold code")
     refused(folder, "the weights cannot be read: they are damaged, or hold code", translator)
@@ -88,9 +83,7 @@ def test_pickled_weights_and_weights_in_shards_load_too(copy: Copy) -> None:
     torch.save(weights, folder / "pytorch_model.bin")
     assert translator(folder).translate(SOURCES)[0].equals(before)
     (folder / "pytorch_model.bin").unlink()
-    shards = {
-        name: f"model-0000{1 + at % 2}-of-00002.safetensors" for at, name in enumerate(weights)
-    }
+    shards = {name: f"model-{1 + at % 2}.safetensors" for at, name in enumerate(weights)}
     for shard in set(shards.values()):
         part = {name: weights[name] for name in weights if shards[name] == shard}
         save_file(part, folder / shard, metadata={"format": "pt"})
@@ -113,7 +106,7 @@ def test_weights_that_are_not_numbers_are_refused(copy: Copy) -> None:
     folder = copy("marian")
     weights = weights_of(folder)
     weights["model.encoder.layers.0.fc1.bias"][:] = torch.nan  # which no ReLU hides
-    save_weights(folder, weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     refused(folder, r"gives other probabilities than in torch \(by nan per subword\)", translator)
 
 

@@ -64,23 +64,17 @@ def test_a_gpu_that_is_asked_for_has_no_substitute(
     assert (engine.device, engine.parallel, loaded[0]["compute_type"]) == ("cpu", 2, "int8")
 
 
-@pytest.mark.parametrize(
-    ("supported", "family", "chosen"),
-    [
-        ([{"float16", "bfloat16"}], "Marian", "float16"),
-        ([{"float16", "bfloat16"}], "MADLAD", "bfloat16"),
-        ([{"float16", "bfloat16"}, {"float16"}], "MADLAD", "float16"),
+def test_the_number_type_that_auto_takes(monkeypatch: Patch) -> None:
+    both = {"float16", "bfloat16"}
+    gpus = [both, both, {"float16"}]
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda _, device: gpus[device])
+    for devices, family, chosen in (
+        ([0], "Marian", "float16"),
+        ([0, 1], "MADLAD", "bfloat16"),
+        ([0, 2], "MADLAD", "float16"),
         ([], "Marian", "float32"),
-    ],
-)
-def test_the_number_type_that_auto_takes(
-    supported: list[set[str]], family: str, chosen: str, monkeypatch: Patch
-) -> None:
-    monkeypatch.setattr(
-        ctranslate2, "get_supported_compute_types", lambda kind, device: supported[device]
-    )
-    options = NmtOptions(compute_type="auto")
-    assert gpu.precision(options, range(len(supported)), family) == chosen
+    ):
+        assert gpu.precision(NmtOptions(compute_type="auto"), devices, family) == chosen
 
 
 def test_on_gpus_samples_begin_with_the_largest_batch(nmt_model: Path, monkeypatch: Patch) -> None:

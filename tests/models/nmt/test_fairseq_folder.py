@@ -69,9 +69,6 @@ def test_missing_files_are_named(model: Path, tmp_path: Path) -> None:
     (model / "sentencepiece.model").write_bytes(b"no model")
     with pytest.raises(UserError, match=r"sentencepiece\.model: not a SentencePiece model"):
         open_model(model).subwords()
-    (model / "sentencepiece.model").unlink()
-    with pytest.raises(UserError, match=r"sentencepiece\.model: not a SentencePiece model"):
-        open_model(model).subwords()
     torch.save({"weights": torch.zeros(2)}, model / "checkpoint.pt")
     refused(model, "not a fairseq checkpoint")
     (model / "checkpoint.pt").unlink()
@@ -108,17 +105,10 @@ def test_dictionaries_that_do_not_fit_are_an_error(model: Path) -> None:
     ("settings", "message"),
     [
         ({"encoder_attention_heads": 0}, "not a translation transformer"),
-        ({"max_source_positions": 10**30}, "not a translation transformer"),
-        ({"arch": ["transformer"]}, "not a translation transformer"),
         ({"arch": "transformer_lm"}, "its architecture is transformer_lm"),
-        ({"arch": None}, "its architecture is None"),
         ({"source_lang": "../../cs"}, "missing, and the checkpoint names its language"),
         ({"encoder_ffn_embed_dim": 10**9}, "cannot be loaded: its settings describe"),
         ({"encoder_layers": 10**9}, "cannot be loaded: its settings describe"),
-        (
-            {"max_source_positions": 10**9, "encoder_learned_pos": True},
-            "cannot be loaded: its settings describe",
-        ),
     ],
 )
 def test_settings_that_no_model_has_are_one_line(

@@ -77,12 +77,8 @@ def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: pytest.Monke
     assert given == [(tmp_path, 4, 100, tracker)]
     preprocess, of_training = json.loads((tmp_path / "commands.json").read_text())
     languages = {"--source-lang=de", "--target-lang=fr"}
-    places = {
-        "--trainpref=": "data/train",
-        "--srcdict=": "data/dict.de.txt",
-        "--destdir=": "binary",
-    }
-    files = {f"{key}{tmp_path}/{place}" for key, place in places.items()}
+    places = ("--trainpref= data/train", "--srcdict= data/dict.de.txt", "--destdir= binary")
+    files = {place.replace(" ", f"{tmp_path}/") for place in places}
     assert preprocess[0] == "preprocess" and files | languages <= set(preprocess)
     assert "--joined-dictionary" in preprocess and "--share-all-embeddings" in of_training
     assert of_training[:2] == ["train", f"{tmp_path}/binary"] and languages <= set(of_training)
@@ -155,18 +151,15 @@ def test_overlong_pairs_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_killed_training_ends_the_same(
     toy_corpus: Path, toy_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class KilledError(Exception):
-        pass
-
     def kill(self: Meter, done: float, **_: Any) -> None:
         if done >= 50:  # the checkpoint of update 40 is there
-            raise KilledError
+            raise KeyboardInterrupt
 
     folder = tmp_path / "again"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with monkeypatch.context() as patch:
         patch.setattr(Meter, "set", kill)
-        with pytest.raises(KilledError):
+        with pytest.raises(KeyboardInterrupt):
             train_nmt([toy_corpus], folder, TINY, seed=3, threads=1)
     assert not folder.exists()
     assert (tmp_path / ".again.training").is_dir()  # what it left does not count
@@ -227,6 +220,23 @@ def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
     process.stdout.close()
 
 
+@pytest.mark.parametrize(
+    ("lengths", "max_tokens", "multiple", "sizes"),
+    # What fairseq 0.12.3.1's compiled `batch_by_size_vec` gave.
+    [
+        ([1, 2, 3, 3, 3, *[4] * 4, 5, 6, 7, *[8] * 4, *[9] * 4], 24, 8, [6, 4, 3, 3, 2]),
+        ([*[1] * 4, 2, 2, 3, 3, 3, 5, 5, 6, *[7] * 4, 8, 8, 9], 30, 4, [8, 4, 4]),
+        ([8, 4, 5, 7, 5, 7, 9, 7, 6, 9, 7, 4], 12, 1, [1, 2, *[1] * 9]),
+    ],
+)
+def test_batches_are_those_of_fairseq(
+    lengths: list[int], max_tokens: int, multiple: int, sizes: list[int]
+) -> None:
+    given = {"max_tokens": max_tokens, "required_batch_size_multiple": multiple}
+    batches = fairseq_run._batch_by_size(range(len(lengths)), lengths.__getitem__, **given)
+    assert [len(batch) for batch in batches] == sizes
+
+
 sentences = st.text("abc XY", min_size=1, max_size=4)
 
 
@@ -242,18 +252,15 @@ def test_nothing_held_out_is_trained_on(tmp_path: Path, pairs: list[tuple[str, s
     assert set(zip(held_out.sources, held_out.references, strict=True)) <= set(pairs)
     texts = (tmp_path / "source", tmp_path / "reference")
     hidden = {normal(text) for text in held_out.sources}, {normal(t) for t in held_out.references}
-    kept = [
-        pair
-        for pair in pairs
-        if normal(pair[0]) not in hidden[0] and normal(pair[1]) not in hidden[1]
-    ]
+    sides = (0, 1)
+    kept = [pair for pair in pairs if not any(normal(pair[i]) in hidden[i] for i in sides)]
     if not kept:
         with pytest.raises(UserError, match="no pair is left to train on"):
             write_text([path], held_out, *texts)
         return
     assert write_text([path], held_out, *texts) == len(kept)
     lines = [[normal(line) for line in text.read_text().split("\n")[:-1]] for text in texts]
-    assert lines == [[normal(pair[side]) for pair in kept] for side in (0, 1)]
+    assert lines == [[normal(pair[side]) for pair in kept] for side in sides]
 
 
 def test_the_held_out_part_does_not_depend_on_order_or_files(tmp_path: Path) -> None:
@@ -282,8 +289,3 @@ def test_fewer_pieces_where_the_text_has_fewer(tmp_path: Path) -> None:
     pieces = [subwords.id_to_piece(row) for row in range(subwords.get_piece_size())]
     assert pieces[:3] == ["<unk>", "<s>", "</s>"]  # fairseq adds its own
     assert (tmp_path / "dict.txt").read_text("utf-8") == "".join(f"{p} 1\n" for p in pieces[3:])
-
-
-def test_more_checkpoints_than_updates() -> None:
-    with pytest.raises(ValueError, match=r"^checkpoints: must not be more than updates"):
-        NmtTrainingOptions(checkpoints=9999)

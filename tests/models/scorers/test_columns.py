@@ -68,11 +68,6 @@ def test_the_files_depend_on_the_rows_not_on_their_order(tmp_path: Path) -> None
     stored(tmp_path / "b", rows[::-1], block=100)
     stored(tmp_path / "c", [*rows[1:], ("id-0", -1.0)])
     assert digest(tmp_path / "a") == digest(tmp_path / "b") != digest(tmp_path / "c")
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
-        "first.npy",
-        "second.npy",
-        "values.npy",
-    ]
 
 
 def test_as_a_scorer(tmp_path: Path) -> None:

@@ -6,30 +6,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.tokens import moses_tokens
+from tests.small_encoder import encoder_of_texts
 
-DIM = 20
 NAME = "encoder_similarity"
-
-
-def encoder(sides: list[pa.StringArray], model: str) -> SentenceEncoder:
-    """With random weights, which are as good as trained ones here."""
-    options = EmbeddingOptions(model=model, dim=DIM)
-    vocabulary = Vocabulary.build(sides, max_size=300)
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        vectors = torch.randn(len(vocabulary), DIM)
-        return SentenceEncoder(
-            build_encoder(options, {"words": vectors}), {"words": vocabulary}, options
-        )
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +25,8 @@ def score(sides: list[pa.StringArray], **tables: Any) -> NDArray[np.float32]:
     return PairScorer([NAME], **tables).score(*sides)[NAME]
 
 
-def test_many_pairs_score_as_plainly_defined(sides: list[pa.StringArray]) -> None:
-    made = encoder(sides, "word-avg")
+def test_many_pairs_score_as_plainly_defined(sides: list[pa.StringArray], tmp_path: Path) -> None:
+    made = encoder_of_texts(sides[0])
     words = {word: i for i, word in enumerate(made.vocabularies["words"].words)}
     table = made.encoder.state_dict()["input.table.weight"].double().numpy()
     expected = []
@@ -53,24 +37,30 @@ def test_many_pairs_score_as_plainly_defined(sides: list[pa.StringArray]) -> Non
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert found.dtype == np.float32
     assert 0.1 < found.std() < 0.9
-
-
-def test_from_the_folder_it_is_the_same(sides: list[pa.StringArray], tmp_path: Path) -> None:
-    made = encoder(sides, "word-avg")
     made.save(tmp_path / "embeddings")
-    assert np.array_equal(
-        score(sides, encoder=made), score(sides, encoder=str(tmp_path / "embeddings"))
-    )
+    assert np.array_equal(score(sides, encoder=str(tmp_path / "embeddings")), found)
 
 
 def test_a_recurrent_encoder_depends_on_the_block_in_its_last_bits_at_most(
     sides: list[pa.StringArray],
 ) -> None:
     sides = [side[:150] for side in sides]
-    made = encoder(sides, "lstm-avg")
+    made = encoder_of_texts(sides[0], "lstm-avg", max_vocabulary=300)
     whole = score(sides, encoder=made)
     assert np.array_equal(whole, score(sides, encoder=made))
     for size in (1, 77):
         blocks = range(0, len(sides[0]), size)
         parts = [score([side[at : at + size] for side in sides], encoder=made) for at in blocks]
         np.testing.assert_allclose(whole, np.concatenate(parts), atol=1e-6)
+
+
+def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
+    texts = ["L'homme qu'il voit court.", "C'est l'été aujourd'hui."]
+    model = encoder_of_texts(texts, language="fr")
+    model.save(tmp_path / "fr")
+    loaded = load_encoder(tmp_path / "fr")
+    assert loaded.language == model.language == "fr"
+    assert np.array_equal(loaded.embed(texts), model.embed(texts))
+    config = (tmp_path / "fr/config.json").read_text()
+    (tmp_path / "fr/config.json").write_text(config.replace('"fr"', '"en"'))
+    assert not np.array_equal(load_encoder(tmp_path / "fr").embed(texts), model.embed(texts))

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mosestokenizer import MosesTokenizer
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
+from snowballstemmer.english_stemmer import EnglishStemmer
 
 from benchmarks.plain_scoring import fast_tokenizer
 from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.scorers.tokens.edit_distance import edit_distance as by_characters
 from paraloom.models.text.idf import count_words, idf_table
 from paraloom.models.text.tokens import PairText
@@ -95,3 +99,92 @@ def test_mean_idf_as_plainly_defined(pairs: list[tuple[str, str]]) -> None:
     found = score(pairs, PairScorer(["mean_idf"], idf=idf))["mean_idf"]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert found.std() > 0.1
+
+
+def test_tokens_are_those_of_the_language() -> None:
+    references = ["L'homme qu'il voit court.", "C'est l'été aujourd'hui.", "M. Dupont dort.", ""]
+    translations = ["L'homme que l'on voit.", "Aujourd'hui, c'est l'été.", "Mr. Dupont.", "Rien."]
+    moses = MosesTokenizer("fr")
+    tokens = [
+        [[token.lower() for token in moses.tokenize(text)] for text in pair]
+        for pair in zip(references, translations, strict=True)
+    ]
+    idf = idf_table(count_words(pa.array(references), "fr"))
+    names = [*PLAIN, "mean_idf"]
+    sides = pa.array(references), pa.array(translations)
+    found = PairScorer(names, language="fr", idf=idf).score(*sides)
+    for name, definition in PLAIN.items():
+        np.testing.assert_allclose(found[name], [definition(*pair) for pair in tokens], atol=1e-6)
+    means = [idf.at(idf.rows([*r, *t])).mean() for r, t in tokens]
+    np.testing.assert_allclose(found["mean_idf"], means, atol=1e-6)
+    english = PairScorer(names, idf=idf).score(*sides)
+    assert not all(np.array_equal(found[name], english[name]) for name in names)
+    sides = pa.array(["猫が走る。"]), pa.array(["犬が走る。"])
+    assert PairScorer(["unigram_f1"], language="ja").score(*sides)["unigram_f1"] == 0.8
+
+
+FUNCTION_WORDS = ["a", "the", "is", "on", "they", ","]
+CONTENT_WORDS = ["dog", "dogs", "walking", "walks", "attire", "2"]
+
+
+def overlap(first: str, second: str, language: str = "en") -> float:
+    scorer = PairScorer(["content_overlap"], language=language)
+    return float(score([(first, second)], scorer)["content_overlap"][0])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("A man sits on a rock", "A man sitting on a rock.", 1),
+        ("A man sits on a rock", "The man sat at the rocks", 1),
+        ("Two children ran.", "2 child running", 1),
+        ("He isn't here.", "He is not here.", 1),
+        ("She cannot swim.", "She can't swim.", 1),
+        ("the of and", "", 1),
+        ("casual attire", "formal attire", 0.5),
+        ("He is here now.", "He is not here now.", 2 / 3),
+        ("Three dogs", "Two dogs", 0.5),
+        ("a dog", "the", 0),
+        ("a dog and a dog", "a dog", 2 / 3),
+    ],
+)
+def test_words_count_without_inflection(first: str, second: str, expected: float) -> None:
+    assert overlap(first, second) == pytest.approx(expected)
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.lists(st.sampled_from(FUNCTION_WORDS + CONTENT_WORDS), max_size=12)] * 2),
+        min_size=1,
+        max_size=12,
+    )
+)
+@settings(max_examples=50)
+def test_any_tokens_overlap_as_defined(rows: list[tuple[list[str], list[str]]]) -> None:
+    stem = EnglishStemmer().stemWord
+    expected = []
+    for row in rows:
+        r, t = (Counter(stem(w) for w in side if w not in FUNCTION_WORDS) for side in row)
+        total = r.total() + t.total()
+        expected.append(2 * (r & t).total() / total if total else 1)
+    texts = [(" ".join(r), " ".join(t)) for r, t in rows]
+    found = score(texts, PairScorer(["content_overlap"]))["content_overlap"]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_other_languages() -> None:
+    assert overlap("Les chiens courent", "Le chien court", "fr") > overlap("a b c", "b d e", "fr")
+    assert overlap("Die Häuser", "die Häusern", "deu") == 1  # in any standard
+    assert overlap("psi", "psov", "sk") == 0  # Snowball has no stemmer of Slovak
+    assert overlap("Straße", "STRASSE", "tlh") == 1
+    assert overlap("猫が走る。", "犬が走る。", "ja") == pytest.approx(0.75)  # letters, but no marks
+
+
+def test_threads_do_not_disturb_each_other(pairs: list[tuple[str, str]]) -> None:
+    tokenize = fast_tokenizer()
+    words = sorted({token for pair in pairs[:500] for text in pair for token in tokenize(text)})
+    content_stem.cache_clear()
+    alone = [content_stem(word) for word in words]
+    content_stem.cache_clear()
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(content_stem, words)) == alone

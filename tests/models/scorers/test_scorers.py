@@ -16,26 +16,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks import plain_scoring as plain
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import UNKNOWN, WordVectors
 from tests.run_helpers import Patch
+from tests.small_encoder import small_encoder
 
 NAMES = list(SCORERS)
 WORDS = ["a", "dog", "the", "runs", "fast", "and", "sees", "cats", ".", ","]
 VECTORS = WordVectors(WORDS[:7], np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32))
 IDF = WordVectors([UNKNOWN, *WORDS], np.arange(11, dtype=np.float32)[:, np.newaxis])
-OPTIONS = EmbeddingOptions(model="word-avg", dim=5)
-WEIGHTS = torch.from_numpy(np.random.default_rng(2).normal(size=(8, 5)).astype(np.float32))
-ENCODER = SentenceEncoder(
-    build_encoder(OPTIONS, {"words": WEIGHTS}), {"words": Vocabulary(WORDS[:7])}, OPTIONS
-)
 
 
 class Model:
@@ -62,7 +54,7 @@ class Transformer:
 
 TABLES: dict[str, Any] = {
     **{"paragram": VECTORS, "idf": IDF, "translation_model": Model()},
-    "encoder": ENCODER,
+    "encoder": small_encoder(WORDS[:7]),
     **{"sentence_model": Transformer(), "cross_encoder_model": Transformer()},
     **{"wordnet": {"runs": {"sees"}, "sees": {"runs"}}, "spacy": Transformer()},
 }
@@ -236,16 +228,11 @@ def test_sides_without_known_words_score_zero_and_never_nan() -> None:
 def test_unknown_words_count_as_the_file_says() -> None:
     rows = [("a xyzzy", "b"), ("xyzzy", "b")]
     paragram = WordVectors(["a", "b", UNKNOWN], np.array([[1, 0], [0, 1], [0, 1]], np.float32))
-    found = score(rows, PairScorer(["paragram_similarity"], paragram=paragram))[
-        "paragram_similarity"
-    ]
-    np.testing.assert_allclose(found, [np.sqrt(0.5), 0])
-
-
-def test_words_without_idf_are_left_out_where_the_file_has_no_row_for_them() -> None:
-    idf = WordVectors(["a", "b"], np.array([[1], [4]], np.float32))
-    rows = [("a xyzzy", "b xyzzy xyzzy"), ("xyzzy", "xyzzy")]
-    assert score(rows, PairScorer(["mean_idf"], idf=idf))["mean_idf"].tolist() == [2.5, 0]
+    idf = WordVectors(["a", "b"], np.array([[1], [4]], np.float32))  # left out: it has no row
+    scorer = PairScorer(["paragram_similarity", "mean_idf"], paragram=paragram, idf=idf)
+    found = score([*rows, ("xyzzy", "xyzzy")], scorer)
+    np.testing.assert_allclose(found["paragram_similarity"], [np.sqrt(0.5), 0, 0])
+    assert found["mean_idf"].tolist() == [2.5, 4, 0]
 
 
 def test_no_rows() -> None:

@@ -1,7 +1,6 @@
 """Scores by models of sentence-transformers: small ones with random weights."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,9 +19,10 @@ from paraloom.models.scorers.learned.sentence_similarity import (
     open_cross_encoder,
     open_sentence_model,
 )
+from tests.models.nmt.conftest import Malicious
 from tests.models.scorers.small_transformers import WORDS, write_bert, write_sentence_model
-from tests.run_helpers import Patch
 
+OWN = "sentence_bert_config.json"
 BOUND = 1e-5  # of the influence of the batch, as `sentence_similarity` states it
 
 
@@ -36,6 +36,12 @@ def pair_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bert(tmp_path_factory.mktemp("model") / "pairs", labels=1)
 
 
+def change(file: Path, **settings: Any) -> None:
+    """Give other values to a file of settings."""
+    values = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps({**values, **settings}))
+
+
 def texts(rows: int, seed: int) -> pa.Array:
     rng = np.random.default_rng(seed)
     return pa.array([" ".join(rng.choice(WORDS[4:], rng.integers(1, 30))) for _ in range(rows)])
@@ -46,18 +52,14 @@ def test_sentence_similarity_is_the_cosine_of_the_vectors(sentence_model: Path) 
 
     first, second = texts(80, 1), texts(80, 2)
     scorer = PairScorer(["sentence_similarity"], sentence_model=sentence_model)
-    found = scorer.score(first, second)["sentence_similarity"]
+    similarity = scorer.score(first, second)["sentence_similarity"]
     model = SentenceTransformer(str(sentence_model), device="cpu")
     a, b = (model.encode(side.to_pylist()).astype(float) for side in (first, second))
     cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, cosine, atol=BOUND)
-    assert np.array_equal(scorer.score(second, first)["sentence_similarity"], found)
+    assert similarity.dtype == np.float32
+    np.testing.assert_allclose(similarity, cosine, atol=BOUND)
+    assert np.array_equal(scorer.score(second, first)["sentence_similarity"], similarity)
     np.testing.assert_allclose(scorer.score(first, first)["sentence_similarity"], 1, atol=1e-6)
-
-
-def test_an_empty_side_has_no_similarity(sentence_model: Path) -> None:
-    scorer = PairScorer(["sentence_similarity"], sentence_model=sentence_model)
     found = scorer.score(pa.array(["", "a dog", " \t", "a"]), pa.array(["", "", "a", "a"]))
     np.testing.assert_allclose(found["sentence_similarity"], [0, 0, 0, 1], atol=1e-6)
     assert scorer.score(*[pa.array([], pa.string())] * 2)["sentence_similarity"].shape == (0,)
@@ -79,48 +81,40 @@ def test_a_value_hardly_depends_on_the_batch(
         np.testing.assert_allclose(part, whole[:size], rtol=0, atol=BOUND)
 
 
-def test_each_distinct_text_is_encoded_once(sentence_model: Path, monkeypatch: Patch) -> None:
-    model = open_sentence_model(sentence_model)
-    seen: list[str] = []
-    encode = model.encode
-
-    def count(given: list[str], **options: Any) -> Any:
-        seen.extend(given)
-        return encode(given, **options)
-
-    monkeypatch.setattr(model, "encode", count)
-    scorer = PairScorer(["sentence_similarity"], sentence_model=model)
-    rows = 5000  # more than a block of the scorers of tokens
-    first = pa.array([f"a dog {i % 40}" for i in range(rows)])
-    scorer.score(first, pa.array(["a dog 3", "the cat"] * (rows // 2)))
-    assert len(seen) == len(set(seen)) == 41
-
-
-def test_each_distinct_pair_is_scored_once_and_has_its_own_score() -> None:
-    """Texts of one pair in another make a pair of its own."""
+def test_each_distinct_text_and_pair_is_given_once_and_each_pair_has_its_own_score() -> None:
+    """Texts of one pair in another make a pair of its own; blocks of other scorers do not count."""
+    texts = ["a", "bb", "ccc", "dddd", "eeeee"]
+    pairs = [(a, b) for a in texts for b in texts]
+    rows = [pairs[i] for i in np.random.default_rng(0).permutation(5000) % 25]
     seen: list[tuple[str, str]] = []
+    encoded: list[str] = []
 
     def predict(pairs: list[tuple[str, str]], **_: Any) -> np.ndarray:
         seen.extend(pairs)
         return np.array([10 * len(a) + len(b) for a, b in pairs])
 
-    texts = ["a", "bb", "ccc", "dddd", "eeeee"]
-    pairs = [(a, b) for a in texts for b in texts]
-    rows = [pairs[i] for i in np.random.default_rng(0).permutation(50) % 25]
+    def encode(texts: list[str], **_: Any) -> np.ndarray:
+        encoded.extend(texts)
+        return np.eye(5, dtype=np.float32)[[len(text) - 1 for text in texts]]
+
+    cpu: dict[str, Any] = {"device": torch.device("cpu"), "num_labels": 1}
+    models = {
+        "cross_encoder_model": SimpleNamespace(predict=predict, **cpu),
+        "sentence_model": SimpleNamespace(encode=encode, **cpu),
+    }
     columns = [pa.array(side) for side in zip(*rows, strict=True)]
-    model = SimpleNamespace(device=torch.device("cpu"), predict=predict, num_labels=1)
-    found = PairScorer(["cross_encoder"], cross_encoder_model=model).score(*columns)
+    found = PairScorer(["cross_encoder", "sentence_similarity"], **models).score(*columns)
     assert found["cross_encoder"].tolist() == [10 * len(a) + len(b) for a, b in rows]
-    assert sorted(seen) == sorted(pairs)
+    assert found["sentence_similarity"].tolist() == [a == b for a, b in rows]
+    assert (sorted(seen), sorted(encoded)) == (sorted(pairs), texts)
 
 
 def test_entailment_in_both_directions(tmp_path: Path) -> None:
     from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
 
     folder = write_bert(tmp_path / "three", labels=3)
-    path = folder / "config.json"
     names = {"0": "contradiction", "1": "neutral", "2": "ENTAILMENT"}
-    path.write_text(json.dumps({**json.loads(path.read_text()), "id2label": names}))
+    change(folder / "config.json", id2label=names)
     first, second = texts(40, 5), texts(40, 6)
     scorer = PairScorer(["cross_encoder"], cross_encoder_model=folder)
     found = scorer.score(first, second)["cross_encoder"]
@@ -187,15 +181,14 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
         (folder / "modules.json").write_text(json.dumps([{**module, "type": name}]))
         with pytest.raises(UserError, match=rf"it brings code of its own \({name}\)"):
             open_sentence_model(folder)
+    escaped = json.dumps([{**module, "type": "evil.Module"}]).replace("type", "t\\u0079pe")
+    (folder / "modules.json").write_text(escaped)
+    with pytest.raises(UserError, match="code of its own"):
+        open_sentence_model(folder)
     router = {**module, "type": "sentence_transformers.models.Router"}
     (folder / "modules.json").write_text(json.dumps([router]))
     (folder / "router_config.json").write_text(json.dumps({"types": {"a": "evil.Module"}}))
     with pytest.raises(UserError, match=r"router_config\.json: .* code of its own"):
-        open_sentence_model(folder)
-    (folder / "router_config.json").unlink()
-    escaped = json.dumps([{**module, "type": "evil.Module"}]).replace("type", "t\\u0079pe")
-    (folder / "modules.json").write_text(escaped)
-    with pytest.raises(UserError, match="code of its own"):
         open_sentence_model(folder)
     (folder / "modules.json").unlink()
     config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config"}, "num_labels": 1}
@@ -210,37 +203,20 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
     [
         ("config.json", {"vocab_size": 300_000_000}, "its settings describe .* its files have"),
         ("config.json", {"num_hidden_layers": 20_000}, "num_hidden_layers must be at most 1,000"),
-        (
-            "sentence_bert_config.json",
-            {"config_kwargs": {"num_hidden_layers": 20_000}},
-            r"sentence_bert_config\.json: num_hidden_layers must be at most 1,000",
-        ),
-        (
-            "sentence_bert_config.json",
-            {"config_kwargs": {"vocab_size": 300_000_000}},
-            r"sentence_bert_config\.json: .*: config_kwargs must not set vocab_size$",
-        ),
+        (OWN, {"config_kwargs": {"num_hidden_layers": 20_000}}, f"{OWN}: num_hidden_layers must"),
+        (OWN, {"config_kwargs": {"vocab_size": 3 * 10**8}}, f"{OWN}: .*: config_kwargs must not"),
     ],
 )
 def test_sizes_take_no_memory_on_the_word_of_a_file(
     sentence_model: Path, tmp_path: Path, file: str, settings: dict[str, Any], message: str
 ) -> None:
     folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
-    values = json.loads((folder / file).read_text())
-    (folder / file).write_text(json.dumps({**values, **settings}))
+    change(folder / file, **settings)
     before = peak_memory()
     with pytest.raises(UserError, match=message) as error:
         open_sentence_model(folder)
     assert "\n" not in str(error.value)
     assert peak_memory() - before < 100 << 20
-
-
-class _Code:
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch {self.file}",)
 
 
 @pytest.mark.parametrize("groups", ["args", "kwargs"])
@@ -251,18 +227,18 @@ def test_a_model_does_not_set_how_it_is_loaded(
     folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
-    torch.save({**weights, "x": _Code(tmp_path / "ran")}, folder / "pytorch_model.bin")
+    torch.save({**weights, "x": Malicious(tmp_path / "ran")}, folder / "pytorch_model.bin")
     config = json.loads((folder / "config.json").read_text())
     config.pop("dtype")
     (folder / "config.json").write_text(json.dumps(config))
-    file = folder / "sentence_bert_config.json"
+    file = folder / OWN
     unsafe = {"weights_only": False, "use_safetensors": False, "dtype": "auto"}
-    file.write_text(json.dumps({**json.loads(file.read_text()), f"model_{groups}": unsafe}))
+    change(file, **{f"model_{groups}": unsafe})
     with pytest.raises(UserError, match=rf"model_{groups} must not set use_safetensors$"):
         open_sentence_model(folder)
     assert not (tmp_path / "ran").exists()
     harmless = {"attn_implementation": "eager"}
-    file.write_text(json.dumps({**json.loads(file.read_text()), f"model_{groups}": harmless}))
+    change(file, **{f"model_{groups}": harmless})
     shutil.copy(sentence_model / "model.safetensors", folder)
     (folder / "pytorch_model.bin").unlink()
     assert open_sentence_model(folder).encode(["a dog"]).shape == (1, 32)
@@ -283,13 +259,13 @@ def test_settings_do_not_choose_code(
     pair_model: Path, tmp_path: Path, file: str, settings: dict[str, Any]
 ) -> None:
     folder = Path(shutil.copytree(pair_model, tmp_path / "model"))
-    path = folder / file
-    values = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**values, **settings}))
+    before = (folder / file).read_text() if (folder / file).exists() else "{}"
+    change(folder / file, **settings)
     with pytest.raises(UserError, match=rf"{file}: .* it brings code of its own \("):
         open_cross_encoder(folder)
+    (folder / file).write_text(before)
     default = {"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}
-    path.write_text(json.dumps({**values, **default}))
+    change(folder / file, **default)
     assert open_cross_encoder(folder).num_labels == 1
 
 

@@ -7,25 +7,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import ArrayLike
 
 from paraloom.models.embeddings.comparison import ComparedModel, Scores, Vectors
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.papers.analyses.compare_models import disagreements
 from paraloom.pipeline import cli
+from tests.labelled import labelled
 from tests.papers.analyses.test_gate_analysis import model_of
-
-
-def data(name: str, labels: ArrayLike) -> LabelledPairs:
-    scores = np.array(labels, float)
-    texts = [f"{name} {i}" for i in range(len(scores))]
-    return LabelledPairs(
-        group="STS 2014",
-        name=name,
-        first=pa.array(texts),
-        second=pa.array([f"{text}'" for text in texts]),
-        scores=scores,
-    )
 
 
 def model(
@@ -45,14 +32,17 @@ def model(
     return ComparedModel(name, embed, compare, scale)
 
 
-SETS = [data("x", [0, 5, 2.5, 1]), data("y", [3.5, 0, 5])]
+SETS = [
+    labelled([f"{name} {i}" for i in range(4)], [f"{name} {i}'" for i in range(4)], of, name=name)
+    for name, of in (("x", [0, 5, 2.5, 1]), ("y", [3.5, 0, 5, 2.5]))
+]
 
 
 def test_scores_are_stretched_to_the_scale_set_by_set() -> None:
-    # Of x: 0, 5, 2.5, 5 on the scale; of y: 0, 5, 2.5.
-    first = model("A", {"x": [-1, 1, 0, 1], "y": [0.2, 0.4, 0.3]})
+    # Of x: 0, 5, 2.5, 5 on the scale; of y: 0, 5, 2.5, 2.5.
+    first = model("A", {"x": [-1, 1, 0, 1], "y": [0.2, 0.4, 0.3, 0.3]})
     # Predicted labels stay as they are.
-    second = model("B", {"x": [1, 4, 2.5, 1], "y": [4, 4, 4]}, scale=(0, 5))
+    second = model("B", {"x": [1, 4, 2.5, 1], "y": [4, 4, 4, 2.5]}, scale=(0, 5))
     for_b, for_a = disagreements((first, second), SETS, count=3)
     assert [(d.first, d.label, d.scores) for d in for_b] == [
         ("x 3", 1.0, (5.0, 1.0)),

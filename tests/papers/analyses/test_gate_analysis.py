@@ -17,16 +17,11 @@ from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.gate_analysis import gate_norms, labels_of
 from paraloom.pipeline import cli
-from tests.models.parsers import TREES, train_parser
+from tests.models.parsers import TREES
 from tests.run_helpers import Capsys, Patch
 from tests.small_encoder import small_encoder
 
 TEXTS = pa.array(["a dog runs fast.", "The cat sees a bird .", "", "run!", "a dog, a cat"])
-
-
-@pytest.fixture(scope="module")
-def pipeline(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return train_parser(tmp_path_factory.mktemp("parser") / "parser")
 
 
 def model_of(name: str = "gran", **options: Any) -> SentenceEncoder:
@@ -60,11 +55,11 @@ def plainly(model: SentenceEncoder, parser: Parser) -> list[dict[str, list[float
 
 
 @pytest.mark.parametrize(("name", "tags"), [("gran", False), ("gran-5", True)])
-def test_norms_by_label(pipeline: str, name: str, tags: bool) -> None:
-    model, parser = model_of(name, tags=tags), Parser(pipeline)
+def test_norms_by_label(parser: str, name: str, tags: bool) -> None:
+    model, opened = model_of(name, tags=tags), Parser(parser)
     batches = [TEXTS[:2], TEXTS[2:]]
-    found = gate_norms(model, parser, batches)
-    for ours, theirs in zip(found, plainly(model, parser), strict=True):
+    found = gate_norms(model, opened, batches)
+    for ours, theirs in zip(found, plainly(model, opened), strict=True):
         assert set(ours) == set(theirs) and len(ours) > 1
         for label, norms in theirs.items():
             assert ours[label].count == len(norms)
@@ -74,24 +69,24 @@ def test_norms_by_label(pipeline: str, name: str, tags: bool) -> None:
     assert "nsubj" in found.dependencies and "VERB ROOT" in found.conjunctions
 
 
-def test_both_directions_count(pipeline: str) -> None:
-    model, parser = model_of("bigran"), Parser(pipeline)
-    both = gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean
+def test_both_directions_count(parser: str) -> None:
+    model, opened = model_of("bigran"), Parser(parser)
+    both = gate_norms(model, opened, [TEXTS]).parts_of_speech["VERB"].mean
     means = []
     encoder: Any = model.encoder
     for network in encoder.directions:
         model.encoder.directions = torch.nn.ModuleList([network])
-        means.append(gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean)
+        means.append(gate_norms(model, opened, [TEXTS]).parts_of_speech["VERB"].mean)
         model = model_of("bigran")
     assert both == pytest.approx(np.mean(means), abs=1e-6) and means[0] != means[1]
 
 
-def test_the_command(tmp_path: Path, pipeline: str, capsys: Capsys, monkeypatch: Patch) -> None:
+def test_the_command(tmp_path: Path, parser: str, capsys: Capsys, monkeypatch: Patch) -> None:
     model_of().save(tmp_path / "model")
     text = "\n".join(TEXTS.to_pylist()).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     files = ["--model", str(tmp_path / "model"), "--json", str(tmp_path / "g.json")]
-    assert cli.main(["papers", "gate-analysis", *files, "--spacy", pipeline, "--least", "2"]) == 0
+    assert cli.main(["papers", "gate-analysis", *files, "--spacy", parser, "--least", "2"]) == 0
     said = capsys.readouterr().out
     assert "parts of speech" in said and "VERB" in said and "advmod" not in said
     found = json.loads((tmp_path / "g.json").read_text())

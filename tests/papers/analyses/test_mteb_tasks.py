@@ -11,7 +11,6 @@ import pytest
 from scipy.stats import spearmanr
 
 from paraloom.models.embeddings.applications.evaluation import evaluate_on
-from paraloom.models.embeddings.applications.opened import OpenedModel
 from paraloom.models.embeddings.comparison import cosines
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL, read_sts
 from paraloom.models.embeddings.model import load_encoder
@@ -62,18 +61,6 @@ def mteb(monkeypatch: pytest.MonkeyPatch) -> None:
     package.get_task, package.evaluate, package.__version__ = get_task, evaluate, "2"
     monkeypatch.setitem(sys.modules, "mteb", package)
     monkeypatch.setitem(sys.modules, "mteb.models", package.models)
-
-
-@pytest.fixture
-def model() -> OpenedModel:
-    encoder = model_of("word-avg")
-    return OpenedModel(
-        evaluated=encoder.named("words"),
-        encode=encoder.embed,
-        batch_sizes=(4096,),
-        files=[],
-        encoder=encoder,
-    )
 
 
 @pytest.fixture

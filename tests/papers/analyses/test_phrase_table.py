@@ -1,16 +1,19 @@
-"""A phrase table counted by the Beam job, against one counted at once."""
+"""Phrase pairs from aligned sentences, and a table counted by the Beam job and at once."""
 
 import gzip
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from paraloom.beam_jobs.io.shards import Shard, units
+from paraloom.beam_jobs.io.shards import Receipt, Shard, units, write_receipt
 from paraloom.models.embeddings.datasets.phrases import read_phrases
 from paraloom.models.text.tokens import PairText
 from paraloom.papers.analyses import phrase_table
-from paraloom.papers.analyses.phrase_pairs import find_phrases
+from paraloom.papers.analyses.phrase_pairs import LONGEST, SCHEMA, find_phrases
 from paraloom.pipeline import cli
 from tests.shards import cut
 
@@ -57,19 +60,54 @@ def test_the_same_bytes_however_the_corpus_is_cut(tmp_path: Path) -> None:
     assert tables[0].read_bytes() == tables[1].read_bytes()
 
 
-def run_folder(folder: Path, pairs: list[tuple[str, str]]) -> None:
-    from paraloom.beam_jobs.io.shards import Receipt, write_receipt
-
-    shards = tuple(write(folder / "corpus", pairs, 8))
-    receipt = Receipt(name="all", key="k", rows_in=len(pairs), shards=shards, rejected={})
-    write_receipt(str(folder / "corpus"), receipt)
-
-
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_folder(tmp_path / "run", PAIRS)
+    shards = tuple(write(tmp_path / "run" / "corpus", PAIRS, 8))
+    receipt = Receipt(name="all", key="k", rows_in=len(PAIRS), shards=shards, rejected={})
+    write_receipt(str(tmp_path / "run" / "corpus"), receipt)
     assert cli.main(["papers", "extract-phrases", str(tmp_path / "run"), "--min-count", "3"]) == 0
     table = tmp_path / "run" / "phrases.txt.gz"
     lines = gzip.decompress(table.read_bytes()).decode().splitlines()
     assert lines == expected(PAIRS, 3)
     said = capsys.readouterr().out
     assert said == f"{table}: {len(lines):,} phrase pairs of {len(PAIRS)} sentence pairs\n"
+
+
+WORDS = ["a", "b", "c", "d", "e", ".", "3"]
+sentence = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+
+
+def found(*pairs: tuple[str, str]) -> Counter[tuple[str, str]]:
+    left, right = (pa.array(side, pa.string()) for side in zip(*pairs, strict=True))
+    table = find_phrases(PairText(left, right))
+    assert table.schema == SCHEMA
+    return Counter({(r["phrase"], r["paraphrase"]): r["count"] for r in table.to_pylist()})
+
+
+def test_spans_with_and_without_their_neighbours() -> None:
+    assert found(("He jumps off the wall.", "He is jumping from the wall.")) == {
+        ("is jumping from", "jumps off"): 1,
+        ("he is jumping from", "he jumps off"): 1,
+        ("is jumping from the", "jumps off the"): 1,
+        ("he is jumping from the", "he jumps off the"): 1,
+    }
+
+
+def test_the_same_pair_in_both_directions_counts_as_one() -> None:
+    assert found(("so huge", "very huge"), ("very huge", "so huge"), ("x", "x"), ("", "a")) == {
+        ("so huge", "very huge"): 2
+    }
+
+
+@given(st.lists(st.tuples(sentence, sentence), max_size=4))
+def test_whatever_is_found_stands_in_the_sentences(pairs: list[tuple[str, str]]) -> None:
+    if not pairs:
+        return
+    for (phrase, paraphrase), count in found(*pairs).items():
+        assert phrase < paraphrase
+        assert max(phrase.count(" "), paraphrase.count(" ")) in range(1, LONGEST)
+        assert all(word.isalpha() for side in (phrase, paraphrase) for word in side.split(" "))
+        places = 0
+        for left, right in pairs:
+            for one, other in ((phrase, paraphrase), (paraphrase, phrase)):
+                places += f" {one} " in f" {left} " and f" {other} " in f" {right} "
+        assert places and count

@@ -39,20 +39,6 @@ def by_number(texts: pa.StringArray) -> Vectors:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def test_choose_among_100() -> None:
-    near = pa.array([f"a {i}" for i in range(0, 900, 30)])
-    far = pa.array([f"b {i}" for i in range(900, 0, -30)])
-    others = pa.array([f"c {i}" for i in range(1000)])
-    model = ComparedModel("known", by_number, dots)
-    same = pa.array([f"b {i}" for i in range(0, 900, 30)])
-    # The paraphrase is nearest unless the very number is drawn, which 99 of 1000 do: then a tie.
-    assert choose(model, PhrasePairs(near, same), others) > 80
-    assert choose(model, PhrasePairs(near, far), others) < 20
-    assert choose(model, PhrasePairs(near, same), others, among=2) > 95
-    again = [choose(model, PhrasePairs(near, same), others, seed=3) for _ in range(2)]
-    assert again[0] == again[1]
-
-
 @pytest.mark.parametrize("block", [700, 100_000])
 def test_each_pair_is_compared_with_other_phrases(block: int, monkeypatch: Patch) -> None:
     monkeypatch.setattr(phrase_tests, "_BLOCK", block)

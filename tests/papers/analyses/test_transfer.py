@@ -18,10 +18,6 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> None:
     path.write_bytes(text.encode(encoding))
 
 
-def read(folder: Path) -> dict[str, TransferTask]:
-    return {task.name: task for task in find_tasks(folder)[0]}
-
-
 def test_sentevals_forms(tmp_path: Path) -> None:
     write(tmp_path / "MR" / "rt-polarity.pos", "good\nvery good\n")
     write(tmp_path / "MR" / "rt-polarity.neg", "caf\xe9 is bad\n", "latin-1")
@@ -32,21 +28,20 @@ def test_sentevals_forms(tmp_path: Path) -> None:
     head = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
     write(tmp_path / "MRPC" / "msr_paraphrase_train.txt", f"{head}1\t2\t3\ta b\tc\r\n")
     write(tmp_path / "MRPC" / "msr_paraphrase_test.txt", f"{head}0\t2\t3\ta\tb d\r\n")
-    tasks = read(tmp_path)
-    assert list(tasks) == ["MR", "SST", "TREC", "MRPC"]
-    assert tasks["MR"].train.first.to_pylist() == ["good", "very good", "café is bad"]
-    assert tasks["MR"].train.labels.tolist() == [".pos", ".pos", ".neg"]
-    assert tasks["MR"].tested == "10-fold"
-    assert tasks["SST"].train.labels.tolist() == ["1", "0"]
-    assert tasks["SST"].test is not None
-    assert tasks["SST"].test.first.to_pylist() == ["film"] and tasks["SST"].tested == "test"
-    assert tasks["TREC"].train.first.to_pylist() == ["How ?", "Who is it ?"]
-    assert tasks["TREC"].train.labels.tolist() == ["DESC", "HUM"]
-    assert tasks["TREC"].test is not None
-    assert tasks["TREC"].test.labels.tolist() == ["NUM"]
-    assert tasks["MRPC"].test is not None and tasks["MRPC"].test.second is not None
-    assert tasks["MRPC"].test.second.to_pylist() == ["b d"]
-    assert tasks["MRPC"].train.labels.tolist() == ["1"]
+
+    def rows(of: LabelledSentences | None) -> list[tuple[str, ...]]:
+        if of is None:
+            return []
+        sides = [side.to_pylist() for side in (of.first, of.second) if side is not None]
+        return list(zip(of.labels.tolist(), *sides, strict=True))
+
+    found, _ = find_tasks(tmp_path)
+    assert [(task.name, task.tested, rows(task.train), rows(task.test)) for task in found] == [
+        ("MR", "10-fold", [(".pos", "good"), (".pos", "very good"), (".neg", "café is bad")], []),
+        ("SST", "test", [("1", "a film"), ("0", "no film")], [("1", "film")]),
+        ("TREC", "test", [("DESC", "How ?"), ("HUM", "Who is it ?")], [("NUM", "How far ?")]),
+        ("MRPC", "test", [("1", "a b", "c")], [("0", "a", "b d")]),
+    ]
 
 
 def numbers(text: pa.StringArray) -> np.ndarray:
@@ -58,19 +53,28 @@ def sentences(rows: np.ndarray) -> pa.StringArray:
     return pa.array([" ".join(f"{x:.4f}" for x in row) for row in rows])
 
 
+def scores_of(
+    first: np.ndarray,
+    labels: np.ndarray,
+    second: np.ndarray | None = None,
+    name: str = "MR",
+    test: LabelledSentences | None = None,
+) -> dict[str, float]:
+    sides = {"first": sentences(first), "second": None if second is None else sentences(second)}
+    examples = LabelledSentences(**sides, labels=labels)
+    tested = "10-fold" if test is None else "test"
+    return evaluate(numbers, TransferTask(name=name, train=examples, test=test, tested=tested))
+
+
 def test_classes_are_told_by_cross_validation_and_on_a_split() -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=(300, 4))
     labels = np.where(x @ [1, -1, 2, 0] > 0, "yes", "no")
-    examples = LabelledSentences(first=sentences(x), labels=labels)
-    scores = evaluate(numbers, TransferTask(name="MR", train=examples, test=None, tested="10-fold"))
-    assert scores["accuracy"] > 93
-    shuffled = LabelledSentences(first=sentences(x), labels=random.permutation(labels))
-    scores = evaluate(numbers, TransferTask(name="MR", train=shuffled, test=None, tested="10-fold"))
-    assert 35 < scores["accuracy"] < 65  # what was trained on does not count
+    assert scores_of(x, labels)["accuracy"] > 93
+    # What was trained on does not count.
+    assert 35 < scores_of(x, random.permutation(labels))["accuracy"] < 65
     test = LabelledSentences(first=sentences(-x[:50]), labels=labels[:50])
-    scores = evaluate(numbers, TransferTask(name="SST", train=examples, test=test, tested="test"))
-    assert scores["accuracy"] < 7
+    assert scores_of(x, labels, name="SST", test=test)["accuracy"] < 7
 
 
 def test_a_tenth_that_is_not_trained_on_chooses_the_regularisation(monkeypatch: Patch) -> None:
@@ -90,11 +94,8 @@ def test_a_tenth_that_is_not_trained_on_chooses_the_regularisation(monkeypatch: 
         return predict
 
     monkeypatch.setattr(module, "_fit", fit)
-    half, other = (
-        LabelledSentences(first=sentences(x[rows]), labels=labels[rows])
-        for rows in (slice(40), slice(40, 60))
-    )
-    scores = evaluate(numbers, TransferTask(name="SST", train=half, test=other, tested="test"))
+    test = LabelledSentences(first=sentences(x[40:]), labels=labels[40:])
+    scores = scores_of(x[:40], labels[:40], name="SST", test=test)
     found = [(strength, len(rows)) for strength, rows in fitted]
     assert found == [(0.001, 36), (0.01, 36), (0.1, 36), (0.01, 40)]
     assert tested.pop() == (0.01, x[40:, 0].tolist()) and scores == {"accuracy": 100}
@@ -106,19 +107,10 @@ def test_pairs_by_products_and_distances() -> None:
     random = np.random.default_rng(0)
     a, b = random.normal(size=(2, 400, 3))
     b[::2] = a[::2] + random.normal(scale=0.1, size=(200, 3))
-    labels = np.where(np.abs(a - b).sum(1) < 1, "1", "0")
-    examples = LabelledSentences(first=sentences(a), second=sentences(b), labels=labels)
-    scores = evaluate(
-        numbers, TransferTask(name="MRPC", train=examples, test=None, tested="10-fold")
-    )
+    distance = np.abs(a - b).sum(1)
+    scores = scores_of(a, np.where(distance < 1, "1", "0"), b, "MRPC")
     assert scores["accuracy"] > 93 and scores["f1"] > 93
-    graded = LabelledSentences(
-        first=examples.first, second=examples.second, labels=np.clip(5 - np.abs(a - b).sum(1), 1, 5)
-    )
-    scores = evaluate(
-        numbers, TransferTask(name="SICK-R", train=graded, test=None, tested="10-fold")
-    )
-    assert scores["pearson"] > 93
+    assert scores_of(a, np.clip(5 - distance, 1, 5), b, "SICK-R")["pearson"] > 93
 
 
 def test_the_command(tmp_path: Path, capsys: Capsys) -> None:

@@ -1,22 +1,17 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
 from paraloom.papers.datasets.splits import STS_SHARES, shares, split
+from tests.labelled import labelled, write_sick
 
 
-def pairs(n: int, name: str = "a") -> LabelledPairs:
-    return LabelledPairs(
-        group="STS 2012",
-        name=name,
-        first=pa.array([f"{name} {i}" for i in range(n)]),
-        second=pa.array([f"{name} {i} again" for i in range(n)]),
-        scores=np.arange(n, dtype=np.float64) % 6,
-    )
+def pairs(n: int) -> LabelledPairs:
+    sides = ([f"a {i}{more}" for i in range(n)] for more in ("", " again"))
+    return labelled(*sides, np.arange(n) % 6)
 
 
 def test_parts_are_disjoint_whole_and_always_the_same() -> None:
@@ -26,23 +21,12 @@ def test_parts_are_disjoint_whole_and_always_the_same() -> None:
     assert sorted(found) == sorted(pairs(101).first.to_pylist())
     again = shares(pairs(101), STS_SHARES)
     assert [part.first.to_pylist() for part in again] == [part.first.to_pylist() for part in parts]
-    row = parts[2].first.to_pylist().index(parts[2].first[3].as_py())
-    number = int(parts[2].first[row].as_py().split()[1])
-    assert parts[2].second[row].as_py() == f"a {number} again"
-    assert parts[2].scores[row] == number % 6
-
-
-def sick(path: Path, rows: int) -> None:
-    lines = ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"]
-    lines += [f"{i}\tA dog {i}\tA cat {i}\t{1 + i % 5}\tNEUTRAL" for i in range(rows)]
-    path.write_text("\n".join(lines) + "\n")
+    number = int(parts[2].first[3].as_py().split()[1])
+    assert (parts[2].second[3].as_py(), parts[2].scores[3]) == (f"a {number} again", number % 6)
 
 
 def test_sick_and_sts(tmp_path: Path) -> None:
-    folder = tmp_path / "sick"
-    folder.mkdir()
-    sick(folder / "SICK_train.txt", 20)
-    sick(folder / "SICK_trial.txt", 5)
+    folder = write_sick(tmp_path / "sick", train=20, trial=5)
     found = split([str(folder)], held_out=0.1)
     assert (len(found.train.scores), len(found.development.scores)) == (18, 2)
     assert [data.name for data in found.test] == ["trial"] and found.train.scale == (1, 5)

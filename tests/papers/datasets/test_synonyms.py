@@ -1,10 +1,7 @@
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.papers.datasets.synonyms import augmented, read_synonyms
+from tests.labelled import labelled
 
 WORDNET = (
     "  1 This software and database is being provided to you, the LICENSEE\n"
@@ -35,28 +32,21 @@ def test_paraphrases_give_those_of_single_words(tmp_path: Path) -> None:
 
 
 def test_augmented_pairs_are_pairs_with_synonyms_in_them() -> None:
-    data = LabelledPairs(
-        group="SICK",
-        name="train",
-        first=pa.array(["A dog runs fast", "nothing here"]),
-        second=pa.array(["Dog and man", "nothing"]),
-        scores=np.array([4.0, 2.0]),
-        scale=(1.0, 5.0),
-    )
+    first, second = ["A dog runs fast", "nothing here"], ["Dog and man", "nothing"]
+    data = labelled(first, second, [4.0, 2.0], scale=(1.0, 5.0))
     synonyms = {"dog": ["hound", "pooch"], "fast": ["quickly"]}
     found = augmented(data, synonyms, 400, seed=1)
     assert len(found.scores) == 400 and found.scale == (1.0, 5.0)
     several = 0
-    for first, second, score in zip(
-        found.first.to_pylist(), found.second.to_pylist(), found.scores, strict=True
-    ):
+    sides = found.first.to_pylist(), found.second.to_pylist()
+    for one, other, score in zip(*sides, found.scores, strict=True):
         if score == 2.0:
-            assert (first, second) == ("nothing here", "nothing")
+            assert (one, other) == ("nothing here", "nothing")
             continue
         before = ["A", "dog", "runs", "fast", "Dog", "and", "man"]
         changed = [
             (old, new)
-            for old, new in zip(before, [*first.split(), *second.split()], strict=True)
+            for old, new in zip(before, [*one.split(), *other.split()], strict=True)
             if old != new
         ]
         assert changed and all(new in synonyms[old.lower()] for old, new in changed)

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch.nn.functional import layer_norm
 
 from paraloom.models.embeddings.encoders import embedding_matrices
-from paraloom.papers.encoders.gru import GRU, NormalisedGRU
+from paraloom.papers.encoders.gru import GRU
 from tests.models.embeddings.encoders.test_encoders import (
     SENTENCES,
     D,
@@ -40,12 +39,11 @@ def normalised(cell: Any, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
         ) * how.weight + how.bias
         return result
 
-    w, u = cell.from_words.weight, cell.from_states.weight
-    gates = norm(w[: 2 * HIDDEN] @ x, cell.word_norms[0])
-    gates = gates + norm(u[: 2 * HIDDEN] @ h, cell.state_norms[0])
+    w, u, both = cell.from_words.weight, cell.from_states.weight, 2 * len(h)
+    gates = norm(w[:both] @ x, cell.word_norms[0]) + norm(u[:both] @ h, cell.state_norms[0])
     z, r = torch.sigmoid(gates).chunk(2)
-    g = norm(w[2 * HIDDEN :] @ x, cell.word_norms[1])
-    g = torch.tanh(g + r * norm(u[2 * HIDDEN :] @ h, cell.state_norms[1]))
+    g = norm(w[both:] @ x, cell.word_norms[1])
+    g = torch.tanh(g + r * norm(u[both:] @ h, cell.state_norms[1]))
     following: torch.Tensor = (1 - z) * g + z * h
     return following
 
@@ -58,15 +56,6 @@ def cho(cell: Any, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
     candidate = torch.tanh(W @ x + cell.candidate_from_states.weight @ (r * h))
     following: torch.Tensor = (1 - z) * h + z * candidate
     return following
-
-
-def shaken(cell: str) -> tuple[Any, Any]:
-    """A GRU and its network with other than first gains and biases."""
-    encoder = encoder_of("gru", cell=cell, hidden=HIDDEN)
-    (network,) = encoder.directions
-    for parameter in network.parameters():
-        parameter.data += 0.3 * torch.randn_like(parameter)
-    return encoder, network
 
 
 @pytest.mark.parametrize(
@@ -82,7 +71,11 @@ def shaken(cell: str) -> tuple[Any, Any]:
 def test_states_and_gradients_follow_the_equations(
     cell: str, equation: Callable[..., torch.Tensor], with_initial: bool
 ) -> None:
-    encoder, network = shaken(cell)
+    encoder = encoder_of("gru", cell=cell, hidden=HIDDEN)
+    (network,) = encoder.directions
+    for parameter in network.parameters():  # other than first gains and biases
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    last, weight = encode(encoder), encoder.input.table.weight
     table = embedding_matrices(encoder)["input.table"]
     table.prepare(1e-3)
     n = len(SENTENCES)
@@ -105,8 +98,12 @@ def test_states_and_gradients_follow_the_equations(
     for i, sentence in enumerate(SENTENCES):
         h = torch.zeros(HIDDEN, dtype=torch.float64) if initial is None else initial[i]
         for word in sentence:
+            if cell != "torch":
+                step = network.step(weight[[word]], h[None])[0]
             h = equation(network, table.weight[word], h)
             rows.append(h)
+            assert cell == "torch" or torch.allclose(step, h, rtol=0, atol=1e-12)
+        assert with_initial or torch.allclose(last[i], h, rtol=0, atol=1e-12)
     expected = torch.stack(rows)
     assert torch.allclose(found, expected, rtol=0, atol=1e-12)
     torch.autograd.backward((expected * target).sum())
@@ -115,31 +112,8 @@ def test_states_and_gradients_follow_the_equations(
         assert torch.allclose(gradient, gradient_of(parameter), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("cell", "equation"), [("torch", torch_s), ("normalised", normalised), ("cho", cho)]
-)
-def test_the_encoder_takes_the_last_state_and_a_step_gives_the_next(
-    cell: str, equation: Callable[..., torch.Tensor]
-) -> None:
-    encoder, network = shaken(cell)
-    weight = encoder.input.table.weight
-    vectors = encode(encoder)
-    for vector, sentence in zip(vectors, SENTENCES, strict=True):
-        h = torch.zeros(1, HIDDEN, dtype=torch.float64)
-        for word in sentence:
-            following = equation(network, weight[word], h[0])[None]
-            if cell != "torch":
-                assert torch.allclose(network.step(weight[[word]], h), following, atol=1e-12)
-            h = following
-        assert torch.allclose(vector, h[0], rtol=0, atol=1e-12)
-
-
-def test_kinds() -> None:
-    assert isinstance(encoder_of("gru").directions[0], GRU)
+def test_matrices_of_states_start_orthonormal() -> None:
+    """As skip-thought's."""
     network = encoder_of("gru", cell="normalised").directions[0]
-    assert isinstance(network, NormalisedGRU) and network.dim == D
-    for part in network.from_states.weight.chunk(3):  # orthonormal, as skip-thought's
+    for part in network.from_states.weight.chunk(3):
         assert torch.allclose(part @ part.T, torch.eye(D, dtype=torch.float64), atol=1e-6)
-    value = torch.randn(3, 2 * D, dtype=torch.float64)
-    norm: Any = network.word_norms[0]
-    assert torch.equal(norm(value), layer_norm(value, (2 * D,), norm.weight, norm.bias, norm.eps))

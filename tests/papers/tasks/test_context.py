@@ -25,6 +25,7 @@ from paraloom.papers.encoders.context import Context, SentencesInContext
 from paraloom.papers.options import ContextOptions, SystemOptions
 from paraloom.papers.tasks import context as context_task
 from paraloom.papers.tasks.context import expanded
+from tests.labelled import labelled
 from tests.models.embeddings.encoders.test_encoders import flat, gradient_of
 from tests.papers.encoders.test_gru import normalised
 
@@ -39,7 +40,7 @@ BEHIND = [[1, 5, 5, 2], [1, 8, 2], [1, 7, 3, 4, 6, 2]]
 def options_of(encoder: str, decoder: Decoder, **section: Any) -> SystemOptions:
     return SystemOptions(
         task="context",
-        context=ContextOptions(text=["t"], decoder=decoder, **section),
+        context=ContextOptions(**{"text": ["t"], "decoder": decoder, **section}),
         model="gru" if encoder == "gru" else "word-sum",
         cell="normalised",
         dim=D,
@@ -66,20 +67,8 @@ def code(model: Any, words: list[int]) -> torch.Tensor:
         return total
     h = torch.zeros(H, dtype=torch.float64)
     for word in words[1:]:
-        h = normalised_step(model.encoder.directions[0], weight[word], h)
+        h = normalised(model.encoder.directions[0], weight[word], h)
     return h
-
-
-def normalised_step(cell: Any, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-    """One step of the equations in test_gru, whose size is the one of its own tests."""
-    assert cell.dim in (H, D)
-    import tests.papers.encoders.test_gru as module
-
-    size, module.HIDDEN = module.HIDDEN, cell.dim
-    try:
-        return normalised(cell, x, h)
-    finally:
-        module.HIDDEN = size
 
 
 def expected_loss(model: Any) -> torch.Tensor:
@@ -91,7 +80,7 @@ def expected_loss(model: Any) -> torch.Tensor:
             state = h
             for read, said in pairwise(words):
                 if model.decoders:
-                    state = normalised_step(model.decoders[number], weight[read], state)
+                    state = normalised(model.decoders[number], weight[read], state)
                 scores = model.to_words.weight @ state + model.to_words.bias
                 total = total - (scores[said] - torch.logsumexp(scores, dim=0))
                 count += 1
@@ -130,7 +119,7 @@ def test_unrolling_by_hand(encoder: str) -> None:
         for decoder, states in zip(model.decoders, unrolled, strict=True):
             inputs, state = weight[BEGIN], h
             for step in range(3):
-                state = normalised_step(decoder, inputs, state)
+                state = normalised(decoder, inputs, state)
                 assert torch.allclose(states[i, step], state, rtol=0, atol=1e-12)
                 scores = torch.exp(model.to_words.weight @ state + model.to_words.bias)
                 inputs = (scores / scores.sum()) @ weight
@@ -170,17 +159,8 @@ def story(tmp_path: Path) -> str:
 def train(
     story: str, folder: Path, encoder: str = "gru", decoder: Decoder = "gru", **changes: Any
 ) -> dict[str, Any]:
-    section = ContextOptions(text=[story], decoder=decoder, **changes)
-    options = SystemOptions(
-        task="context",
-        context=section,
-        model="gru" if encoder == "gru" else "word-sum",
-        cell="normalised",
-        dim=12,
-        epochs=3,
-        batch_size=20,
-        learning_rate=0.01,
-        clip=5.0,
+    options = options_of(encoder, decoder, text=[story], **changes).replace(
+        dim=12, hidden=None, tags=False, epochs=3, batch_size=20, learning_rate=0.01, clip=5.0
     )
     return tasks.train(options, folder, seed=1, threads=1)
 
@@ -228,7 +208,7 @@ def test_an_epoch_has_every_sentence_once_in_another_order(
     assert [pools(3, first) for first in range(5)] == [epochs[3][first:] for first in range(5)]
 
 
-def labelled(n: int = 20) -> LabelledPairs:
+def judged(n: int = 20) -> LabelledPairs:
     random = np.random.default_rng(1)
     rows = [
         (f"The {a} {v}.", f"So the {b} {w}.", float(2 * (a == b) + 2 * (v == w)))
@@ -236,20 +216,13 @@ def labelled(n: int = 20) -> LabelledPairs:
             *(random.choice(of, n) for of in (ANIMALS, ANIMALS, VERBS, VERBS)), strict=True
         )
     ]
-    first, second, scores = zip(*rows, strict=True)
-    return LabelledPairs(
-        group="STS 2014",
-        name="made",
-        first=pa.array(first),
-        second=pa.array(second),
-        scores=np.array(scores),
-    )
+    return labelled(*zip(*rows, strict=True))
 
 
 def test_compare_spaces(tmp_path: Path, story: str) -> None:
     train(story, tmp_path / "m", vector="mean", steps=2)
     model = load_encoder(tmp_path / "m")
-    data = labelled()
+    data = judged()
     found = compare_spaces(model, [data, data], steps=3)
     assert list(map(str, found)) == [
         *("encoder", "concat 1", "mean 1", "concat 2", "mean 2", "concat 3", "mean 3")

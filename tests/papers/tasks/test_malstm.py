@@ -4,18 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
-from paraloom.models.embeddings.datasets.similarity import read_sick
+from paraloom.models.embeddings.datasets.similarity import ENTAILMENT, LabelledPairs, read_sick
 from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.errors import UserError
 from paraloom.papers import tasks
+from paraloom.papers.analyses.transfer import pair_features
 from paraloom.papers.options import MaLSTMOptions, SystemOptions
-from paraloom.papers.tasks.malstm import initialise, rescaled, split_data
-from tests.papers.test_label_trainer import WORDS, sick
+from paraloom.papers.tasks.malstm import entailment, initialise, rescaled, split_data
+from tests.labelled import WORDS, labelled
+from tests.papers.test_label_trainer import sick
 
 __all__ = ["sick"]  # the fixture
 
@@ -89,3 +92,45 @@ def test_labels_on_another_scale(sick: Path) -> None:
     data = read_sick(sick)[0]
     found = rescaled(data, (0.0, 1.0))
     assert found.scores == pytest.approx((data.scores - 1) / 4) and found.scale == (0.0, 1.0)
+
+
+def letters(text: pa.StringArray) -> np.ndarray:
+    return np.array([[s.count(c) for c in "abcd"] for s in text.to_pylist()], np.float32)
+
+
+def judged(n: int, seed: int) -> LabelledPairs:
+    """Judged by how many letters differ: none, one, two."""
+    random = np.random.default_rng(seed)
+    first = ["".join(random.choice(list("ab"), 5)) for _ in range(n)]
+    differ = random.integers(0, 3, n)
+    second = [text + "cd"[:d] for text, d in zip(first, differ, strict=True)]
+    name, labels = "trial" if seed else "train", pa.array([ENTAILMENT[d] for d in differ])
+    return labelled(first, second, np.ones(n), "SICK", name, entailment=labels)
+
+
+def test_what_differs_is_learnt() -> None:
+    found = entailment(letters, judged(90, 0), [judged(40, 1)], seed=1)
+    assert found["accuracy"]["SICK trial"] > 95 and found["cross_validation"] > 95
+
+
+def test_one_classifier_versus_the_rest_for_each_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sklearn.svm import SVC
+
+    fitted = []
+    fit = SVC.fit
+
+    def record(self: SVC, features: np.ndarray, labels: np.ndarray, *others: Any) -> SVC:
+        fitted.append(sorted(set(labels.tolist())))
+        return fit(self, features, labels, *others)
+
+    monkeypatch.setattr(SVC, "fit", record)
+    entailment(letters, judged(60, 0), [judged(5, 1)], seed=1)
+    assert {tuple(classes) for classes in fitted} == {(0, 1)}  # this class, or another one
+    assert len(fitted) == 3 * (5 * 9 + 1)  # 5 folds, 9 hyperparameters, and the final ones
+
+
+def test_features() -> None:
+    data = judged(3, 0)
+    a, b = letters(data.first), letters(data.second)
+    found = pair_features(letters, data.first, data.second)
+    assert (found[:, :4] == np.abs(a - b)).all() and (found[:, 4:] == a * b).all()

@@ -11,7 +11,6 @@ from rich.console import Console
 from scipy.stats import pearsonr, spearmanr
 
 from paraloom.models.embeddings.applications.evaluation import (
-    Report,
     benchmarks,
     correlation,
     evaluate_models,
@@ -21,16 +20,11 @@ from paraloom.models.embeddings.comparison import ComparedModel, Embed, cosines,
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
 from paraloom.papers.label_trainer import label_errors
+from tests.labelled import labelled
 
 
 def constant(text: pa.StringArray) -> np.ndarray:
     return np.ones((len(text), 4), np.float32)
-
-
-def shown(report: Report) -> str:
-    file = StringIO()
-    Console(file=file, width=120).print(report.table())
-    return file.getvalue()
 
 
 def test_real_data_side_by_side(bag_of_words: Embed, data: Path) -> None:
@@ -43,17 +37,15 @@ def test_real_data_side_by_side(bag_of_words: Embed, data: Path) -> None:
     images = year["data_sets"]["images"]
     assert (images["pairs"], images["unscored"]) == (750, 750)
     assert 50 < images["models"]["words"]["pearson"] < 80
-    assert images["models"]["nothing"] == {"pearson": None, "spearman": None}
-    assert year["mean"]["nothing"] == {"pearson": None, "spearman": None}
-    pearsons = [of["models"]["words"]["pearson"] for of in year["data_sets"].values()]
-    assert len(pearsons) == 5
-    assert year["mean"]["words"]["pearson"] == pytest.approx(np.mean(pearsons), abs=1e-3)
+    undefined = {"pearson": None, "spearman": None}
+    assert images["models"]["nothing"] == year["mean"]["nothing"] == undefined
     assert result["groups"]["STS 2012"]["missing"] == ["MSRvid"]
     assert "mean" not in result["groups"]["STS 2012 train"]
     assert 50 < result["groups"]["SICK"]["data_sets"]["trial"]["models"]["words"]["spearman"] < 75
     json.dumps(result, allow_nan=False)
 
-    table = shown(report)
+    Console(file=(file := StringIO()), width=120).print(report.table())
+    table = file.getvalue()
     for text in ("words", "nothing", "STS 2014 mean", "MSRvid", "SICK trial", "undefined"):
         assert text in table
     pearson, spearman = report.mean(0, "STS 2014")
@@ -88,21 +80,17 @@ def test_undefined_correlations() -> None:
 
 def made(group: str, name: str, rows: int, seed: int) -> LabelledPairs:
     random = np.random.default_rng(seed)
-    first, second = (
-        pa.array([" ".join(random.choice(list("abcde"), 3)) for _ in range(rows)]) for _ in "12"
-    )
-    scores = random.random(rows) * 5
-    return LabelledPairs(group=group, name=name, first=first, second=second, scores=scores)
+    first, second = ([" ".join(random.choice(list("abcde"), 3)) for _ in range(rows)] for _ in "12")
+    return labelled(first, second, random.random(rows) * 5, group, name)
 
 
 def test_a_mean_counts_every_data_set_once(bag_of_words: Embed) -> None:
     """However many pairs it has; a year's mean is of its own data sets."""
     sizes = {"STS 2014": (5, 50, 9), "STS 2015": (30, 7)}
     sets = [made(group, f"{group} {rows}", rows, rows) for group in sizes for rows in sizes[group]]
-    report = evaluate_on(
-        sets, [("first", lambda text: -(bag_of_words(text) ** 2)), ("words", bag_of_words)]
-    )
-    for model, embed in ((1, bag_of_words), (0, lambda text: -(bag_of_words(text) ** 2))):
+    models = [("first", lambda text: -(bag_of_words(text) ** 2)), ("words", bag_of_words)]
+    report = evaluate_on(sets, models)
+    for model, (_, embed) in enumerate(models):
         for group in sizes:
             found = [
                 (pearsonr(x, of.scores).statistic, spearmanr(x, of.scores).statistic)
@@ -154,12 +142,8 @@ def test_what_mteb_counts() -> None:
     data += pairs("STS 2017", "track5.en-en", rows=250)
     data += [*pairs("stsb", "sts-dev", "sts-train"), *pairs("SICK", "train", "trial")]
     year, track, stsb, sick = benchmarks(data)
-    assert (year.name, year.task, year.sets, year.complete) == (
-        "STS 2013",
-        "STS13",
-        [1, 2, 4],
-        False,
-    )
+    assert (year.name, year.task) == ("STS 2013", "STS13")
+    assert (year.sets, year.complete) == ([1, 2, 4], False)
     assert (track.task, track.pairs, track.complete) == ("STS17", 250, True)
     assert (stsb.name, stsb.sets, stsb.complete) == ("STS Benchmark dev", [6], False)
     assert (sick.name, sick.task, sick.sets) == ("SICK", "SICK-R", [8, 9])

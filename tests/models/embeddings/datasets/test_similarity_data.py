@@ -12,7 +12,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_semeval_by_year(data: Path) -> None:
+def test_real_data(data: Path) -> None:
     sets = read_sts(data / "sts")
     sizes = {(pairs.group, pairs.name): (len(pairs.scores), pairs.unscored) for pairs in sets}
     assert len(sizes) == 20
@@ -21,16 +21,15 @@ def test_semeval_by_year(data: Path) -> None:
     assert sizes["STS 2015", "belief"] == (375, 1625)
     assert sizes["STS 2015", "images"] == (750, 750)
     assert missing(sets) == {"STS 2012": ["MSRvid"], "STS 2013": ["SMT"]}
-    images = next(pairs for pairs in sets if (pairs.group, pairs.name) == ("STS 2014", "images"))
-    assert len(images.first) == len(images.second) == len(images.scores) == 750
-    assert 0 <= images.scores.min() < images.scores.max() <= 5
-
-
-def test_sts_benchmark(data: Path) -> None:
     (dev,) = read_sts(data / "stsb")
     assert (dev.group, dev.name, len(dev.scores)) == ("stsb", "sts-dev", 1500)
-    assert dev.first[0].as_py() == "A man with a hard hat is dancing."
-    assert dev.scores[0] == 5.0
+    assert (dev.first[0].as_py(), dev.scores[0]) == ("A man with a hard hat is dancing.", 5.0)
+    train, trial = read_sick(data / "sick")
+    assert [(len(of), of.group, of.name) for of in (train, trial)] == [
+        (4500, "SICK", "train"),
+        (500, "SICK", "trial"),
+    ]
+    assert missing([train, trial]) == {"SICK": ["test"]} and trial.scores[0] == 3.6
 
 
 @pytest.mark.parametrize("name", ["track5.en-en", "en-en", "STS.input.track5.en-en"])
@@ -39,18 +38,6 @@ def test_the_english_set_of_2017(tmp_path: Path, name: str) -> None:
     (english,) = read_sts(tmp_path)
     assert (english.group, english.name) == ("STS 2017", "track5.en-en")
     assert missing([english]) == {}
-
-
-def test_sick(data: Path) -> None:
-    sets = read_sick(data / "sick")
-    assert [(pairs.group, pairs.name, len(pairs.scores)) for pairs in sets] == [
-        ("SICK", "train", 4500),
-        ("SICK", "trial", 500),
-    ]
-    assert missing(sets) == {"SICK": ["test"]}
-    trial = sets[1]
-    assert trial.second[0].as_py() == "There is no boy playing outdoors and there is no man smiling"
-    assert trial.scores[0] == 3.6
 
 
 def test_sick_columns_are_found_by_name(tmp_path: Path) -> None:
@@ -90,23 +77,22 @@ def test_a_broken_row_is_named(tmp_path: Path, row: str, message: str) -> None:
     assert str(error.value).startswith(f"{path}, {message}")
 
 
-def test_broken_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no STS data sets here"):
-        read_sts(tmp_path)
-    with pytest.raises(UserError, match=r"none of SICK_train\.txt"):
-        read_sick(tmp_path)
-    write(tmp_path / "a.tsv", "\ta\tb\n")
-    with pytest.raises(UserError, match=r"a\.tsv: no row with a score"):
-        read_sts(tmp_path / "a.tsv")
-    (tmp_path / "a.tsv").write_bytes(b"1\ta\tb\n1\t\xff\tb\n")
-    with pytest.raises(UserError, match=r"a\.tsv, row 2: not UTF-8"):
-        read_sts(tmp_path)
-    write(tmp_path / "b" / "stsb.csv", "a\tb\tc\td\t1\te\n")
-    with pytest.raises(UserError, match=r"stsb\.csv, row 1: 6 tab-separated columns, expected 7"):
-        read_sts(tmp_path / "b")
-    write(tmp_path / "SICK_trial.txt", "pair_ID\tsentence_A\trelatedness_score\n")
-    with pytest.raises(UserError, match=r"SICK_trial\.txt, row 1: no column sentence_B"):
-        read_sick(tmp_path)
-    write(tmp_path / "SICK_trial.txt", "sentence_A\tsentence_B\trelatedness_score\na\tb\t0.5\n")
-    with pytest.raises(UserError, match=r"row 2: the score 0\.5 is not in 1–5"):
-        read_sick(tmp_path)
+SICK = "sentence_A\tsentence_B\trelatedness_score\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.txt", "", "no STS data sets here"),
+        ("a.tsv", "\ta\tb\n", r"a\.tsv: no row with a score"),
+        ("a.tsv", "1\ta\tb\n1\t\udcff\tb\n", r"a\.tsv, row 2: not UTF-8"),
+        ("stsb.csv", "a\tb\tc\td\t1\te\n", r"stsb\.csv, row 1: 6 tab-separated columns, exp"),
+        ("SICK_none.txt", "", r"none of SICK_train\.txt"),
+        ("SICK_trial.txt", SICK.replace("sentence_B\t", ""), "row 1: no column sentence_B"),
+        ("SICK_trial.txt", f"{SICK}a\tb\t0.5\n", r"row 2: the score 0\.5 is not in 1–5"),
+    ],
+)
+def test_broken_files_are_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UserError, match=message):
+        (read_sick if name.startswith("SICK") else read_sts)(tmp_path)

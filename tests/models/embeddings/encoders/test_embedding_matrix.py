@@ -4,13 +4,19 @@ import torch
 from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 
 
+def beside_adam(
+    start: torch.Tensor, rate: float, **how: float
+) -> tuple[EmbeddingMatrix, torch.nn.Parameter, torch.optim.Adam]:
+    """A matrix, and the same one whose rows all take part in every step."""
+    table, dense = EmbeddingMatrix(start.clone()), torch.nn.Parameter(start.clone())
+    table.prepare(rate, **how)
+    return table, dense, torch.optim.Adam([dense], lr=rate)
+
+
 def test_deferred_steps_equal_a_dense_adam() -> None:
     torch.manual_seed(0)
     start = torch.randn(50, 7, dtype=torch.float64) * 0.1
-    table = EmbeddingMatrix(start.clone())
-    table.prepare(1e-3)
-    dense = torch.nn.Parameter(start.clone())
-    adam = torch.optim.Adam([dense], lr=1e-3)
+    table, dense, adam = beside_adam(start, 1e-3)
     rng = np.random.default_rng(0)
     for step in range(700):
         # few rows a step, some of them never, so that gaps of all lengths appear
@@ -30,10 +36,7 @@ def test_deferred_steps_equal_a_dense_adam() -> None:
 def test_regularisation_towards_the_first_vectors_is_dense() -> None:
     torch.manual_seed(0)
     start = torch.randn(20, 3, dtype=torch.float64)
-    table = EmbeddingMatrix(start.clone())
-    table.prepare(1e-2, towards=0.3)
-    dense = torch.nn.Parameter(start.clone())
-    adam = torch.optim.Adam([dense], lr=1e-2)
+    table, dense, adam = beside_adam(start, 1e-2, towards=0.3)
     for step in range(30):
         rows = np.arange(step % 5, 20, 5)
         torch.autograd.backward((table(rows) ** 2).sum())

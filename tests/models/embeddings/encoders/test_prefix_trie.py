@@ -3,17 +3,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from torch.nn.utils.rnn import pack_sequence
 
 from paraloom.models.embeddings.encoders.prefix_trie import build_trie
+from tests.models.embeddings.encoders.test_encoders import flat
 
 batches = st.lists(st.lists(st.integers(0, 3), max_size=5), max_size=9)
-
-
-def flat(sentences: list[list[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    offsets = np.cumsum([0, *map(len, sentences)]).astype(np.int64)
-    return np.array([word for sentence in sentences for word in sentence], np.int32), offsets
 
 
 @given(batches, st.booleans())

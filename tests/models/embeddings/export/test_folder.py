@@ -9,17 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
-import torch
 
-from paraloom.models.embeddings.encoders import build_encoder, kinds, random_vectors
 from paraloom.models.embeddings.export.tokenizer_words import equal_share, words_tokenizer
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.models.embeddings.export.test_tokenizers import ODD, differing
 from tests.run_helpers import Capsys
 from tests.sample import english_sentences, odd_sentences
+from tests.small_encoder import encoder_of_texts
 
 ELSEWHERE = """
 import json, sys
@@ -48,18 +43,6 @@ assert (SentenceTransformer(folder + ".trained", device="cpu").encode(texts) == 
 """
 
 
-def encoder(model: str = "word-avg", *, language: str = "en", **options: Any) -> SentenceEncoder:
-    texts = pa.array(english_sentences(300))
-    chosen = EmbeddingOptions(model=model, dim=12, **options)
-    words = {
-        kind: Vocabulary.build([texts], kind=kind, tags=chosen.tags, language=language)
-        for kind in kinds(model)
-    }
-    vectors = {kind: random_vectors(len(found), 12, seed=1) for kind, found in words.items()}
-    torch.manual_seed(2)
-    return SentenceEncoder(build_encoder(chosen, vectors), words, chosen)
-
-
 def found(folder: Path) -> dict[str, Any]:
     record: dict[str, Any] = json.loads((folder / "config.json").read_text())
     return dict(record["sentence_transformers"])
@@ -67,7 +50,7 @@ def found(folder: Path) -> dict[str, Any]:
 
 def test_nothing_of_ours_is_needed(tmp_path: Path) -> None:
     """In a process that cannot import Paraloom: the same vectors, and training goes on."""
-    saved, folder = encoder(), tmp_path / "model"
+    saved, folder = encoder_of_texts(english_sentences(300)), tmp_path / "model"
     saved.save(folder)
     texts = [*ODD, *odd_sentences(300), "dog " * 10_000]
     (tmp_path / "empty").mkdir()
@@ -84,7 +67,7 @@ def test_nothing_of_ours_is_needed(tmp_path: Path) -> None:
 
 def test_the_share_of_sentences_with_the_same_tokens(tmp_path: Path, capsys: Capsys) -> None:
     texts = english_sentences(5000)
-    saved = encoder()
+    saved = encoder_of_texts(texts[:300])
     saved.save(tmp_path / "model", texts=[pa.array(texts[:3000]), pa.array(texts)])
     assert found(tmp_path / "model") == {"native": True, "equal_sentences": 1}
     assert capsys.readouterr().err == ""
@@ -99,25 +82,9 @@ def test_the_share_of_sentences_with_the_same_tokens(tmp_path: Path, capsys: Cap
 
 
 def test_a_language_whose_rules_are_not_said_exactly(tmp_path: Path, capsys: Capsys) -> None:
-    saved = encoder(language="tr")  # sacremoses' rules
+    saved = encoder_of_texts(english_sentences(300), language="tr")  # sacremoses' rules
     saved.save(tmp_path / "model", texts=[pa.array(["U`a. 3. x'y"] * 100)])
     record = found(tmp_path / "model")
     assert record["native"] and record["equal_sentences"] < 0.5
     share = f"{record['equal_sentences']:.2%} of sentences have the same tokens"
     assert share in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("model", "options"),
-    [("lstm-avg", {}), ("trigram-avg", {}), ("word-sum", {}), ("word-avg", {"tags": True})],
-)
-def test_encoders_that_keep_our_module(
-    model: str, options: dict[str, Any], tmp_path: Path, capsys: Capsys
-) -> None:
-    saved = encoder(model, **options)
-    saved.save(tmp_path / "model")
-    assert found(tmp_path / "model") == {"native": False}
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"paraloom: {tmp_path / 'model'}: sentence-transformers loads this")
-    texts = english_sentences(50)
-    assert np.array_equal(load_encoder(tmp_path / "model").embed(texts), saved.embed(texts))

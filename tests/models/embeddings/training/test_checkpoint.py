@@ -6,8 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -24,22 +27,12 @@ from paraloom.models.embeddings.tasks.paraphrases import _fingerprint
 from paraloom.models.embeddings.training import data, trainer
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import ROOT, Capsys, Patch
 
-ROOT = Path(__file__).parents[4]
 OPTIONS = EmbeddingOptions(
-    model="word-avg+bilstm-avg",
-    dim=8,
-    epochs=3,
-    batch_size=8,
-    mega_batch=3,
-    learning_rate=0.01,
-    clip=0.5,
-    dropout=0.2,
-    scramble=0.5,
-    checkpoint_every=4,
-    device="cpu",
-)
+    model="word-avg+bilstm-avg", dim=8, epochs=3, batch_size=8, mega_batch=3, learning_rate=0.01,
+    clip=0.5, dropout=0.2, scramble=0.5, checkpoint_every=4, device="cpu",
+)  # fmt: skip
 CHILD = """
 import os, signal, sys
 from pathlib import Path
@@ -121,7 +114,9 @@ class Interruption(BaseException):
     pass
 
 
-def interrupt(monkeypatch: Patch, at: int) -> None:
+@contextmanager
+def interrupted(monkeypatch: Patch, at: int) -> Iterator[None]:
+    """A training ends before this step."""
     step = PairTrainer.step
 
     def until(self: PairTrainer, quadruplets: Any) -> None:
@@ -129,38 +124,25 @@ def interrupt(monkeypatch: Patch, at: int) -> None:
             raise Interruption
         step(self, quadruplets)
 
-    monkeypatch.setattr(PairTrainer, "step", until)
+    with monkeypatch.context() as patch, pytest.raises(Interruption):
+        patch.setattr(PairTrainer, "step", until)
+        yield
 
 
 def test_at_any_step(folder: Path, monkeypatch: Patch) -> None:
     assert run(folder, name="whole")["steps"] > 30
     for at in (3, 10, 21, 28):  # at every distance from the last checkpoint
-        with monkeypatch.context() as patch, pytest.raises(Interruption):
-            interrupt(patch, at)
+        with interrupted(monkeypatch, at):
             run(folder)
         run(folder)
         assert same(folder / "model", folder / "whole"), at
-
-
-def test_other_options_start_afresh(folder: Path, monkeypatch: Patch, capsys: Capsys) -> None:
-    with monkeypatch.context() as patch, pytest.raises(Interruption):
-        interrupt(patch, 10)
-        run(folder)
-    other = OPTIONS.replace(margin=0.3)
-    run(folder, other)
-    assert "starting afresh" in capsys.readouterr().err
-    run(folder, other, name="other")
-    assert same(folder / "model", folder / "other")
 
 
 @pytest.mark.parametrize("kind", ["pairs", "vectors"])
 def test_other_content_in_a_file_of_the_same_name_starts_afresh(
     folder: Path, kind: str, monkeypatch: Patch, capsys: Capsys
 ) -> None:
-    def interrupted(self: PairTrainer) -> None:
-        raise Interruption
-
-    monkeypatch.setattr(PairTrainer, "fit", interrupted)
+    monkeypatch.setattr(PairTrainer, "fit", Mock(side_effect=Interruption))
     path = folder / kind
     vectors = str(path) if kind == "vectors" else None
     options = OPTIONS
@@ -188,13 +170,8 @@ def test_what_a_training_is_known_by(folder: Path) -> None:
     of_pairs = OPTIONS.replace(pairs=[PairsOptions(paths=[pairs])], development=labelled)
 
     def key(options: EmbeddingOptions = OPTIONS, **changes: Any) -> str:
-        given: dict[str, Any] = {
-            "seed": 1,
-            "language": "en",
-            "own_vectors": False,
-            "shards": shards,
-            **changes,
-        }
+        given: dict[str, Any] = {"seed": 1, "language": "en", "own_vectors": False}
+        given |= {"shards": shards, **changes}
         run = RunInputs(given.pop("shards"), vectors)
         return json.dumps(_fingerprint(run, options, **given))
 
@@ -227,8 +204,7 @@ def test_of_two_checkpoints_the_later_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_damaged_checkpoint_is_named_and_stays(folder: Path, monkeypatch: Patch) -> None:
-    with monkeypatch.context() as patch, pytest.raises(Interruption):
-        interrupt(patch, 10)
+    with interrupted(monkeypatch, 10):
         run(folder)
     (path,) = (folder / "model.training").glob("step-*/tensors.safetensors")
     path.write_bytes(path.read_bytes()[:-100])

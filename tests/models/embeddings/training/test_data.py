@@ -107,11 +107,8 @@ def test_translations_of_a_source_are_known_by_its_id(tmp_path: Path) -> None:
         source = PairSource([path], ("l", "r"))
         source.vocabularies = {"words": vocabulary}
         (pairs,) = source.epoch(0)
-        if sources is None:
-            assert pairs.sources is None
-        else:
-            expected = text_hashes(pa.array(list(sources)))
-            assert pairs.sources is not None and np.array_equal(pairs.sources, expected)
+        expected = None if sources is None else text_hashes(pa.array(list(sources)))
+        np.testing.assert_array_equal(pairs.sources, expected)
 
 
 @pytest.mark.parametrize("tags", [False, True])

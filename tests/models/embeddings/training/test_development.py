@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +12,7 @@ from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import train
 from paraloom.models.embeddings.tasks.paraphrases import mean_agreement
 from paraloom.models.embeddings.training import data
-from paraloom.models.embeddings.training.pair_trainer import PairTrainer
-from paraloom.models.errors import UserError
+from tests.models.embeddings.training.test_checkpoint import interrupted
 from tests.models.embeddings.training.test_pair_files import WORDS, rows, tsv
 from tests.run_helpers import Patch
 
@@ -86,35 +84,12 @@ def test_killed_and_resumed_is_the_same(
     monkeypatch.setattr(data, "POOL", 60)
     options = OPTIONS.replace(pairs=pairs, development=[labelled], evaluate_every=3, dropout=0.1)
     whole = train(options, tmp_path / "whole", seed=1)
-    step, count = PairTrainer.step, 0
-
-    def killed(self: PairTrainer, quadruplets: Any) -> None:
-        nonlocal count
-        count += 1
-        if count % 17 == 0:
-            raise KeyboardInterrupt
-        step(self, quadruplets)
-
-    monkeypatch.setattr(PairTrainer, "step", killed)
-    interrupted = 0
-    while True:
-        try:
-            resumed = train(options, tmp_path / "resumed", seed=1)
-            break
-        except KeyboardInterrupt:
-            interrupted += 1
-    assert 2 <= interrupted < 20
+    for at in (11, 29, 46):
+        with interrupted(monkeypatch, at):
+            train(options, tmp_path / "resumed", seed=1)
+    resumed = train(options, tmp_path / "resumed", seed=1)
     keys = ("development", "best_epoch", "best_step", "evaluations")
     assert [resumed[key] for key in keys] == [whole[key] for key in keys]
     folders = tmp_path / "whole", tmp_path / "resumed"
     for name in ("model.safetensors", "words.txt"):
         assert len({(folder / name).read_bytes() for folder in folders}) == 1
-
-
-def test_wrong_development_data_name_their_key(tmp_path: Path, pairs: list[PairsOptions]) -> None:
-    path = tmp_path / "development.tsv"
-    path.write_text("reference\tparaphrase\tscore\na\tb\tnan\n")
-    with pytest.raises(UserError, match="the score nan is not in 0–100") as error:
-        train(OPTIONS.replace(pairs=pairs, development=str(path)), tmp_path / "m", seed=1)
-    named = [*getattr(error.value, "__notes__", ()), str(error.value)]
-    assert any("embeddings.development" in text for text in named)

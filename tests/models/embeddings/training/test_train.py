@@ -1,18 +1,17 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numpy.typing import NDArray
 
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
 from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import UNKNOWN, write_vectors
 from paraloom.papers.options import SystemOptions
 from tests.run_helpers import Patch
 
@@ -48,14 +47,6 @@ def test_a_model_is_trained_written_and_loaded(tmp_path: Path, shards: list[str]
     assert np.allclose(vectors[0], vectors[1], atol=1e-6) and np.abs(vectors[0]).sum() > 0
     assert encoder.similarity(["w1", "", "w3"], ["w1", "w1", "w3 w3"]) == pytest.approx([1, 0, 1])
     assert np.allclose(encoder.embed(["w1 w2", "w5"], batch_size=1), encoder.embed(["w1 w2", "w5"]))
-
-
-def test_same_seed_same_weights(tmp_path: Path, shards: list[str]) -> None:
-    vectors = []
-    for seed in (1, 1, 2):
-        train(SMALL, tmp_path / "model", shards=shards, seed=seed)
-        vectors.append(load_encoder(tmp_path / "model").embed(["w1 w2 w3"]))
-    assert np.array_equal(vectors[0], vectors[1]) and not np.array_equal(vectors[0], vectors[2])
 
 
 def test_nothing_to_learn_from(tmp_path: Path) -> None:
@@ -102,15 +93,10 @@ def test_encoders_of_every_kind_are_trained_saved_and_loaded(
     assert first.options.chosen() == options.chosen()
 
 
-def write_vectors(path: Path, words: list[str], dim: int = 16) -> dict[str, NDArray[np.float64]]:
-    random = np.random.default_rng(0)
-    rows = {word: random.standard_normal(dim).round(4) for word in words}
-    path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows.items()))
-    return rows
-
-
 def test_initial_vectors(tmp_path: Path, shards: list[str]) -> None:
-    rows = write_vectors(tmp_path / "vectors.txt", ["w1", "w2", "elsewhere", "UUUNKKK"])
+    words = ["w1", "w2", "elsewhere", UNKNOWN]
+    matrix = np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32)
+    write_vectors(tmp_path / "vectors.txt", words, matrix)
     # So small a step leaves everything as it was.
     options = SMALL.replace(
         initial_vectors=str(tmp_path / "vectors.txt"), learning_rate=1e-9, tags=True
@@ -118,8 +104,7 @@ def test_initial_vectors(tmp_path: Path, shards: list[str]) -> None:
     train(options.replace(tags=False), tmp_path / "model", shards=shards, seed=1)
     encoder = load_encoder(tmp_path / "model")
     found = encoder.embed(["w1", "w2", "elsewhere", "nowhere", "w3"])
-    for vector, word in zip(found, rows, strict=False):
-        assert vector == pytest.approx(rows[word], abs=1e-6)
+    assert found[:4] == pytest.approx(matrix, abs=1e-6)
     assert 0.3 < found[4].std() < 3  # a word of the corpus that has no vector
     corpus = [f"w{i}" for i in range(40)] + ["a", "dog", ".", "same", "text"]
     assert sorted(encoder.vocabularies["words"].words[1:]) == sorted([*corpus, "elsewhere"])
@@ -130,16 +115,3 @@ def test_cuda_where_there_is_none(tmp_path: Path, shards: list[str], monkeypatch
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UserError, match=r"embeddings\.device is cuda, but torch finds no GPU"):
         train(SMALL.replace(device="cuda"), tmp_path / "m", shards=shards, seed=1)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        *[("dim", 0), ("margin", 0.0), ("clip", -1.0), ("lambda_c", -1.0)],
-        *[("scramble", 1.5), ("dropout", 1.0)],
-    ],
-)
-def test_options_name_the_key(key: str, value: float) -> None:
-    options: dict[str, Any] = {key: value}
-    with pytest.raises(ValueError, match=f"^{key}: must be .*, not {value}$"):
-        EmbeddingOptions(**options)

@@ -1,10 +1,14 @@
 import copy
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
@@ -13,9 +17,11 @@ from paraloom.models.embeddings.ragged_columns import Sentences, take_all
 from paraloom.models.embeddings.training import pair_trainer as module
 from paraloom.models.embeddings.training.data import Pairs, learnable
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
-from paraloom.models.embeddings.training.trainer import Memory, Progress, Trainer
+from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer
 from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
 from tests.models.embeddings.encoders.test_encoders import gradient_of
+from tests.run_helpers import Patch
 
 DIM = 12
 
@@ -77,7 +83,7 @@ def lists_of(pairs: Pairs) -> list[tuple[list[int], list[int]]]:
 
 @pytest.mark.parametrize("model", ["word-avg", "lstm-avg", "bilstm-avg"])
 def test_every_mini_batch_has_the_gradient_of_the_plain_procedure(
-    model: str, monkeypatch: pytest.MonkeyPatch
+    model: str, monkeypatch: Patch
 ) -> None:
     trainer = make_trainer(model=model, negatives="other", margin=0.3)
     monkeypatch.setattr(PairTrainer, "encode", lambda self, sentences: self.encoder(sentences))
@@ -128,38 +134,28 @@ def test_every_mini_batch_has_the_gradient_of_the_plain_procedure(
     assert torch.allclose(table.current(), plain.encoder.embedding.weight, rtol=0, atol=1e-6)
 
 
-def norms_of_a_step(trainer: PairTrainer, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def norms_of_a_step(trainer: PairTrainer, monkeypatch: Patch) -> NDArray[np.float64]:
     """The norm of every gradient that the optimisers see in one step."""
-    found: list[float] = []
+    found: list[torch.Tensor] = []
     (table,) = trainer.matrices.values()
-    assert trainer.optimizer is not None
-    table_step, step = table.step, trainer.optimizer.step
-
-    def record() -> None:
-        found.append(gradient_of(table.read).norm().item())
-        table_step()
-
-    def keep() -> None:
-        found.extend(gradient_of(weight).norm().item() for weight in trainer.weights.values())
-        step()
-
-    monkeypatch.setattr(table, "step", record)
-    monkeypatch.setattr(trainer.optimizer, "step", keep)
+    weights = trainer.weights.values()
+    monkeypatch.setattr(table, "step", lambda: found.append(gradient_of(table.read)))
+    monkeypatch.setattr(trainer.optimizer, "step", lambda: found.extend(map(gradient_of, weights)))
     trainer.train_on(pool_of(trainer).take(np.arange(10)))
-    return found
+    return np.array([gradient.norm().item() for gradient in found])
 
 
-def test_gradients_are_clipped_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_are_clipped_together(monkeypatch: Patch) -> None:
     norms = []
     for clip in (None, 0.01):
         trainer = make_trainer(model="lstm-avg", clip=clip)
-        norms.append(np.array(norms_of_a_step(trainer, monkeypatch)))
+        norms.append(norms_of_a_step(trainer, monkeypatch))
     assert np.linalg.norm(norms[0]) > 0.02
     assert np.linalg.norm(norms[1]) == pytest.approx(0.01, rel=1e-3)
     assert norms[1] / norms[1].sum() == pytest.approx(norms[0] / norms[0].sum(), rel=1e-3)
 
 
-def test_a_pair_needs_a_negative_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_needs_a_negative_for_each_side(monkeypatch: Patch) -> None:
     trainer = make_trainer()
     pairs = pool_of(trainer).take(np.arange(25))
     found = np.stack([np.arange(25, 50), np.arange(25)])
@@ -213,7 +209,7 @@ def test_every_step_has_noise_of_its_own(noise: str) -> None:
         assert not torch.equal(second, first) and not torch.equal(noisy(0, seed=2), second)
 
 
-def test_words_are_scrambled_anew_at_every_position(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_scrambled_anew_at_every_position(monkeypatch: Patch) -> None:
     trainer = make_trainer(scramble=1.0)
     batch = pool_of(trainer).take(np.arange(10))
     seen: list[list[int]] = []
@@ -226,7 +222,7 @@ def test_words_are_scrambled_anew_at_every_position(monkeypatch: pytest.MonkeyPa
     assert seen[0] == seen[-1] and len(set(map(tuple, seen))) == 4
 
 
-def test_negatives_are_chosen_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_negatives_are_chosen_without_noise(monkeypatch: Patch) -> None:
     trainer = make_trainer(dropout=0.5)
     modes = []
     encode = trainer.encode
@@ -240,10 +236,104 @@ def test_negatives_are_chosen_without_noise(monkeypatch: pytest.MonkeyPatch) -> 
     assert modes == [False, True, True]
 
 
-def test_mega_batches_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mega_batches_are_encoded_in_parts(monkeypatch: Patch) -> None:
     whole, parts = make_trainer(), make_trainer()
     pairs = pool_of(whole)
     whole.train_on(pairs)
     monkeypatch.setattr(module, "_ENCODED", 7)
     parts.train_on(pairs)
     assert torch.allclose(torch.stack(whole.losses), torch.stack(parts.losses), atol=1e-6)
+
+
+class Recorder:
+    """In place of a `TrainingFolder`."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.saved: list[int] = []
+
+    def log(self, line: dict[str, Any]) -> None:
+        self.lines.append(line)
+
+    def save(self, step: int, state: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+        assert state["step"] == step and state["lines"] == len(self.lines)
+        self.saved.append(step)
+
+
+def test_lines_and_checkpoints_are_due_after_so_many_steps(monkeypatch: Patch) -> None:
+    monkeypatch.setattr("paraloom.models.embeddings.training.trainer.LOG_EVERY", 5)
+    trainer = make_trainer(epochs=2, checkpoint_every=4)
+    folder: Any = Recorder()
+    trainer.folder = folder
+    steps: list[float] = []
+    take = trainer.optimizer_step
+
+    def record(loss: torch.Tensor) -> None:
+        steps.append(loss.item())
+        take(loss)
+
+    monkeypatch.setattr(trainer, "optimizer_step", record)
+    trainer.fit()
+    # Due after the mega-batch, of three steps, in which a multiple of five, or four, is passed.
+    position = [(line["step"], line["epoch"], line["pairs"]) for line in folder.lines]
+    assert position == [(6, 0, 60), (12, 1, 120), (15, 1, 150)]
+    assert folder.saved == [6, 9, 12, 18]
+    for start, line in zip((0, 6, 12), folder.lines, strict=True):
+        assert line["loss"] == pytest.approx(np.mean(steps[start : line["step"]]), rel=1e-5)
+    assert trainer.progress.loss == pytest.approx(np.mean(steps[15:]), rel=1e-5)
+
+
+def test_the_step_without_a_finite_loss_is_named() -> None:
+    trainer = make_trainer()
+    trainer.progress.step = 9
+    trainer.losses = [torch.tensor(value) for value in (0.5, float("inf"), 0.5, float("nan"))]
+    with pytest.raises(UserError, match=r"^the loss is inf at step 7: .* learning_rate \(0\.01\)"):
+        trainer.report(8)
+
+
+def test_the_bar_shows_the_pairs_that_are_left_to_train_on(monkeypatch: Patch) -> None:
+    """Of the first epoch, left-out pairs are not known before its end."""
+    trainer, totals = make_trainer(mega_batch=2, epochs=2), [(20 + 7) * 2, 40]
+    pool = replace(pool_of(trainer).take(np.arange(20)), identical=4, empty=3)
+    trainer.source = Memory(pool, "memory")
+    shown: list[tuple[int, int]] = []
+
+    class Bar:
+        def set(self, done: int, *, total: int, note: str) -> None:
+            assert note == f"loss {trainer.progress.loss:.4f}"
+            shown.append((done, total))
+
+    def meter(name: str, total: int, unit: str) -> AbstractContextManager[Bar]:
+        assert (name, total, unit) == ("train", totals[0], "pairs")
+        return nullcontext(Bar())
+
+    monkeypatch.setattr("paraloom.models.embeddings.training.trainer.meter", meter)
+    trainer.fit()
+    assert shown == [(20 * (i + 1), total) for i, total in enumerate(totals)]
+
+
+class Twice(Memory[Pairs]):
+    """Epochs of two pools with the same pairs."""
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Pairs]]:
+        yield from [self.pool, self.pool][first:]
+
+
+def test_every_pool_of_every_epoch_has_an_order_of_its_own(monkeypatch: Patch) -> None:
+    pairs = pool_of(make_trainer())
+    number = {key: i for i, key in enumerate(zip(*pairs.keys.tolist(), strict=True))}
+    orders: list[tuple[int, ...]] = []
+    for seed in (1, 1, 2):
+        trainer = make_trainer(seed, epochs=2, mega_batch=9)
+        trainer.source = Twice(pairs, "twice")
+        monkeypatch.setattr(
+            trainer,
+            "train_on",
+            lambda batch: orders.append(
+                tuple(number[key] for key in zip(*batch.keys.tolist(), strict=True))
+            ),
+        )
+        monkeypatch.setattr(trainer, "progress", Progress(step=1))  # no step is made
+        trainer.fit()
+    assert all(sorted(order) == list(range(90)) for order in orders)
+    assert orders[:4] == orders[4:8] and len(set(orders)) == 8

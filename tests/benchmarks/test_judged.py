@@ -1,10 +1,13 @@
-"""The measure of the benchmark of rewordings, and that only chosen scores are reported."""
+"""The benchmarks on judgments: rewordings, and precisions on references that chose no cut."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.judged_precision import main, split, within
 from benchmarks.judged_rewordings import (
     BASELINE,
     LEARNED,
@@ -14,6 +17,8 @@ from benchmarks.judged_rewordings import (
     measure,
     precision,
 )
+from paraloom.pipeline.judging.agreement import score_labels
+from tests.sample import real_data
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans(), st.integers(0, 3)), min_size=4))
@@ -74,3 +79,26 @@ def test_pairs_that_fail_a_check_rank_last() -> None:
     assert found[passes == 0].max() < found[passes == 1].min()
     order, kept = np.argsort(found), passes == 1
     assert np.array_equal(order[100:], [i for i in np.argsort(pairs.scores[BASELINE]) if kept[i]])
+
+
+@pytest.fixture(scope="module")
+def labels(data: Path) -> str:
+    return str(real_data(data / "judgments" / "parabank-even.tsv"))
+
+
+@pytest.mark.parametrize("wanted", [0.8, 0.9])
+def test_half_of_the_references_choose_and_the_others_measure(labels: str, wanted: float) -> None:
+    names = ["trigram_overlap", "unigram_f1", "edit_distance"]
+    pairs = score_labels(labels, names)
+    found = [split(pairs, wanted, seed) for seed in range(50)]
+    assert sum(within(s.measured, s.expected) for s in found) >= 45
+    assert sum(within(s.measured, s.wilson) for s in found) < 40
+
+
+def test_the_benchmark_prints_both_precisions(
+    labels: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("benchmarks.report.RESULTS", tmp_path)
+    figures = main(["--labels", labels, "--splits", "2"])["figures"]
+    assert {name[:3] for name in figures} == {"0.8", "0.9"}
+    assert (tmp_path / "judged_precision.json").exists()
