@@ -1,13 +1,18 @@
 """Tables cut into shards, as jobs read them, and the rows that a job leaves."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from paraloom.beam_jobs.io.shards import Shard, read_shard, write_shard
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Receipt, Shard, commit, read_shard, write_shard
 from paraloom.beam_jobs.runners.launch import Result
 
+Write = Callable[..., list[Shard]]
+"""What the fixtures `bucketed` and `scored` give."""
 ONE = ["--direct_num_workers", "1"]
 
 
@@ -39,3 +44,27 @@ def rows_of(result: Result, *, rejected: bool = False) -> list[dict[str, Any]]:
     """Their rows."""
     shards = shards_of(result, rejected=rejected)
     return [row for shard in shards for row in read_shard(shard).to_pylist()]
+
+
+def accepted(folder: Path | str, name: str, table: pa.Table, key: str = "k", **how: Any) -> Receipt:
+    """A finished unit with one part file, which rejected nothing."""
+    pieces = [(name, table, pa.table({"reason": pa.array([], pa.string())}))]
+    return commit(str(folder), name, key, table.num_rows, pieces, started=0, **how)
+
+
+def bucketed_pairs(columns: Mapping[str, Any], scores: Sequence[str], **form: Any) -> pa.Table:
+    """Pairs as the stage `bucket` leaves them: with deciles, and the columns that are not given."""
+    rows = len(columns["reference"])
+    values: dict[str, Any] = {
+        "id": [f"id-{i}" for i in range(rows)],
+        "source": ["zdroj"] * rows,
+        "translation_subwords": [9] * rows,
+        "reference_tokens": [8] * rows,
+        "translation_tokens": [8] * rows,
+        **columns,
+    }
+    for score in scores:
+        ranks = np.argsort(np.argsort(values[score], kind="stable"))
+        values[schema.decile(score)] = 10 * ranks // rows
+    target = schema.bucketed(tuple(scores), **form)
+    return pa.table([pa.array(values[f.name]).cast(f.type) for f in target], schema=target)

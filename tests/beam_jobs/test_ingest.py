@@ -63,18 +63,8 @@ def test_pairs_go_on_and_bad_rows_are_set_apart_in_the_order_of_the_input(
     ]
 
 
-def test_a_file_that_ends_too_early_is_not_taken_for_whole(
-    tmp_path: Path, tsv: Callable[..., str]
-) -> None:
-    text = "".join(f"{i}\tzdroj {i}\tsource {i}\n" for i in range(5000)).encode()
-    path = tmp_path / "a.tsv.gz"
-    path.write_bytes(gzip.compress(text)[:-2000])
-    with pytest.raises(UserError, match=r"a\.tsv\.gz: truncated or corrupt gzip"):
-        run([str(path)], tmp_path / "ingest", shard_rows=1000)
-    assert receipts(str(tmp_path / "ingest")) == []
-
-
 def test_unique_pairs_and_conditions_against_a_plain_loop(tmp_path: Path) -> None:
+    """Also resumed, and with two workers."""
     random, paths, rows = Random(1), [], []
     for number in range(4):
         of_file = [
@@ -110,8 +100,13 @@ def test_unique_pairs_and_conditions_against_a_plain_loop(tmp_path: Path) -> Non
     rejected = sum((Counter(r.rejected) for r in result.receipts), Counter[str]())
     assert rejected == counts
     (tmp_path / "out" / "_receipts" / f"{result.receipts[-1].name}.json").unlink()
-    again = run(paths, tmp_path / "out", where=where, unique_pairs=True)
-    assert [r.shards for r in again.receipts] == [r.shards for r in result.receipts]
+    two = ["--direct_num_workers", "2"]
+    for place, workers in (("out", ONE), ("two", two)):
+        again = run(paths, tmp_path / place, beam=workers, where=where, unique_pairs=True)
+        assert [s.digest for s in shards_of(again)] == [s.digest for s in shards_of(result)]
+        assert tables(again) == [pairs, found]
+        saved = ([receipt.numbers.saved for receipt in of.receipts] for of in (result, again))
+        assert next(saved) == next(saved)
 
 
 def test_a_row_is_rejected_and_counted_for_the_first_reason(
@@ -130,19 +125,6 @@ def test_a_row_is_rejected_and_counted_for_the_first_reason(
         "input.where": Saved(rows=2, tokens=4),  # č. is one token in Czech, two in English
         "input.unique": Saved(rows=1, tokens=2),
     }
-
-
-def test_workers_reject_the_same_rows(tmp_path: Path, tsv: Callable[..., str]) -> None:
-    lines = [f"{n}\t{'ab'[n % 2]} {n % 5}\tx {n % 3}" for n in range(40)]
-    paths = [tsv("a.tsv", *lines[:25]), tsv("b.tsv", *lines[25:])]
-
-    where = (Predicate.parse("source_letters >= 0.1"),)
-    one, two = (
-        run(paths, tmp_path / n, beam=["--direct_num_workers", n], where=where, unique_pairs=True)
-        for n in ("1", "2")
-    )
-    assert [t.to_pylist() for t in tables(one)] == [t.to_pylist() for t in tables(two)]
-    assert [r.numbers.saved for r in one.receipts] == [r.numbers.saved for r in two.receipts]
 
 
 def test_rows_of_a_file_that_changed_are_not_written(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.analysis.probes import Probing
-from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, content_key
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -20,8 +19,8 @@ from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.describe import selection_lines
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.selection import auto_select
-from tests.run_helpers import Capsys, Runs, WriteConfig, again, ran
-from tests.shards import cut
+from tests.run_helpers import Capsys, Runs, WriteConfig, again, manifest, one_line, ran
+from tests.shards import bucketed_pairs, cut
 
 SCORERS = ["trigram_overlap", "translation_score"]
 ROWS, WORDS = 1500, 24
@@ -45,23 +44,9 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Shard]:
         columns["reference"].append(sentence(words, "a"))
         columns["translation"].append(sentence(said, "b"))
     order = random.permutation(ROWS)
-    fill = {
-        "id": [f"id-{i}" for i in range(ROWS)],
-        "source": ["zdroj"] * ROWS,
-        "translation_subwords": [9] * ROWS,
-        "reference_tokens": [8] * ROWS,
-        "translation_tokens": [8] * ROWS,
-        "trigram_overlap": decile / 10,
-        "translation_score": -np.argsort(order) / ROWS,
-        "trigram_overlap_decile": decile,
-        "translation_score_decile": 9 - np.argsort(order) * 10 // ROWS,
-        **columns,
-    }
-    form = schema.bucketed(tuple(SCORERS))
-    table = pa.table({field.name: pa.array(fill[field.name]).cast(field.type) for field in form})
-    table = table.take(pa.array(order)).cast(form)
-    folder = tmp_path_factory.mktemp("bucket")
-    return cut(folder, table, 500)
+    scores = {"trigram_overlap": decile / 10, "translation_score": -np.argsort(order) / ROWS}
+    table = bucketed_pairs({**columns, **scores}, SCORERS)
+    return cut(tmp_path_factory.mktemp("bucket"), table.take(pa.array(order)), 500)
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +143,13 @@ def test_another_score_fewer_pairs_and_two_workers(
     assert {trial.scorer for trial in one.trials} == {"translation_score"}
 
 
-def test_too_few_pairs(shards: list[Shard], labelled: Path, tmp_path: Path) -> None:
+def test_pairs_of_no_use(shards: list[Shard], labelled: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="fewer than 2 pairs meet the other conditions"):
         selected(shards, labelled, tmp_path, max_tokens=3)
+    path = tmp_path / "sample.tsv"
+    path.write_text("3\ta dog\ta cat\n3\tone\ttwo\n")
+    with pytest.raises(UserError, match=r"^select\.labelled: .*sample has no other score than 3"):
+        auto_select.read_labelled([str(path)])
 
 
 def test_a_key_for_everything_that_matters(shards: list[Shard]) -> None:
@@ -181,33 +170,22 @@ def test_a_key_for_everything_that_matters(shards: list[Shard]) -> None:
     assert len({Probing(**{**given, **other}).key for other in others}) == len(others)
 
 
-def test_labelled_pairs_of_no_use(tmp_path: Path) -> None:
-    path = tmp_path / "sample.tsv"
-    path.write_text("3\ta dog\ta cat\n3\tone\ttwo\n")
-    with pytest.raises(UserError, match=r"^select\.labelled: .*sample has no other score than 3"):
-        auto_select.read_labelled([str(path)])
-
-
 AUTO = ["--set", "select.by=auto", "--set"]
 
 
-def test_a_missing_sample_is_named_before_any_work(
+def test_what_it_needs_is_missed_before_any_work(
     write_config: WriteConfig, tmp_path: Path, capsys: Capsys
 ) -> None:
     write_config(tmp_path)
     assert again("select", tmp_path, *AUTO, "select.labelled=nowhere.tsv") == 2
-    said = capsys.readouterr().err
-    assert "select.labelled: nowhere.tsv is not there" in said and not ran(said)
-    assert again("select", tmp_path, *AUTO[:2]) == 2
-    assert "select.labelled: select.by is auto" in capsys.readouterr().err
+    assert "select.labelled: nowhere.tsv is not there" in one_line(capsys)
     labelled = tmp_path / "sample.tsv"
     labelled.write_text("1\ta dog\ta cat\n2\ta dog\tdogs\n")
-    more = [f"select.labelled={labelled}", "--set", "select.auto.model=words"]
-    assert again("select", tmp_path, *AUTO, *more) == 2
-    said = capsys.readouterr().err
-    assert "select.auto.model: no encoder is named 'words'" in said and not ran(said)
-    assert again("select", tmp_path, *AUTO, more[0], "--set", "select.auto.score=x") == 2
-    assert "select.auto.score: x is no score of this run" in capsys.readouterr().err
+    given = [*AUTO, f"select.labelled={labelled}", "--set"]
+    assert again("select", tmp_path, *given, "select.auto.model=words") == 2
+    assert "select.auto.model: no encoder is named 'words'" in one_line(capsys)
+    assert again("select", tmp_path, *given, "select.auto.score=x") == 2
+    assert "select.auto.score: x is no score of this run" in one_line(capsys)
 
 
 def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys, runs: Runs) -> None:
@@ -218,14 +196,11 @@ def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys, 
     said = capsys.readouterr()
     assert ran(said.err) == ["auto_select", "select"]
     assert "Chosen: " in said.out and "All pairs: " in said.out
-    record = json.loads((a_run / "run/manifest.json").read_text())
-    found = record["stages"]["auto_select"]["chosen"]
-    assert (
-        f"outside the selected deciles of {found['scorer']}"
-        in record["stages"]["select"]["rejected"]
-    )
+    stages = manifest(a_run)["stages"]
+    score = stages["auto_select"]["chosen"]["scorer"]
+    assert f"outside the selected deciles of {score}" in stages["select"]["rejected"]
     card = (a_run / "run/README.md").read_text()
-    assert f"of `{found['scorer']}`, " in card
+    assert f"of `{score}`, " in card
     assert "selected by training an encoder on each" in card
     assert "Automatic selection of deciles" in (a_run / "run/report/index.html").read_text()
     assert runs("select", a_run, *more) == []

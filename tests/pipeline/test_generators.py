@@ -7,13 +7,13 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from paraloom.models.errors import UserError
@@ -29,7 +29,7 @@ from paraloom.pipeline.report import document
 from paraloom.pipeline.report.generators import compare_generators
 from paraloom.pipeline.stages.generate import check, generators_of
 from tests.chat_server import ChatServer, chat_server, reworded
-from tests.run_helpers import ONE, started
+from tests.run_helpers import ONE, started, table
 
 CHAT = {"kind": "chat", "name": "a", "base_url": "http://127.0.0.1:9/v1", "model": "good"}
 SECRET = "sk-8f2c-SECRET-77d1"
@@ -41,6 +41,10 @@ class Finished(NamedTuple):
     server: ChatServer
     killed_after: int
     arguments: list[str]
+
+    @property
+    def run(self) -> str:
+        return str(self.folder / "run")
 
 
 @pytest.fixture(scope="module")
@@ -75,26 +79,20 @@ def finished(
         out, err = resumed.communicate()
         assert resumed.returncode == 0, err
         assert SECRET not in out + err
-    yield Finished(folder / "run", server, killed_after, arguments)
-
-
-def table(run: Finished, stage: str) -> pa.Table:
-    return pa.concat_tables(
-        pq.read_table(p) for p in sorted((run.folder / stage).glob("*.parquet"))
-    )
+    yield Finished(folder, server, killed_after, arguments)
 
 
 def test_a_resumed_run_asks_for_nothing_that_it_has(finished: Finished) -> None:
     assert 70 <= finished.killed_after < 230
     repeated = Counter(finished.server.answered)
-    assert len(repeated) == 2 * len(table(finished, "ingest"))
+    assert len(repeated) == 2 * len(table(finished.folder, "ingest"))
     # The kill may hit while answers are on their way.
     assert repeated.total() - len(repeated) <= 2 * AT_ONCE
 
 
 def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Path) -> None:
-    pairs, rows = table(finished, "ingest"), table(finished, "generate")
-    translated = table(finished, "back_translate")
+    pairs, rows = table(finished.folder, "ingest"), table(finished.folder, "generate")
+    translated = table(finished.folder, "back_translate")
     # One source is too long for the model, to translate and to score.
     assert len(translated) == len(pairs) - 1
     counts = Counter(rows["generator"].to_pylist())
@@ -113,28 +111,24 @@ def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Pat
     assert np.allclose([row["translation_score"] for row in some], scores, atol=1e-4)
 
 
-def test_no_generator_has_more_than_its_share(finished: Finished) -> None:
-    counts = Counter(table(finished, "corpus")["generator"].to_pylist())
-    assert counts["nmt"] == counts["a"] > 0
-
-
 def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> None:
-    record = Manifest(str(finished.folder)).record
+    record = Manifest(finished.run).record
     made = record.stages["generate"].json_values()["generators"]
-    pairs = len(table(finished, "ingest"))
+    pairs = len(table(finished.folder, "ingest"))
     assert made["a"]["requests"] == pairs and made["a"]["tokens_out"] == 10 * pairs
     assert made["a"]["cost"] == pytest.approx((10 * pairs + 2 * 10 * pairs) / 1e6)
     assert made["b"]["rejected"] == {"truncated at max_tokens": pairs}
-    found = compare_generators(str(finished.folder), record)
-    corpus = Counter(table(finished, "corpus")["generator"].to_pylist())
+    found = compare_generators(finished.run, record)
+    corpus = Counter(table(finished.folder, "corpus")["generator"].to_pylist())
+    assert corpus["nmt"] == corpus["a"] > 0, "no generator has more than its share"
     tables = {shown.title: {row[0]: row[1:] for row in shown.rows} for shown in found}
     general = tables["Generators"]
     assert {name: cells[2] for name, cells in general.items()} == {
         **{name: f"{rows}" for name, rows in corpus.items()},
         "b": "0",
     }
-    rows = table(finished, "bucket").filter(
-        pa.compute.equal(table(finished, "bucket")["generator"], "a")
+    rows = table(finished.folder, "bucket").filter(
+        pa.compute.equal(table(finished.folder, "bucket")["generator"], "a")
     )
     sides = (rows[side].combine_chunks() for side in ("reference", "translation"))
     f1 = PairScorer(["unigram_f1"]).score(*sides)["unigram_f1"]
@@ -146,37 +140,35 @@ def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> 
     assert tables["Rejected candidates"]["b: truncated at max_tokens"] == [f"{pairs}"]
     first = {
         name: {r["id"]: r["translation"] for r in reversed(made_by) if r["generator"] == name}
-        for made_by in [table(finished, "bucket").to_pylist()]
+        for made_by in [table(finished.folder, "bucket").to_pylist()]
         for name in ("nmt", "a")
     }
     texts = zip(*((first["nmt"][id], first["a"][id]) for id in first["nmt"]), strict=True)
     far = 1 - np.median(PairScorer(["unigram_f1"]).score(*map(pa.array, texts))["unigram_f1"])
     assert tables["Distance between generators"] == {"nmt – a": [f"{far:.3f}"]}
     assert tables["Requests and tokens"]["a"][0] == f"{pairs}"
-    assert 'id="generators"' in document(str(finished.folder), record)
-    card = (finished.folder / "README.md").read_text()
+    assert 'id="generators"' in document(finished.run, record)
+    card = (finished.folder / "run" / "README.md").read_text()
     assert "Generator `a`: the model `good` (the server names it `tiny-2026`)" in card
     assert "terms of its outputs:\n   CC0." in card
 
 
 def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
     texts = ("id", "candidate", "reference", "translation")
-    rows = [row for row in table(finished, "bucket").to_pylist() if row["candidate"] < 2]
+    rows = [row for row in table(finished.folder, "bucket").to_pylist() if row["candidate"] < 2]
     nmt = [row for row in rows if row["generator"] == "nmt"]
     rows = nmt[:10] + [row for row in rows if row["generator"] == "a"][:4]
     scores = [90.0] * 7 + [20.0] * 5 + [80.0] * 2  # 3 and 2 of them are not good
-    JudgeFile(str(finished.folder), "Anna").append(
+    JudgeFile(finished.run, "Anna").append(
         Action(score=score, **{name: row[name] for name in texts})
         for score, row in zip(scores, rows, strict=True)
     )
-    found = compare_generators(str(finished.folder), Manifest(str(finished.folder)).record)
+    found = compare_generators(finished.run, Manifest(finished.run).record)
     under = conditions(["generator = a"], ["trigram_overlap"], ["generator"])
-    shards = ScoredRun(str(finished.folder)).shards()
-    judged = join(
-        read_judgments(str(finished.folder)), shards, ["trigram_overlap"], own={}, where=under
-    )
+    shards = ScoredRun(finished.run).shards()
+    judged = join(read_judgments(finished.run), shards, ["trigram_overlap"], own={}, where=under)
     columns, cells = found[0].columns, {row[0]: row[-1] for row in found[0].rows}
-    shutil.rmtree(finished.folder / "judgments")
+    shutil.rmtree(finished.folder / "run" / "judgments")
     assert columns[-1] == "good of judged"
     assert sorted(judged.labels) == [20, 20, 80, 80]
     assert cells == {"nmt": "7 of 10 (0.40–0.89)", "a": "2 of 4 (0.15–0.85)", "b": ""}
@@ -185,7 +177,7 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
 def test_the_key_is_nowhere(finished: Finished) -> None:
     assert {request["key"] for request in finished.server.requests} == {SECRET.lower()}
     assert not any(SECRET in word for word in finished.arguments)
-    for path in finished.folder.parent.rglob("*"):
+    for path in finished.folder.rglob("*"):
         assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
 
 
@@ -203,23 +195,12 @@ def config(*generators: dict[str, Any], **changes: Any) -> Config:
 @pytest.mark.parametrize(
     ("generators", "message"),
     [
-        (
-            [{**CHAT, "base_url": "http://me:word@host/v1"}],
-            r"generators\[0\].base_url: must be an address",
-        ),
-        (
-            [{**CHAT, "base_url": "http://host/v1?key=word"}],
-            "base_url: must be an address .* without a user",
-        ),
+        ([{**CHAT, "base_url": "http://me:word@host/v1"}], r"generators\[0\].base_url: must be an"),
+        ([{**CHAT, "base_url": "http://host/v1?key=word"}], "must be an address .* without a user"),
         ([{**CHAT, "api_key": "word"}], "api_key: unknown key; did you mean api_key_env"),
         ([{**CHAT, "api_key_env": "sk-word"}], "api_key_env: must be the name of an environment"),
         ([{**CHAT, "prompt": "rewrite"}], "prompt: 'rewrite' is neither a prompt of Paraloom"),
         ([{**CHAT, "prompt": "{{ reference"}], "prompt: not a template of Jinja2"),
-        ([{**CHAT, "name": "a b"}], "name: string should match pattern"),
-        (
-            [{"kind": "llm"}],
-            "input tag 'llm' found using 'kind' does not match any",
-        ),
         ([CHAT, CHAT], "generators: two have the same name"),
         ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "at most one of kind nmt"),
         ([{"kind": "nmt"}], "needs some of kind chat"),
@@ -245,18 +226,18 @@ def test_what_a_configuration_must_not_say(generators: list[Any], message: str) 
 def test_prompts_are_checked_before_anything_is_translated(prompt: str, message: str) -> None:
     pytest.importorskip("openai")
     given = config({**CHAT, "prompt": prompt})
-    if not message:
-        check(given)
-        return
-    with pytest.raises(UserError, match=re.escape(message)):
+    error: Any = nullcontext()
+    if message:
+        error = pytest.raises(UserError, match=re.escape(message))
+    with error:
         check(given)
 
 
 def test_licence_and_prices_are_those_of_now(finished: Finished) -> None:
-    record = Manifest(str(finished.folder)).record
+    record = Manifest(finished.run).record
     now: list[Any] = [{"name": "a", "license": "MIT", "prices": {"input": 0, "output": 3}}]
     record.config.generators = now
-    found, pairs = generators_of(record), len(table(finished, "ingest"))
+    found, pairs = generators_of(record), len(table(finished.folder, "ingest"))
     assert found["a"].license == "MIT" and found["b"].license is None
     assert found["a"].cost == pytest.approx(3 * 10 * pairs / 1e6)
     assert found["b"].cost is None and found["b"].rejected

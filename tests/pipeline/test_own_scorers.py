@@ -1,15 +1,18 @@
-"""Scorers of a package and of a file go the whole way of a run, and resume."""
+"""Scorers of a package and of a file, and scores of files, go the whole way of a run."""
 
-import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from paraloom.beam_jobs.io.shards import receipts
 from paraloom.pipeline.cli import main
-from tests.run_helpers import Capsys, Patch, WriteConfig, again, ran, table
+from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, manifest, parts, table
 
 FILE = """
 from pathlib import Path
@@ -83,62 +86,114 @@ def own(tmp_path: Path, monkeypatch: Patch) -> Own:
     return found
 
 
-def test_the_whole_way(
-    tmp_path: Path,
-    own: Own,
-    write_config: WriteConfig,
-    finished_run: Path,
-    monkeypatch: Patch,
-    capsys: Capsys,
-) -> None:
-    shutil.copytree(finished_run / "run", tmp_path / "run")  # its translations are not made again
+def test_scorers_of_others(a_run: Path, own: Own, runs: Runs, capsys: Capsys) -> None:
     scorers = ["translation_score", "trigram_overlap", "vowel_share", own.entry]
     where = ["vowel_share >= 0.2", "loudness_decile in 1..9"]
 
-    def run(name: str) -> list[str]:
+    def run(**changes: Any) -> list[str]:
         sys.modules.pop("vowel_score", None)
-        code = again(name, tmp_path)
-        _, err = capsys.readouterr()
-        assert code == 0, err
-        return ran(err)
+        return runs("select", a_run, **changes)
 
-    write_config(tmp_path, score={"scorers": scorers}, select={"by": "loudness", "where": where})
-    assert run("select") == ["score", "bucket", "select"]
-    bucket = table(tmp_path, "bucket")
+    changes = {"score": {"scorers": scorers}, "select": {"by": "loudness", "where": where}}
+    assert run(**changes) == ["score", "bucket", "select"]
+    bucket = table(a_run, "bucket")
     texts = bucket["translation"].to_pylist()
     assert bucket["loudness"].to_pylist() == [len(text) for text in texts]
     shares = [sum(c in "aeiou" for c in text) / max(len(text), 1) for text in texts]
     np.testing.assert_allclose(bucket["vowel_share"], shares, rtol=1e-6)
     assert {"loudness_decile", "vowel_share_decile"} <= set(bucket.column_names)
-    corpus = table(tmp_path, "corpus")
+    corpus = table(a_run, "corpus")
     assert 0 < len(corpus) < len(bucket)
     assert min(corpus["vowel_share"].to_pylist()) >= 0.2
     assert own.rows("vowel") == own.rows("loud") == len(bucket)
 
-    report = (tmp_path / "run" / "report" / "index.html").read_text()
+    report = (a_run / "run" / "report" / "index.html").read_text()
     assert "Letters of the translation." in report
     assert "Share of vowels of the translation." in report
-    assert "letters of the translation" in (tmp_path / "run" / "README.md").read_text()
-    assert main(["explain", str(tmp_path / "run"), corpus["id"][0].as_py()]) == 0
+    assert "letters of the translation" in (a_run / "run" / "README.md").read_text()
+    assert main(["explain", str(a_run / "run"), corpus["id"][0].as_py()]) == 0
     assert "loudness" in capsys.readouterr().out
-    recorded = json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]["score"]
+    recorded = manifest(a_run)["stages"]["score"]
     assert recorded["scorers"]["vowel_share"]["unit"] == "share"
 
-    assert run("select") == []
+    assert run() == []
     own.install(version=2)
-    assert run("select") == ["score"]  # the values are the same, so nothing after it runs
+    assert run() == ["score"]  # the values are the same, so nothing after it runs
     assert (own.rows("vowel"), own.rows("loud")) == (len(bucket), 0)
 
     # A row that was rejected is scored anew by all scorers once it is accepted.
     own.write_file(factor=2, version=2, broken="float('nan')")
-    assert run("select") == ["score", "bucket", "select"]
+    assert run() == ["score", "bucket", "select"]
     dogs = sum("dog" in text for text in texts)
-    assert len(table(tmp_path, "bucket")) == len(bucket) - dogs
-    recorded = json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]["score"]
+    assert len(table(a_run, "bucket")) == len(bucket) - dogs
+    recorded = manifest(a_run)["stages"]["score"]
     assert recorded["rejected"]["loudness is not finite"] == dogs > 0
     assert (own.rows("vowel"), own.rows("loud")) == (0, len(bucket))
     own.write_file(factor=2)
-    assert run("select") == ["score", "bucket", "select"]
+    assert run() == ["score", "bucket", "select"]
     assert (own.rows("vowel"), own.rows("loud")) == (dogs, len(bucket))
-    assert table(tmp_path, "bucket")["loudness"].to_pylist() == [2 * len(text) for text in texts]
-    assert table(tmp_path, "bucket")["vowel_share"].equals(bucket["vowel_share"])
+    assert table(a_run, "bucket")["loudness"].to_pylist() == [2 * len(text) for text in texts]
+    assert table(a_run, "bucket")["vowel_share"].equals(bucket["vowel_share"])
+
+
+def columns(folder: Path) -> list[dict[str, str]]:
+    """The keys of the columns of each shard."""
+    return [receipt.numbers.columns for receipt in receipts(str(folder / "run" / "score"))]
+
+
+def test_columns_of_files(a_run: Path, runs: Runs) -> None:
+    made = ["score", "bucket", "select"]
+    ids = table(a_run, "back_translate", "id")["id"].to_pylist()
+    values = {key: np.float32(i / 7) for i, key in enumerate(ids)}
+    lines = [f"{key}\t{values[key]}" for key in ids[5:]]
+    lines += [f"{ids[5]}\t{values[ids[5]]}", f"{ids[1]}\tnan", f"{ids[2]}\tinf", "another\t1"]
+    (a_run / "comet.tsv").write_text("\n".join(lines))
+    pq.write_table(pa.table({"id": ids, "score": range(len(ids))}), a_run / "kiwi-1.parquet")
+    files = {"comet": str(a_run / "comet.tsv"), "kiwi": [str(a_run / "kiwi-*.parquet")]}
+    changes = {"score": {"columns": files}, "select": {"by": "comet", "where": ["kiwi >= 10"]}}
+    assert runs("select", a_run, **changes) == ["columns", *made]
+    good = [key for key in ids if key not in (*ids[:4], ids[4], ids[5])]
+    pairs = table(a_run, "score")
+    assert pairs["id"].to_pylist() == good
+    assert pairs["comet"].to_pylist() == [values[key] for key in good]
+    assert pairs["kiwi"].to_pylist() == [ids.index(key) for key in good]
+    rejected = table(a_run, "score/_rejected").to_pylist()
+    assert {row["id"]: row["reason"] for row in rejected} == {
+        **dict.fromkeys([ids[0], ids[3], ids[4]], "comet: no value for this id"),
+        **dict.fromkeys([ids[1], ids[2]], "comet is not finite"),
+        ids[5]: "comet: several values for this id",
+    }
+    chosen = table(a_run, "corpus")
+    assert {"comet_decile", "kiwi_decile"} <= {*chosen.column_names}
+    assert min(chosen["kiwi"].to_pylist()) >= 10
+    assert manifest(a_run)["stages"]["columns"]["rows"]["comet"] == len(lines)
+    report = (a_run / "run/report/index.html").read_text()
+    assert "Computed elsewhere: read from comet.tsv." in report
+    assert "read from kiwi-\\*.parquet" in (a_run / "run/README.md").read_text()
+    assert runs("select", a_run) == []
+
+    before = columns(a_run)
+    (a_run / "comet.tsv").write_text("\n".join(lines[::-1]))
+    assert runs("select", a_run) == ["columns"]  # the same values
+    (a_run / "comet.tsv").write_text("\n".join(f"{key}\t{values[key] / 2}" for key in ids[::-1]))
+    assert runs("select", a_run) == ["columns", *made]
+    pairs = table(a_run, "score")
+    assert pairs["id"].to_pylist() == ids  # also those that had no value before
+    assert pairs["comet"].to_pylist() == [np.float32(values[key] / 2) for key in ids]
+    assert pairs["kiwi"].to_pylist() == list(range(len(ids)))
+    for old, new in zip(before, columns(a_run), strict=True):
+        assert [name for name in new if new[name] != old[name]] == ["comet"]
+
+
+def test_a_file_that_cannot_be_read(
+    a_run: Path, finished_run: Path, write_config: WriteConfig, capsys: Capsys
+) -> None:
+    file = a_run / "comet.tsv"
+    file.write_text("a\t1\nb\n")
+    write_config(a_run, score={"columns": {"comet": str(file)}})
+    assert again("select", a_run) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith(f"paraloom: {file}: ")
+    assert "Row #2: Expected 2 columns, got 1: b" in line
+    assert not (a_run / "run" / "columns").exists()
+    assert parts(a_run) == parts(finished_run)

@@ -1,6 +1,7 @@
-"""`input.format: text`: a forward model makes the sources, and `reference_score` reads them."""
+"""Runs with a model of the Hub: to translate, and with `input.format: text` to make sources."""
 
 import gzip
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.plan import key_of
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
+from tests.pipeline.conftest import ROWS
 from tests.run_helpers import (
     Capsys,
     HubModel,
@@ -32,6 +34,7 @@ from tests.run_helpers import (
     again,
     kill_in,
     manifest,
+    one_line,
     ran,
     table,
 )
@@ -80,11 +83,8 @@ def test_the_round_trip(
     text, pivot, pairs = (table(tmp_path, name) for name in ("ingest", "pivot", "bucket"))
     assert text.column_names == ["id", "reference"]
     assert text["id"][0].as_py() == "1-text.en:1"
-    rejected = table(tmp_path, "ingest/_rejected").to_pylist()
-    assert [row["reason"] for row in rejected] == [
-        "empty line",
-        "control character U+0009 in reference",
-    ]
+    reasons = table(tmp_path, "ingest/_rejected")["reason"].to_pylist()
+    assert reasons == ["empty line", "control character U+0009 in reference"]
 
     options = NmtOptions(beam=2, max_source_subwords=60)
     forward = Translator(hub_model("marian"), options, threads=1)
@@ -100,9 +100,8 @@ def test_the_round_trip(
     assert first["translation"].to_pylist() == wanted["translation"].to_pylist()[::2]
     scores = back.score(first["source"].to_pylist(), first["reference"].to_pylist())
     np.testing.assert_allclose(first["reference_score"].to_numpy(), scores, atol=1e-5)
-    by_source = dict(
-        zip(first["id"].to_pylist(), first["reference_score"].to_pylist(), strict=True)
-    )
+    columns = (first[name].to_pylist() for name in ("id", "reference_score"))
+    by_source = dict(zip(*columns, strict=True))
     for row in pairs.select(["id", "reference_score"]).to_pylist():  # candidates have that of 0
         assert row["reference_score"] == by_source.get(row["id"], row["reference_score"])
 
@@ -119,10 +118,8 @@ def test_the_round_trip(
 
     # Another forward model makes all anew.
     assert runs("select", tmp_path, "--set", "select.deciles=[9]") == ["select"]
-    assert runs("back-translate", tmp_path, "--set", f"nmt.forward_model={nmt_model}") == [
-        "pivot",
-        "back_translate",
-    ]
+    change = ["--set", f"nmt.forward_model={nmt_model}"]
+    assert runs("back-translate", tmp_path, *change) == ["pivot", "back_translate"]
 
 
 def test_equal_lines_of_a_shard_are_translated_once(
@@ -181,3 +178,54 @@ def test_keys_of_runs_without_are_as_before(
         run = Run(config=changed, manifest=Manifest(config.run))
         expected = content_key("back_translate", 1, [*decoding, *more], {"ingest": None})
         assert key_of(stages["back_translate"], run) == expected
+
+
+@pytest.fixture
+def marian_run(hub_model: HubModel, write_config: WriteConfig, tmp_path: Path) -> Path:
+    """The configuration of a run with a model of its own."""
+    model = shutil.copytree(hub_model("marian"), tmp_path / "opus")
+    options = {"beam": 2, "max_source_subwords": 60, "compute_type": "auto", "device": "cpu"}
+    return write_config(tmp_path, nmt={"model": str(model), **options})
+
+
+def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
+    select = ["select", "--config", str(marian_run)]
+    assert main(select) == 0
+    stages = manifest(tmp_path)["stages"]
+    model = stages["back_translate"]["model"]
+    assert (model["family"], model["license"]) == ("Marian", "cc-by-4.0")
+    assert stages["ingest"]["rows_out"] == ROWS - 1
+    rows = table(tmp_path, "back_translate")
+    found = Translator(tmp_path / "opus", NmtOptions(beam=2, max_source_subwords=60), threads=1)
+    expected, _ = found.translate(rows["source"])
+    assert model["converted"] == [found.converted]
+    assert model["compute_types"] == ["float32"]
+    assert rows["translation"].to_pylist() == expected["translation"].to_pylist()
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert "CTranslate2 (float32), beam 2" in card
+    assert "model `opus` (Marian), licence" in card
+    assert "cc-by-4.0" in card
+    # It has one language only, so the target's name changes nothing.
+    assert main([*select, "--set", "input.target_language=eng"]) == 0
+    assert manifest(tmp_path)["stages"]["back_translate"] == stages["back_translate"]
+
+
+def test_a_bad_model_is_found_before_any_work(
+    marian_run: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    select = ["select", "--config", str(marian_run)]
+    (tmp_path / "opus" / "source.spm").unlink()
+    assert main(select) == 2
+    assert "the tokeniser is missing from the model folder (source.spm)" in one_line(capsys)
+    assert main([*select, "--set", "nmt.model=t5-small"]) == 2
+    assert "; a model of the Hub is named owner/name" in one_line(capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_are_read_after_ingest(marian_run: Path, tmp_path: Path, capsys: Capsys) -> None:
+    weights = tmp_path / "opus" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    assert main(["select", "--config", str(marian_run)]) == 2
+    *stages, line = capsys.readouterr().err.strip().splitlines()
+    assert stages == ["ingest …", "back_translate …"]
+    assert line.startswith(f"paraloom: {tmp_path}/opus: the weights cannot be read")

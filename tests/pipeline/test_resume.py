@@ -1,10 +1,13 @@
-"""Resuming: a stage is run again if and only if what it depends on has changed."""
+"""Resuming: a stage is run again if and only if what it depends on has changed; kill -9."""
 
-import hashlib
+import contextlib
+import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
+import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,14 +17,8 @@ import pytest
 import yaml
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import (
-    EARLIER,
-    Measurements,
-    commit,
-    outdate,
-    read_receipt,
-    receipts,
-)
+from paraloom.beam_jobs.io.shards import EARLIER, Measurements, outdate, read_receipt, receipts
+from paraloom.models.files import digest
 from paraloom.pipeline.manifest import locked
 from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.run import drop_receipts
@@ -33,23 +30,22 @@ from tests.run_helpers import (
     WriteConfig,
     again,
     command,
+    kill_in,
     manifest,
-    one_line,
     part_file,
     parts,
+    popen,
     ran,
 )
+from tests.shards import accepted
 
 
 def stamps(folder: Path, stage: str) -> dict[str, tuple[int, int]]:
     """Which files a stage has, without their checksums, and when each was written."""
-    files = [
-        *(folder / "run" / folder_of(stage)).rglob("*.parquet"),
-        *(folder / "run" / folder_of(stage)).rglob("*.json"),
-    ]
     return {
         re.sub(r"-[0-9a-f]{8}\.", ".", path.name): (path.stat().st_ino, path.stat().st_mtime_ns)
-        for path in files
+        for path in (folder / "run" / folder_of(stage)).rglob("*")
+        if path.suffix in (".parquet", ".json")
     }
 
 
@@ -60,37 +56,16 @@ def written_since(before: dict[str, tuple[int, int]], folder: Path, stage: str) 
 
 
 def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
-    a_run: Path, finished_run: Path, capsys: Capsys
+    a_run: Path, finished_run: Path
 ) -> None:
+    """Nor with another number of workers."""
     before = stamps(a_run, "corpus")
-    assert again("select", a_run) == 0
-    captured = capsys.readouterr()
-    assert ran(captured.err) == []
-    assert captured.out.count("cached") == 5
-    assert stamps(a_run, "corpus") == before
-    assert parts(a_run) == parts(finished_run)
-
-
-@pytest.mark.parametrize(
-    ("changes", "stages"),
-    [
-        ({"select": {"deciles": [0, 1]}}, ["select"]),
-        ({"nmt": {"beam": 1}}, ["back_translate", "score", "bucket", "select"]),
-        ({"embeddings": {"dim": 10}}, []),
-    ],
-    ids=str,
-)
-def test_a_changed_key_runs_what_depends_on_it(
-    a_run: Path, changes: dict[str, Any], stages: list[str], runs: Runs
-) -> None:
-    assert runs("select", a_run, **changes) == stages
-    assert runs("select", a_run) == []
-
-
-def test_the_number_of_workers_runs_nothing(a_run: Path, capsys: Capsys) -> None:
     assert again("select", a_run) == 0
     done = command("select", a_run, "--", "--direct_num_workers", "3")
     assert (done.returncode, ran(done.stderr)) == (0, [])
+    assert done.stdout.count("cached") == 5
+    assert stamps(a_run, "corpus") == before
+    assert parts(a_run) == parts(finished_run)
 
 
 def test_other_input_with_the_same_names_is_other_input(
@@ -101,9 +76,9 @@ def test_other_input_with_the_same_names_is_other_input(
         paths[side] = str(a_run / Path(path).name)
         shutil.copy(path, paths[side])
     assert runs("select", a_run, input={"paths": paths}) == []  # the same bytes elsewhere
-    text = Path(paths["source"]).read_text(encoding="utf-8").splitlines(keepends=True)
-    text[50] = "Pes.\n"
-    Path(paths["source"]).write_text("".join(text), encoding="utf-8")
+    lines = Path(paths["source"]).read_text("utf-8").splitlines(keepends=True)
+    lines[50] = "Pes.\n"
+    Path(paths["source"]).write_text("".join(lines), "utf-8")
     before = stamps(a_run, "back_translate")
     assert runs("select", a_run) == list(STAGES)
     # Only this shard was translated again.
@@ -184,22 +159,13 @@ def test_force_runs_the_stage_and_only_it(a_run: Path, finished_run: Path, runs:
 
 def test_force_copies_no_column_of_a_run_that_was_killed(tmp_path: Path) -> None:
     rows, columns = pa.table({"n": [1]}), Measurements(columns={"s": "its key"})
-    pieces = [("part-0", rows, pa.table({"reason": pa.array([], pa.string())}))]
     folder = str(tmp_path)
-    outdate(folder, [commit(folder, "part-0", "old", 1, pieces, started=0, numbers=columns)])
-    commit(folder, "part-0", "new", 1, pieces, started=0, numbers=columns)
+    outdate(folder, [accepted(folder, "part-0", rows, "old", numbers=columns)])
+    accepted(folder, "part-0", rows, "new", numbers=columns)
     kinds = ("_receipts", EARLIER)
     assert all(read_receipt(folder, "part-0", kind) for kind in kinds)
     drop_receipts(folder)
     assert not any(read_receipt(folder, "part-0", kind) for kind in kinds)
-
-
-def test_a_lost_manifest_costs_no_translation(a_run: Path, finished_run: Path) -> None:
-    before = stamps(a_run, "back_translate")
-    (a_run / "run" / "manifest.json").unlink()
-    assert again("select", a_run) == 0
-    assert stamps(a_run, "back_translate") == before
-    assert parts(a_run) == parts(finished_run)
 
 
 def test_a_second_process_is_kept_out(a_run: Path) -> None:
@@ -230,11 +196,7 @@ def test_the_manifest_says_what_the_run_was_made_from(
     assert content["config"]["nmt"]["beam"] == config["nmt"]["beam"]
     assert content["config"]["embeddings"]["dim"] == 300  # resolved
     assert content["inputs"] == [
-        {
-            "path": path,
-            "bytes": Path(path).stat().st_size,
-            "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
-        }
+        {"path": path, "bytes": Path(path).stat().st_size, "sha256": digest(path)}
         for path in bitext.values()
     ]
     assert content["versions"]["python"] == platform.python_version()
@@ -284,16 +246,6 @@ def test_a_full_disk_is_one_line_and_with_more_room_the_run_goes_on(
     assert parts(tmp_path) == parts(finished_run)
 
 
-def test_a_read_only_disk_is_one_line(
-    full_disk: Path, write_config: WriteConfig, tmp_path: Path, capsys: Capsys
-) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(full_disk)], check=True)
-    write_config(tmp_path, run=str(full_disk / "run"))
-    assert again("select", tmp_path) == 2
-    line = one_line(capsys)
-    assert line == f"paraloom: {full_disk}/run/.lock: cannot be written (Read-only file system)"
-
-
 def test_nothing_usable_in_the_input_says_so(
     write_config: WriteConfig, tmp_path: Path, capsys: Capsys
 ) -> None:
@@ -302,3 +254,71 @@ def test_nothing_usable_in_the_input_says_so(
     write_config(tmp_path, input=changes)
     assert again("select", tmp_path) == 2
     assert "none of 2 rows can be used" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_stage_that_rejects_too_much_stops_the_run(
+    write_config: WriteConfig, tmp_path: Path, capsys: Capsys
+) -> None:
+    (tmp_path / "in.tsv").write_text("Pes.\tA dog.\n" + "no tab\n" * 3)
+    write_config(tmp_path, input={"format": "tsv", "paths": [str(tmp_path / "in.tsv")]})
+    assert again("ingest", tmp_path) == 2
+    line = capsys.readouterr().err.splitlines()[1]
+    rejected = part_file(tmp_path / "run/ingest/_rejected", "part-00000-00000")
+    assert line.startswith("paraloom: ingest: 3 of 4 rows are rejected (75.0%)")
+    assert f"1 column instead of 2, see {rejected}; is input.format right?" in line
+    receipt = tmp_path / "run/ingest/_receipts/part-00000.json"
+    made = receipt.read_bytes()
+    assert again("ingest", tmp_path, "--set", "max_rejected=0.75") == 0
+    assert receipt.read_bytes() == made
+
+
+def finished(folder: Path, stage: str) -> dict[str, Any]:
+    """What is known of the finished shards: a shard that is made again differs in one of them."""
+    found = {}
+    for file in (folder / "run" / folder_of(stage)).glob("_receipts/part-*.json"):
+        with contextlib.suppress(FileNotFoundError):  # another process may be at work
+            found[file.name] = (file.read_bytes(), file.stat().st_ino, file.stat().st_mtime_ns)
+    return found
+
+
+@pytest.mark.parametrize("stage", ["ingest", "back_translate", "bucket"])
+def test_killed_in_the_middle(stage: str, a_run: Path, finished_run: Path, runs: Runs) -> None:
+    for name in STAGES[STAGES.index(stage) :]:
+        shutil.rmtree(a_run / "run" / folder_of(name))
+    kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "_receipts/part-*.json")
+    before = finished(a_run, stage)
+    assert len(before) < len(finished(finished_run, stage)), "all of it was done"
+    assert runs("select", a_run) == list(STAGES[STAGES.index(stage) :])
+    now = finished(a_run, stage)
+    assert {name: now[name] for name in before} == before
+    assert parts(a_run) == parts(finished_run)
+    assert runs("select", a_run) == []
+
+
+def test_receipts_count_without_a_manifest(a_run: Path, finished_run: Path, runs: Runs) -> None:
+    """As if it had been killed between the last shard and the manifest, or lost that."""
+    (a_run / "run" / "manifest.json").unlink()
+    before = {stage: finished(a_run, stage) for stage in STAGES}
+    assert runs("select", a_run) == list(STAGES)
+    assert {stage: finished(a_run, stage) for stage in STAGES} == before
+    assert parts(a_run) == parts(finished_run)
+
+
+def test_killed_with_another_configuration_and_back(
+    a_run: Path, write_config: WriteConfig, finished_run: Path
+) -> None:
+    """Half of the shards of another beam, then the first one again: no shard is mistaken."""
+    write_config(a_run, nmt={"beam": 1})
+    process = popen("select", a_run)
+    old = finished(finished_run, "back_translate")
+    while process.poll() is None:
+        now = finished(a_run, "back_translate")
+        if now and all(now[name][0] != old[name][0] for name in now):
+            break
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    write_config(a_run)
+    assert again("select", a_run) == 0
+    assert parts(a_run) == parts(finished_run)

@@ -11,7 +11,6 @@ from paraloom.beam_jobs.io.shards import (
     Receipt,
     Saved,
     Shard,
-    commit,
     receipts,
     remove_orphans,
 )
@@ -21,6 +20,7 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.stage import Run, pairs_record, shards_are_valid
 from tests.run_helpers import Patch, part_file
+from tests.shards import accepted
 
 
 def receipt(number: int, rejected: dict[str, int], rows: int = 10) -> Receipt:
@@ -76,10 +76,7 @@ def test_files_are_valid_if_they_are_there_and_those_of_the_record(tmp_path: Pat
 
     def write(rows: list[int]) -> None:
         (tmp_path / "run/ingest/_receipts/part-0.json").unlink(missing_ok=True)
-        pieces = [
-            ("part-0", pa.table({"n": rows}), pa.table({"reason": pa.array([], pa.string())}))
-        ]
-        commit(folder, "part-0", "k", len(rows), pieces, started=0)
+        accepted(folder, "part-0", pa.table({"n": rows}))
         remove_orphans(folder, receipts(folder))
 
     write([1, 2])
@@ -103,9 +100,7 @@ def test_local_copies_are_those_of_the_present_part_files(
     run, folder = run_of(tmp_path), f"{tmp_path}/run/ingest"
 
     def write(rows: list[int]) -> Path:
-        rejected = pa.table({"reason": pa.array([], pa.string())})
-        pieces = [("part-0", pa.table({"n": rows}), rejected)]
-        (shard,) = commit(folder, "part-0", str(rows), 2, pieces, started=0).shards
+        (shard,) = accepted(folder, "part-0", pa.table({"n": rows}), str(rows)).shards
         return Path(shard.path)
 
     first = write([1, 2])

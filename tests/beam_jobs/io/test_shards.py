@@ -47,12 +47,19 @@ def put(
     return commit(str(folder), name, key, rows, pieces, started=time.monotonic())
 
 
-def test_a_finished_unit_is_known_by_its_key(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["", "{", '{"name": "part-0"}', "\xff"])
+def test_a_finished_unit_is_known_by_its_key_and_a_damaged_receipt_is_none(
+    tmp_path: Path, text: str
+) -> None:
     receipt = put(tmp_path)
     assert finished(str(tmp_path), "part-0", "key") == receipt
     assert (receipt.rows_in, receipt.rows_out, receipt.rejected) == (5, 3, {"empty": 2})
     assert finished(str(tmp_path), "part-0", "another key") is None
     assert finished(str(tmp_path), "part-1", "key") is None
+    (tmp_path / "_receipts" / "part-0.json").write_bytes(text.encode("latin-1"))
+    assert read_receipt(str(tmp_path), "part-0") is None
+    assert finished(str(tmp_path), "part-0", "key") is None
+    assert receipts(str(tmp_path)) == []
 
 
 def test_shards_read_as_written(tmp_path: Path) -> None:
@@ -67,18 +74,14 @@ def test_shards_read_as_written(tmp_path: Path) -> None:
     assert rejected.path == f"{tmp_path}/_rejected/part-0-{rejected.digest[:8]}.parquet"
 
 
-def test_a_shard_without_rows_has_no_row_group(tmp_path: Path) -> None:
-    shard = write_shard(str(tmp_path / "a.parquet"), TABLE[:0])
-    assert pq.ParquetFile(shard.path).num_row_groups == 0  # `datasets` fails on an empty one
-    assert read_shard(shard).equals(TABLE[:0])
-    rows = write_shard(str(tmp_path / "b.parquet"), TABLE)
-    assert pq.ParquetFile(rows.path).num_row_groups == 1
-
-
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_rows_give_the_same_bytes_in_one_row_group_or_none(tmp_path: Path) -> None:
     one = write_shard(str(tmp_path / "a.parquet"), TABLE)
     two = write_shard(str(tmp_path / "b.parquet"), pa.concat_tables([TABLE[:1], TABLE[1:]]))
     assert one.digest == two.digest
+    empty = write_shard(str(tmp_path / "c.parquet"), TABLE[:0])
+    groups = [pq.ParquetFile(shard.path).num_row_groups for shard in (one, empty)]
+    assert groups == [1, 0]  # `datasets` fails on an empty one
+    assert read_shard(empty).equals(TABLE[:0])
 
 
 @pytest.mark.parametrize("rows", [4, 6])
@@ -116,32 +119,22 @@ def test_a_damaged_part_file_is_not_finished(tmp_path: Path, file: str, damage: 
     assert finished(str(tmp_path), "part-0", "key") is not None
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"name": "part-0"}', "\xff"])
-def test_a_damaged_receipt_is_none(tmp_path: Path, text: str) -> None:
-    put(tmp_path)
-    (tmp_path / "_receipts" / "part-0.json").write_bytes(text.encode("latin-1"))
-    assert read_receipt(str(tmp_path), "part-0") is None
-    assert finished(str(tmp_path), "part-0", "key") is None
-    assert receipts(str(tmp_path)) == []
-
-
-@pytest.mark.parametrize("ending", ["", "/"])
-def test_a_run_folder_can_be_moved(tmp_path: Path, ending: str) -> None:
-    put(f"{tmp_path}/old{ending}")
+@pytest.mark.parametrize("name", ["old", "old/", "./x//../old/"])
+def test_a_run_folder_can_be_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Also one that was given relative to the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").mkdir()
+    put(name)
     receipt = json.loads((tmp_path / "old" / "_receipts" / "part-0.json").read_text())
-    for kind, subfolder in (("shards", ""), ("rejected_shards", "rejected/")):
-        name = part_file(tmp_path / "old" / subfolder, "part-0").name
-        assert receipt[kind][0]["path"] == subfolder + name
+    for kind, subfolder in (("shards", ""), ("rejected_shards", "_rejected/")):
+        file = part_file(tmp_path / "old" / subfolder, "part-0").name
+        assert receipt[kind][0]["path"] == subfolder + file
     shutil.move(tmp_path / "old", tmp_path / "new")
-    moved = finished(f"{tmp_path}/new{ending}", "part-0", "key")
+    moved = finished(f"{tmp_path}/new", "part-0", "key")
     assert moved is not None
     assert read_shard(moved.shards[0]).equals(TABLE)
-
-
-def test_a_relative_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    put("./runs//x/")
-    assert finished("runs/x", "part-0", "key") is not None
 
 
 def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
@@ -155,7 +148,7 @@ def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
     (shard,), (rejected,) = first.shards, first.rejected_shards
     of_unit = [shard.file, "_receipts/part-0.json", f"_rejected/{rejected.file}"]
-    assert left == ["README.txt", *of_unit]
+    assert left == sorted(["README.txt", *of_unit])
 
 
 def test_rejected_rows_are_counted_over_the_pieces_by_reason(tmp_path: Path) -> None:
@@ -184,32 +177,15 @@ def test_a_receipt_is_set_aside_while_its_columns_may_be_copied(tmp_path: Path) 
     assert storage.names(folder) == [plain.shards[0].file.replace("part-0", "part-1")]
 
 
-def test_receipts_come_in_the_order_of_their_names(tmp_path: Path) -> None:
-    for name in ("part-2", "part-0", "part-1"):
-        put(tmp_path, name)
-    assert [r.name for r in receipts(str(tmp_path))] == ["part-0", "part-1", "part-2"]
-
-
 def test_a_unit_is_keyed_by_stage_name_and_content() -> None:
     shard = Shard("x/part-0.parquet", 3, "abc")
     (unit,) = units([shard], "stage")
     assert (unit.name, unit.rows) == ("part-0", 3)
     assert units([shard], "stage", candidates=4)[0].rows == 12
     assert units([Shard("x/part-1.parquet", 3, "abc")], "stage")[0].key != unit.key
-    moved, changed, other = (
-        units([Shard("y/part-0.parquet", 3, "abc")], "stage")[0],
-        units([Shard("x/part-0.parquet", 3, "abd")], "stage")[0],
-        units([shard], "stage 2")[0],
-    )
-    assert moved.key == unit.key
-    assert len({unit.key, changed.key, other.key}) == 3
-
-
-def test_a_full_disk_names_the_part_file(full_disk: Path) -> None:
-    big = pa.table({"id": [storage.digest(str(i).encode()) for i in range(20_000)]})
-    with pytest.raises(UserError, match=r"part-0-.{8}\.parquet: cannot be written \(No space left"):
-        put(full_disk, rows=20_000, table=big, rejected=NONE)
-    assert receipts(str(full_disk)) == []
+    assert units([Shard("y/part-0.parquet", 3, "abc")], "stage")[0].key == unit.key  # moved
+    assert units([Shard("x/part-0.parquet", 3, "abd")], "stage")[0].key != unit.key
+    assert units([shard], "stage 2")[0].key != unit.key
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -237,7 +213,7 @@ def content(folder: str) -> list[tuple[str, dict[str, int], list[list[dict[str, 
 
 def test_a_copy_takes_the_place_of_what_was_there(place: str) -> None:
     source, target = (storage.join(place, name) for name in ("a", "b"))
-    write_stage(source, [0, 2])
+    write_stage(source, [2, 0])
     write_stage(target, [0, 1, 3])
     storage.write_bytes(storage.join(target, "README.md"), b"stays")
     copy_pairs(source, target)

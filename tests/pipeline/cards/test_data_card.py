@@ -2,94 +2,74 @@
 
 import copy
 import re
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import read_shard, receipts, write_shard
+from paraloom.beam_jobs.io.shards import write_shard
 from paraloom.pipeline.cards import data_card as card
 from paraloom.pipeline.records import RunRecord
-from tests.pipeline.report.made_run import MadeRun
+from tests.pipeline.report.made_run import SCORERS, MadeRun
 from tests.run_helpers import Patch
-
-SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 
 
 def data_card(record: dict[str, Any], size: int) -> str:
     return card.data_card(RunRecord.model_validate(record), size)
 
 
-def write_data_card(folder: Path, record: dict[str, Any]) -> str:
-    card.write_data_card(str(folder), RunRecord.model_validate(record))
-    return (folder / "README.md").read_text()
+def words(record: dict[str, Any]) -> str:
+    """The card without its breaks of lines."""
+    return " ".join(data_card(record, 1).split())
 
 
 @pytest.fixture
-def run(made_run: MadeRun, tmp_path: Path) -> Path:
-    """A copy of the run with its card, the TSV and what else lies in such a folder."""
-    folder = tmp_path / "captions"
-    shutil.copytree(made_run.folder, folder)
-    (folder / "corpus.tsv.gz").write_bytes(b"not for datasets")
-    write_data_card(folder, made_run.record)
-    return folder
+def text(run: Path, made_run: MadeRun) -> str:
+    """The card of the run, which lies beside the TSV that belongs there."""
+    (run / "corpus.tsv.gz").write_bytes(b"not for datasets")
+    card.write_data_card(str(run), RunRecord.model_validate(made_run.record))
+    return (run / "README.md").read_text()
 
 
-@pytest.fixture
-def load(tmp_path: Path, monkeypatch: Patch) -> Callable[..., Any]:
-    """`datasets.load_dataset` without a network and with a cache of its own."""
-    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
-        monkeypatch.setenv(name, "1")
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
-    datasets.disable_progress_bars()
-    return lambda *a, **k: datasets.load_dataset(
-        *a, cache_dir=str(tmp_path / "cache"), split="train", **k
-    )
-
-
-def corpus(folder: Path) -> list[dict[str, Any]]:
-    found = [s for receipt in receipts(str(folder / "corpus")) for s in receipt.shards]
-    return [row for shard in found for row in read_shard(shard).to_pylist()]
-
-
-def test_the_readme_opens_the_shards(run: Path, monkeypatch: Patch) -> None:
+def test_the_readme_opens_the_shards(
+    run: Path, corpus: list[dict[str, Any]], text: str, monkeypatch: Patch
+) -> None:
     readme = Path(__file__).parents[3] / "README.md"
     example = readme.read_text().split("```python\n")[1].split("from sentence_transformers")[0]
     monkeypatch.chdir(run)
     found: dict[str, Any] = {}
     exec(example.replace("runs/sample/", ""), found)
-    assert found["pairs"].to_pylist() == corpus(run)
+    assert found["pairs"].to_pylist() == corpus
 
 
-def test_datasets_opens_the_folder_by_its_card(run: Path, load: Callable[..., Any]) -> None:
+def test_datasets_opens_the_folder_by_its_card(
+    run: Path, corpus: list[dict[str, Any]], text: str, datasets: Any, tmp_path: Path
+) -> None:
     """Also with a shard that has no rows."""
-    (shard, *_) = [s for receipt in receipts(str(run / "corpus")) for s in receipt.shards]
-    write_shard(str(run / "corpus" / "part-99999.parquet"), read_shard(shard)[:0])
-    opened = load(str(run / "corpus"))
-    assert opened.to_list() == corpus(run)
+    path = next((run / "corpus").glob("part-*.parquet"))
+    write_shard(str(run / "corpus" / "part-99999.parquet"), pq.read_table(path)[:0])
+    cache = str(tmp_path / "cache")
+    opened = datasets.load_dataset(str(run), cache_dir=cache, split="train")
+    assert opened.to_list() == corpus
     types = {name: feature.dtype for name, feature in opened.features.items()}
     assert list(types) == schema.bucketed(SCORERS).names
     assert (types["reference"], types["unigram_f1"]) == ("string", "float32")
     assert (types["reference_tokens"], types["unigram_f1_decile"]) == ("int16", "int8")
 
 
-def test_the_card_says_what_the_corpus_is(run: Path, made_run: MadeRun) -> None:
-    text = (run / "README.md").read_text()
+def test_the_card_says_what_the_corpus_is(run: Path, text: str, made_run: MadeRun) -> None:
     head: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
     assert head["license"] == "cc-by-4.0"
     assert head["language"] == ["en", "cs"]
-    names = schema.bucketed(SCORERS).names
     rows = made_run.record["stages"]["select"]["rows_out"]
     size = sum(path.stat().st_size for path in (run / "corpus").glob("part-*.parquet"))
     assert f"{rows:,} rows, {size:,} bytes in 3 Parquet files" in text
     assert "deciles 4–8 of `unigram_f1`, `trigram_overlap <= 0.6`, at most 11 tokens" in text
     assert "Licence of the source: CC BY 4.0" in text
-    for name in names:
+    for name in schema.bucketed(SCORERS).names:
         assert f"| `{name}` |" in text
     lowest = made_run.record["stages"]["bucket"]["deciles"]["unigram_f1"]["lowest"]
     row = next(line for line in text.splitlines() if line.startswith("| 7 |"))
@@ -100,14 +80,14 @@ def test_the_card_says_what_the_corpus_is(run: Path, made_run: MadeRun) -> None:
 def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     nmt = record["config"]["nmt"]
-    assert f"beam {nmt['beam']}, model" in " ".join(data_card(record, 1).split())
+    assert f"beam {nmt['beam']}, model" in words(record)
     assert "| `candidate` |" not in data_card(record, 1)
     nmt["candidates"] = 2
     assert "| `candidate` | int8 | number among" in data_card(record, 1)
     nmt |= {"candidates": 4, "sampling": {"top_k": 10, "temperature": 0.5}}
-    words = " ".join(data_card(record, 1).split())
-    assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in words
-    assert f"beam {nmt['beam']}" not in words
+    text = words(record)
+    assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in text
+    assert f"beam {nmt['beam']}" not in text
 
 
 def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
@@ -129,7 +109,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
     record["config"]["input"]["target_language"] = "de"
     loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
     record["stages"]["loop"] = loop  # of an earlier configuration, which had two rounds
-    words = " ".join(data_card(record, 1).split())
+    text = words(record)
     for said in (
         "Selection: deciles 8–9 of `word_order`; score and deciles were selected with people's "
         "judgments: of 41 judged pairs in these deciles, a share of 0.95 is good. Pairs",
@@ -149,15 +129,14 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "| data set | sentences | equal | n-grams | similarity | | --- | --- | --- | --- | --- | "
         "| `sts/own` | 12 | 6 | 0 | 0 |",
     ):
-        assert said in words, said
-    assert "is best" not in words
+        assert said in text, said
+    assert "is best" not in text
     del record["stages"]["judged"]
     chosen = {"scorer": "word_order", "deciles": [3], "pairs": 36, "scores": [50.0]}
-    choice = {"chosen": chosen}
-    record["config"]["select"] |= {"by": "auto"}
-    record["stages"] |= {"auto_select": choice}
-    words = " ".join(data_card(record, 1).split())
-    assert "decile 3 of `word_order`; score and deciles were selected by training an" in words
+    record["config"]["select"]["by"] = "auto"
+    record["stages"]["auto_select"] = {"chosen": chosen}
+    text = words(record)
+    assert "decile 3 of `word_order`; score and deciles were selected by training an" in text
 
 
 def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun) -> None:
@@ -172,7 +151,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
     }
     reasons = {"a: no answer: HTTP 400: of sesame": 1}
     record["stages"]["generate"] = {"generators": {"a": made}, "rejected": reasons}
-    text = " ".join(data_card(record, 1).split())
+    text = words(record)
     for said in (
         "(`reference`) and a candidate of a language model (`translation`), after",
         "1. Generation by language models. Generator `a`: the model `owner/tiny` (the server names "
@@ -185,7 +164,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
         assert said in text, said
     assert "sesame" not in text
     record["stages"]["back_translate"] = {"model": {"path": "/sesame/cs-en", "sha256": "5a"}}
-    text = " ".join(data_card(record, 1).split())
+    text = words(record)
     assert "a machine translation of its foreign side or a candidate of a language model" in text
     assert "of the translation model and of the language models." in text
 
@@ -193,7 +172,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
 EVIL = "<script>x</script>\n---\n\n```\n# Heading\n<img src=x> `a` [b](javascript:c) | \x1b[2J"
 
 
-def test_hostile_text_stays_text(run: Path, made_run: MadeRun) -> None:
+def test_hostile_text_stays_text(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     record["config"]["input"]["license"] = EVIL
     record["config"]["run"] = f"runs/{EVIL}"

@@ -196,7 +196,7 @@ def test_what_a_training_is_known_by(folder: Path) -> None:
 
 def test_of_two_checkpoints_the_later_is_taken(tmp_path: Path) -> None:
     """A process that is killed after it wrote one has not removed the one before."""
-    work, earlier = TrainingFolder(tmp_path / "work", {}), TrainingFolder(tmp_path / "_earlier", {})
+    work, earlier = TrainingFolder(tmp_path / "work", {}), TrainingFolder(tmp_path / "earlier", {})
     earlier.save(900, {"step": 900}, {"w": torch.zeros(1)})
     work.save(1000, {"step": 1000}, {"w": torch.ones(1)})
     (earlier.folder / "step-900").rename(work.folder / "step-900")
