@@ -171,7 +171,8 @@ def test_a_shard_at_which_workers_died_is_tried_with_smaller_batches(
         assert note_death(out) == " at part-00000-00000 (rows 1)"
     result = run(work, tmp_path / "out")
     assert [hints and hints.smaller for hints in reversing.hints] == [4, None]
-    assert [receipt.numbers.attempts for receipt in result.receipts] == [3, 1]
+    numbers = [receipt.numbers.model_dump() for receipt in result.receipts]
+    assert [of["attempts"] for of in numbers] == [3, 1]
     assert unfinished(out) == {}
 
 

@@ -136,7 +136,7 @@ def test_a_second_round_runs_nothing_of_the_first(
 def test_every_round_has_its_folder(two_rounds: Path) -> None:
     run = two_rounds / "run"
     first_has = sorted(path.name for path in (run / "rounds/1").iterdir())
-    assert first_has == ["corpus", "embeddings", "evaluation.json"]
+    assert first_has == ["corpus", "corpus.tsv.gz", "embeddings", "evaluation.json"]
     for name in ("score", "bucket", "corpus", "embeddings", "evaluation.json"):
         assert (run / "rounds/2" / name).exists()
     first, second = (table(two_rounds, place) for place in ("bucket", "rounds/2/bucket"))

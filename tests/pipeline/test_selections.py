@@ -108,7 +108,7 @@ def test_commands_take_its_name(
     assert ran(capsys.readouterr().err) == of_it
     assert runs("corpus", a_run) == ["embeddings"]
     rows = manifest(a_run)["stages"][of_it[0]]["rows_out"]
-    card = (a_run / "run/selections/strict/README.md").read_text("utf-8")
+    card = (a_run / "run/selections/strict/embeddings/README.md").read_text("utf-8")
     assert f"corpus of the run `run-strict` ({rows} pairs)" in card
 
     assert [c.rows[0] for c in compare(run, run, "strict")] == [rows, 118 - rows]

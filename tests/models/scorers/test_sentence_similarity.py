@@ -98,7 +98,7 @@ def test_each_distinct_text_and_pair_is_given_once_and_each_pair_has_its_own_sco
         return np.eye(5, dtype=np.float32)[[len(text) - 1 for text in texts]]
 
     cpu: dict[str, Any] = {"device": torch.device("cpu"), "num_labels": 1}
-    models = {
+    models: dict[str, Any] = {
         "cross_encoder_model": SimpleNamespace(predict=predict, **cpu),
         "sentence_model": SimpleNamespace(encode=encode, **cpu),
     }

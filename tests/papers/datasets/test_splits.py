@@ -10,8 +10,8 @@ from tests.labelled import labelled, write_sick
 
 
 def pairs(n: int) -> LabelledPairs:
-    sides = ([f"a {i}{more}" for i in range(n)] for more in ("", " again"))
-    return labelled(*sides, np.arange(n) % 6)
+    first, second = ([f"a {i}{more}" for i in range(n)] for more in ("", " again"))
+    return labelled(first, second, np.arange(n) % 6)
 
 
 def test_parts_are_disjoint_whole_and_always_the_same() -> None:

@@ -216,7 +216,8 @@ def judged(n: int = 20) -> LabelledPairs:
             *(random.choice(of, n) for of in (ANIMALS, ANIMALS, VERBS, VERBS)), strict=True
         )
     ]
-    return labelled(*zip(*rows, strict=True))
+    first, second, scores = zip(*rows, strict=True)
+    return labelled(first, second, scores)
 
 
 def test_compare_spaces(tmp_path: Path, story: str) -> None:

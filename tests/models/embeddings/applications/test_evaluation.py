@@ -88,7 +88,10 @@ def test_a_mean_counts_every_data_set_once(bag_of_words: Embed) -> None:
     """However many pairs it has; a year's mean is of its own data sets."""
     sizes = {"STS 2014": (5, 50, 9), "STS 2015": (30, 7)}
     sets = [made(group, f"{group} {rows}", rows, rows) for group in sizes for rows in sizes[group]]
-    models = [("first", lambda text: -(bag_of_words(text) ** 2)), ("words", bag_of_words)]
+    models: list[tuple[str, Embed]] = [
+        ("first", lambda text: -(bag_of_words(text) ** 2)),
+        ("words", bag_of_words),
+    ]
     report = evaluate_on(sets, models)
     for model, (_, embed) in enumerate(models):
         for group in sizes:

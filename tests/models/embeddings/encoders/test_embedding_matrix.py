@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -5,7 +7,7 @@ from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 
 
 def beside_adam(
-    start: torch.Tensor, rate: float, **how: float
+    start: torch.Tensor, rate: float, **how: Any
 ) -> tuple[EmbeddingMatrix, torch.nn.Parameter, torch.optim.Adam]:
     """A matrix, and the same one whose rows all take part in every step."""
     table, dense = EmbeddingMatrix(start.clone()), torch.nn.Parameter(start.clone())
