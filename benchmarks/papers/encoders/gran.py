@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie
-from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, vectors_at
 
 Variant = Literal[1, 2, 3, 4, 5, "tanh", "relu"]
 
@@ -76,9 +76,8 @@ class GRAN(nn.Module):
     def _read(self, batch: RaggedBatch) -> tuple[Tensor, Tensor, Tensor, PrefixTrie]:
         """At every node: the word vector, the LSTM's state, the gates before the sigmoid."""
         states, trie = self.lstm(batch)
-        rows = torch.from_numpy(trie.rows).to(states.device)
-        gates = self.from_words(batch.vectors)[rows] + self.from_states(states)
-        return batch.vectors[rows], states, gates, trie
+        gates = vectors_at(self.from_words(batch.vectors), trie.rows) + self.from_states(states)
+        return vectors_at(batch.vectors, trie.rows), states, gates, trie
 
     def _recur(self, words: Tensor, gates: Tensor, trie: PrefixTrie) -> Tensor:
         parents = torch.from_numpy(trie.parents).to(words.device)
@@ -87,7 +86,8 @@ class GRAN(nn.Module):
             gate = gates[start:end]
             before = None
             if level:
-                before = outputs[-1][parents[start:end] - int(trie.starts[level - 1])]
+                above = parents[start:end] - int(trie.starts[level - 1])
+                before = outputs[-1].index_select(0, above)
                 if self.from_before is not None:
                     gate = gate + self.from_before(before)
             keep, take = torch.sigmoid(gate).chunk(2, dim=1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
-from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch
+from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, vectors_at
 from paraloom.models.embeddings.encoders.recurrent import Recurrent
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.papers.encoders.lstm import cell_of
@@ -34,8 +34,7 @@ class GRU(nn.Module):
         trie = build_trie(rows, offsets, share=False)
         if not len(trie.rows):
             return vectors.new_zeros(0, self.dim), trie
-        # Not `vectors[rows]`, whose gradient is summed in no fixed order.
-        inputs = vectors.index_select(0, torch.from_numpy(trie.rows).to(vectors.device))
+        inputs = vectors_at(vectors, trie.rows)
         packed = PackedSequence(inputs, torch.from_numpy(np.diff(trie.starts)))
         return self.weights(packed)[0].data, trie
 

@@ -9,7 +9,11 @@ from torch.nn.functional import embedding_bag
 from torch.nn.utils.rnn import PackedSequence
 
 from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
-from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, tokens_by_row
+from paraloom.models.embeddings.encoders.ragged_batches import (
+    RaggedBatch,
+    tokens_by_row,
+    vectors_at,
+)
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
@@ -41,7 +45,7 @@ class LSTM(nn.Module):
         trie = build_trie(rows, offsets, backward=self.reversed, share=not packed)
         cell = self.weights
         if packed:
-            inputs = vectors[torch.from_numpy(trie.rows).to(vectors.device)]
+            inputs = vectors_at(vectors, trie.rows)
             sizes = torch.from_numpy(np.diff(trie.starts))
             return cell(PackedSequence(inputs, sizes))[0].data, trie
         # Every distinct word is multiplied by the input weights once.

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import embedding_bag
+from torch.nn.functional import embedding, embedding_bag
 
 from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, offsets_of
@@ -51,7 +51,7 @@ class Input(nn.Module):
         vectors = self.table(distinct)
         if not self.training or not (self.dropout or self.word_dropout):
             return RaggedBatch(vectors, rows, column.offsets)
-        tokens = vectors[torch.from_numpy(rows).to(vectors.device)]
+        tokens = vectors_at(vectors, rows)
         if self.dropout:
             tokens = nn.functional.dropout(tokens, self.dropout)
         if self.word_dropout:
@@ -59,6 +59,14 @@ class Input(nn.Module):
                 torch.ones_like(tokens[:, :1]), self.word_dropout
             )
         return RaggedBatch(tokens, np.arange(len(rows), dtype=np.int32), column.offsets)
+
+
+def vectors_at(vectors: Tensor, rows: NDArray[np.int32]) -> Tensor:
+    """The vectors in some rows, [rows, dim].
+
+    Several threads sum the gradient of `vectors[rows]` in any order, and other weights come out.
+    """
+    return embedding(torch.from_numpy(rows).to(vectors.device), vectors)
 
 
 def distinct_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -81,7 +89,7 @@ def means(batch: RaggedBatch) -> Tensor:
 def maxima(batch: RaggedBatch) -> Tensor:
     """The largest component of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
     device = batch.vectors.device
-    words = batch.vectors[torch.from_numpy(batch.rows).to(device)]
+    words = vectors_at(batch.vectors, batch.rows)
     lengths = np.diff(batch.offsets)
     sentences = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths))
     index = sentences.to(device).unsqueeze(1).expand_as(words)

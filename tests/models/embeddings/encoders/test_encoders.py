@@ -10,7 +10,7 @@ import torch
 from paraloom.models.embeddings.encoders import ENCODERS, build_encoder, embedding_matrices, kinds
 from paraloom.models.embeddings.encoders.base import Encoder
 from paraloom.models.embeddings.encoders.lstm import LSTM
-from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, vectors_at
 from paraloom.models.embeddings.encoders.recurrent import _pool
 from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds
 from paraloom.papers.options import SystemOptions
@@ -216,3 +216,19 @@ def test_equal_maxima_share_the_gradient(sign: float) -> None:
     batch = RaggedBatch(vectors, np.arange(3, dtype=np.int32), np.array([0, 3]))
     torch.autograd.backward(sign * _pool(batch, "max").sum())
     assert gradient_of(vectors).flatten().tolist() == [sign / 2, 0.0, sign / 2]
+
+
+def test_several_threads_sum_the_gradient_of_a_word_in_one_order() -> None:
+    """Otherwise two trainings with dropout end with other weights."""
+    rows = (np.random.default_rng(0).zipf(1.3, 20_000) % 500).astype(np.int32)
+    vectors, gradient = torch.zeros(500, 64, requires_grad=True), torch.randn(20_000, 64)
+    expected = torch.zeros(500, 64).index_add_(0, torch.from_numpy(rows), gradient)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for _ in range(5):
+            vectors.grad = None
+            torch.autograd.backward(vectors_at(vectors, rows), gradient)
+            assert torch.equal(gradient_of(vectors), expected)
+    finally:
+        torch.set_num_threads(threads)
