@@ -18,7 +18,7 @@ STAGES = (  # name, folder, what it adds, module; resources that other stages ma
         "beam_jobs/score.py",
         "paragram/ …",
     ),
-    ("bucket", "bucket/", "<score>_decile, exact", "beam_jobs/bucket.py", ""),
+    ("bucket", "bucket/", "<score>_decile (exact tenths)", "beam_jobs/bucket.py", ""),
     ("select", "corpus/", "the selected pairs; corpus.tsv.gz", "beam_jobs/select.py", ""),
     ("embeddings", "embeddings/", "a sentence encoder", "models/embeddings/", ""),
     ("evaluate", "evaluation.json", "correlations on STS, SICK", "pipeline/stages/evaluate.py", ""),

@@ -34,6 +34,7 @@ from paraloom.pipeline.cli import COMMANDS, PAPERS
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.stages import STAGES
 from tests.benchmarks.test_tables import KINDS, NOWHERE
+from tests.made_resource import made_resource
 from tests.run_helpers import Patch
 from tests.small_encoder import small_encoder
 
@@ -296,12 +297,12 @@ class TestContributing:
     ) -> None:
         for name, scorer in blocks[0]["SCORERS"].items():
             monkeypatch.setitem(scorers.SCORERS, name, scorer)
-        (tmp_path / "tokens.txt").write_text("a\ndog\n.")
-        tokens = tmp_path / "tokens.txt"
+        stage = blocks[1]["STAGE"]
+        assert stage.name == scorers.SCORERS["unknown_share"].resource_name
+        tokens = made_resource(tmp_path, stage, "unknown_share", ["A dog .", "The dog"])
         scorer_of_pairs = scorers.PairScorer(["unknown_share"], vocabulary=tokens)
         scores = scorer_of_pairs.score(pa.array(["A dog ."]), pa.array(["A dog barks ."]))
         np.testing.assert_allclose(scores["unknown_share"], [0.25])
-        assert blocks[1]["STAGE"].name == scorers.SCORERS["unknown_share"].resource_name
 
     def test_the_format(self, blocks: list[dict[str, Any]], tmp_path: Path) -> None:
         reader = blocks[2]["ParaCrawl"]()

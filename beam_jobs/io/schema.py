@@ -31,8 +31,8 @@ GENERATOR = pa.field("generator", pa.string(), nullable=False)
 REASON = pa.field("reason", pa.string(), nullable=False)
 
 MEANINGS = {
-    "id": "unique in the run, or with several translations of `source` the same for all of them; "
-    "the id of the bitext if it has one",
+    "id": "the id of the bitext, or one made of file and row; unique in the run, but that several "
+    "translations of a source share it",
     "source": "sentence in the foreign language",
     "reference": "its {language} side in the bitext",
     "translation": "{language} translation of `source` by the model",

@@ -14,6 +14,7 @@ from paraloom.models.errors import reading
 from paraloom.models.files import digest
 from paraloom.pipeline.cli import COMMANDS, PANELS, PAPERS, main
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.stages import TARGETS
 from tests.run_helpers import ONE, ROOT, Capsys, Patch, one_line
 
 GOOD = """
@@ -158,7 +159,7 @@ def test_arguments_reach_the_run(config: Path, monkeypatch: Patch) -> None:
     assert main(["corpus", "--force", "--config", path]) == 0
     assert calls == [
         (4, ("bucket",), ["--runner", "X"], False),
-        (1, ("select", "embeddings", "evaluate"), [], True),
+        (1, TARGETS["corpus"], [], True),
     ]
 
 

@@ -6,32 +6,23 @@ from typing import Any, get_type_hints
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs.io import schema
 from paraloom.models.errors import UserError
 from paraloom.models.options import InputFile
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.vectors import open_vectors
 from paraloom.pipeline import plan
-from paraloom.pipeline.config import read_config
 from paraloom.pipeline.config.options import ScoreOptions
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import IdfRecord, PairsRecord
+from paraloom.pipeline.records import IdfRecord
 from paraloom.pipeline.run import _make_stages, _State
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
 from paraloom.pipeline.stages.resources import RESOURCES, columns
+from tests.made_resource import ingested
 from tests.run_helpers import Patch
-from tests.shards import accepted
 
 ONE = ["--direct_num_workers", "1"]
 REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
-CONFIG = """\
-run: {run}
-input: {{format: tsv, paths: [bitext.tsv]}}
-nmt: {{model: somewhere}}
-score: {{scorers: [mean_idf], idf: {idf}}}
-select: {{by: mean_idf}}
-"""
+SCORERS = ["translation_score", "mean_idf"]
 IDF = next(stage for stage in STAGES if stage.name == "idf")
 
 
@@ -44,23 +35,11 @@ def test_a_stage_says_which_of_its_files_a_key_may_name() -> None:
     assert {stage.name for stage in RESOURCES if stage.given} == named
 
 
-def ingested(folder: Path, references: list[str]) -> None:
-    rows = len(references)
-    table = pa.table(
-        [[f"id-{i}" for i in range(rows)], ["zdroj"] * rows, references], schema=schema.INGEST
-    )
-    accepted(folder / "ingest", "part-0", table, "key")
-
-
 def make(
-    folder: Path, references: list[str] = REFERENCES, idf: object = "null"
+    folder: Path, references: list[str] = REFERENCES, idf: Path | None = None
 ) -> tuple[Run, bool]:
     """Bring the stage up to date; whether there was anything to do."""
-    (folder / "run.yaml").write_text(CONFIG.format(run=folder, idf=idf))
-    config = read_config(folder / "run.yaml")
-    ingested(folder, references)
-    run = Run(config, Manifest(str(folder)), ONE)
-    run.manifest.stages["ingest"] = PairsRecord(digest=" ".join(references))
+    run = ingested(folder, references, scorers=SCORERS, idf=idf and str(idf))
     if plan.is_up_to_date(IDF, run):
         return run, False
     key = plan.key_of(IDF, run)
@@ -71,9 +50,7 @@ def make(
 def test_a_file_that_changes_after_it_was_digested(tmp_path: Path, monkeypatch: Patch) -> None:
     path, stage = tmp_path / "file.tsv", next(s for s in STAGES if s.name == "columns")
     path.write_text("a\t1\n")
-    text = CONFIG.replace("idf:", f"columns: {{{{comet: {path}}}}}, idf:")
-    (tmp_path / "run.yaml").write_text(text.format(run=tmp_path, idf="null"))
-    run = Run(read_config(tmp_path / "run.yaml"), Manifest(str(tmp_path)), ONE)
+    run = ingested(tmp_path, REFERENCES, scorers=SCORERS, columns={"comet": str(path)})
     _make_stages(run, [stage], _State(forced=set()))
     from paraloom.models.scorers.columns import store as read
 
@@ -123,9 +100,8 @@ def test_a_model_that_is_read_where_it_is(tmp_path: Path, name: str) -> None:
     scorer = {"wordnet": "no_antonyms", "spacy": "same_roles"}[name]
     folder = tmp_path / "model"
     folder.mkdir()
-    text = CONFIG.replace("mean_idf", scorer).replace("idf:", f"{name}: {folder}, idf:")
-    (tmp_path / "run.yaml").write_text(text.format(run=tmp_path, idf="null"))
-    run = Run(read_config(tmp_path / "run.yaml"), Manifest(str(tmp_path)), ONE)
+    scorers = ["translation_score", scorer]
+    run = ingested(tmp_path, REFERENCES, scorers=scorers, **{name: str(folder)})
     assert stage.enabled(run.config)
     remedy = {"wordnet": "apt-get install wordnet-base", "spacy": "python -m spacy download"}[name]
     with pytest.raises(UserError, match=remedy):

@@ -19,6 +19,7 @@ from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import TARGETS
 from paraloom.pipeline.stages.select import criteria as criteria_of
 from paraloom.pipeline.stages.selection import auto_select
 from tests.once import made_once
@@ -39,7 +40,7 @@ from tests.run_helpers import (
 from tests.sample import SIMILARITY
 
 FIRST = ["rounds/1/select", "rounds/1/embeddings", "rounds/1/evaluate"]
-RESULT = ["loop", "select", "embeddings", "evaluate"]
+RESULT = ["loop", *TARGETS["corpus"]]
 
 
 def of_round(number: int) -> list[str]:
@@ -319,7 +320,7 @@ def test_killed_while_the_best_round_is_copied(
         assert again("corpus", copy) == 130
     assert ran(capsys.readouterr().err) == ["select"]
     assert "select" not in manifest(copy)["stages"]
-    assert runs("corpus", copy) == ["select", "embeddings", "evaluate"]
+    assert runs("corpus", copy) == RESULT[1:]
     assert files(copy) == files(two_rounds)
 
 

@@ -106,7 +106,7 @@ def test_commands_take_its_name(
     assert again("train-embeddings", a_run, "--selection", "strict") == 0
     of_it = [f"selections/strict/{name}" for name in ("select", "embeddings")]
     assert ran(capsys.readouterr().err) == of_it
-    assert runs("corpus", a_run) == ["embeddings"]
+    assert runs("corpus", a_run)[0] == "embeddings"
     rows = manifest(a_run)["stages"][of_it[0]]["rows_out"]
     card = (a_run / "run/selections/strict/embeddings/README.md").read_text("utf-8")
     assert f"corpus of the run `run-strict` ({rows} pairs)" in card
