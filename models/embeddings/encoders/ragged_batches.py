@@ -61,7 +61,7 @@ class Input(nn.Module):
         return RaggedBatch(tokens, np.arange(len(rows), dtype=np.int32), column.offsets)
 
 
-def vectors_at(vectors: Tensor, rows: NDArray[np.int32]) -> Tensor:
+def vectors_at(vectors: Tensor, rows: NDArray[np.integer]) -> Tensor:
     """The vectors in some rows, [rows, dim].
 
     Several threads sum the gradient of `vectors[rows]` in any order, and other weights come out.
