@@ -22,18 +22,13 @@ if __name__ == "__main__":  # workers import at the same time, as those of a com
 from paraloom.beam_jobs import bucket, score, select
 from paraloom.beam_jobs.analysis import idf
 from paraloom.beam_jobs.io.shards import receipts, units
-from paraloom.models.scorers import ENCODER
 from paraloom.models.scorers import SCORERS as ALL
 from paraloom.models.text.idf import compact_idf, write_idf
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 ALL_SCORERS = (
     "translation_score",
-    *(
-        name
-        for name, scorer in ALL.items()
-        if name != ENCODER and not (scorer.resource and scorer.resource.is_model)
-    ),
+    *(name for name, scorer in ALL.items() if scorer.resource_name in (None, "paragram", "idf")),
 )
 
 

@@ -36,7 +36,7 @@ from paraloom.beam_jobs.runners.launch import connect
 
 ROOT = Path(__file__).resolve().parents[1]
 OPERATIONS = (
-    *("open_file", "read_bytes", "write_bytes", "writing", "put", "copy", "exists"),
+    *("open_file", "read_bytes", "write_bytes", "writing", "copy", "exists"),
     *("names", "sizes", "match", "remove", "size", "file_digest"),
 )
 
