@@ -12,7 +12,7 @@ import yaml
 
 from paraloom.models.errors import reading
 from paraloom.models.files import digest
-from paraloom.pipeline.cli import COMMANDS, PANELS, PAPERS, main
+from paraloom.pipeline.cli import COMMANDS, PAPERS, main
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.stages import TARGETS
 from tests.run_helpers import ONE, ROOT, Capsys, Patch, one_line
@@ -181,18 +181,6 @@ def test_every_command_has_help_and_is_documented(words: str, capsys: Capsys) ->
     assert ("Options after -- go to Beam" in text) == command.beam
     documents = "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
     assert re.search(rf"\bparaloom {words}(?![\w-])", documents)
-
-
-def test_every_command_is_listed_in_its_panel(capsys: Capsys) -> None:
-    assert main(["--help"]) == 0
-    panel, listed = None, {}
-    for line in capsys.readouterr().out.splitlines():
-        if title := re.match(r"╭─ (.+?) ─+╮$", line):
-            panel = title[1]
-        elif name := re.match(r"│ ([a-z]\S+) ", line):
-            listed[name[1]] = panel
-    assert listed == {entry.name: entry.panel for entry in COMMANDS} | {"papers": "The papers"}
-    assert list(dict.fromkeys(listed.values())) == list(PANELS.values())
 
 
 def test_the_version(capsys: Capsys) -> None:

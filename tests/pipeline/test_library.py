@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import paraloom
 from paraloom.pipeline import library
+from paraloom.pipeline.names import folder_of
 from tests.run_helpers import ROOT, STAGES, Patch, WriteConfig
 
 PAGE = (ROOT / "docs" / "library.md").read_text("utf-8")
@@ -72,6 +74,8 @@ def test_a_finished_run(place: Path) -> None:
     assert run.stages == list(STAGES)
     for stage in STAGES:
         assert run.pairs(stage).count_rows() == run.record(stage).rows_out  # type: ignore[attr-defined]
+        read = pd.read_parquet(place / "runs" / "sample" / folder_of(stage))  # as others read it
+        assert read["id"].tolist() == run.pairs(stage).to_table()["id"].to_pylist()
     table = run.pairs("bucket").to_table()
     scores = paraloom.score(
         table["reference"].combine_chunks(), table["translation"].combine_chunks()

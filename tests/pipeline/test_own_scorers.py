@@ -12,7 +12,7 @@ import pytest
 
 from paraloom.beam_jobs.io.shards import receipts
 from paraloom.pipeline.cli import main
-from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, manifest, parts, table
+from tests.run_helpers import Capsys, Patch, Runs, manifest, table
 
 FILE = """
 from pathlib import Path
@@ -183,17 +183,3 @@ def test_columns_of_files(a_run: Path, runs: Runs) -> None:
     assert pairs["kiwi"].to_pylist() == list(range(len(ids)))
     for old, new in zip(before, columns(a_run), strict=True):
         assert [name for name in new if new[name] != old[name]] == ["comet"]
-
-
-def test_a_file_that_cannot_be_read(
-    a_run: Path, finished_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
-    file = a_run / "comet.tsv"
-    file.write_text("a\t1\nb\n")
-    write_config(a_run, score={"columns": {"comet": str(file)}})
-    assert again("select", a_run) == 2
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith(f"paraloom: {file}: ")
-    assert "Row #2: Expected 2 columns, got 1: b" in line
-    assert not (a_run / "run" / "columns").exists()
-    assert parts(a_run) == parts(finished_run)

@@ -246,16 +246,6 @@ def test_a_full_disk_is_one_line_and_with_more_room_the_run_goes_on(
     assert parts(tmp_path) == parts(finished_run)
 
 
-def test_nothing_usable_in_the_input_says_so(
-    write_config: WriteConfig, tmp_path: Path, capsys: Capsys
-) -> None:
-    (tmp_path / "bad.tsv").write_text("a\t\n\tb\n")
-    changes = {"format": "tsv", "paths": [str(tmp_path / "bad.tsv")]}
-    write_config(tmp_path, input=changes)
-    assert again("select", tmp_path) == 2
-    assert "none of 2 rows can be used" in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_a_stage_that_rejects_too_much_stops_the_run(
     write_config: WriteConfig, tmp_path: Path, capsys: Capsys
 ) -> None:

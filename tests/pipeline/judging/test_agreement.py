@@ -76,6 +76,9 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: W
     found = measure(pairs, good=70, precisions=[0.9])
     assert (found.judges, found.judgments, found.copies, found.gone) == (2, 6, 1, 4)
     assert found.alpha == alpha(judgments)
+    said = counts_line(found)
+    assert ", 2 judges" in said
+    assert said.endswith("pairs not counted: 1 of equal sides, 4 that the run does not have")
     for name in run.scores:
         others = Counter(row[f"{name}_decile"] for row in rows[3:])  # those that are no copies
         assert pairs.rows[name] == [others[decile] for decile in range(10)]

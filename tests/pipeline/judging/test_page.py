@@ -9,17 +9,21 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.judge import judging_server
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from tests.run_helpers import BROWSER, Capsys, WriteConfig, started
+from tests.browser import browser, needs_browser, opened
+from tests.run_helpers import Capsys, WriteConfig, started
 
-pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
+__all__ = ["browser"]
+
+pytestmark = needs_browser
 
 
 class Served:
@@ -54,32 +58,6 @@ def serving(run: Path, *options: str) -> Iterator[Served]:
     finally:
         if served.process.poll() is None:
             served.stop(signal.SIGKILL)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-def opened(browser: Browser, url: str, *, phone: bool = False) -> tuple[Page, list[str]]:
-    """The page, and what the browser complains of (not the answers with an error)."""
-    size = {"width": 390, "height": 844} if phone else {"width": 1000, "height": 800}
-    context = browser.new_context(viewport=size, has_touch=phone, is_mobile=phone)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.set_default_timeout(60_000)  # of a busy machine
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on(
-        "console",
-        lambda message: (
-            None if "Failed to load resource" in message.text else complaints.append(message.text)
-        ),
-    )
-    page.goto(url)
-    return page, complaints
 
 
 def shows(page: Page, text: str) -> None:
@@ -171,6 +149,9 @@ def test_judging_by_keys(
     assert complaints == []
 
 
+PHONE: dict[str, Any] = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True}
+
+
 @contextmanager
 def in_this_process(run: Path, pairs: Sequence[Pair], *options: str) -> Iterator[str]:
     """The server without the command; gives its address."""
@@ -184,7 +165,7 @@ def test_judging_by_touch(write_run: WriteConfig, browser: Browser) -> None:
     run = write_run(60, candidates=3)
     pairs = sample_pairs(ScoredRun(str(run)), 3)
     with in_this_process(run, pairs, "0-100", "Ota") as url:
-        page, complaints = opened(browser, url, phone=True)
+        page, complaints = opened(browser, url, **PHONE)
         shows(page, "Pair 1 of 3")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.tap('label:has-text("Understandable")')

@@ -1,26 +1,22 @@
 """The report in a real browser: no error, nothing wider than the window, no text on text."""
 
 import copy
-import json
-import re
 import shutil
-import subprocess
-from html import escape, unescape
-from pathlib import Path
-from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from paraloom.pipeline.judging.judgments import Action, JudgeFile
+from tests.browser import browser, needs_browser, opened
 from tests.pipeline.report.made_run import MadeRun
 from tests.pipeline.report.test_report import CHOICE, document
-from tests.run_helpers import BROWSER
 
-needs_browser = pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
+__all__ = ["browser"]
+
+pytestmark = needs_browser
 
 CHECK = """
-<script>
-addEventListener("load", () => {
+() => {
   document.querySelectorAll("details").forEach((d) => { d.open = true; });
   const seen = (e) => e.getClientRects().length > 0;
   const box = (e) => e.getBoundingClientRect();
@@ -66,50 +62,13 @@ addEventListener("load", () => {
     if (contrast < 4.5) found.pale.push(e.tagName + " " + e.textContent.slice(0, 20));
   }
   found.ground = getComputedStyle(document.body).backgroundColor;
-  const result = document.createElement("pre");
-  result.id = "found";
-  result.textContent = JSON.stringify(found);
-  parent.document.body.replaceChildren(result);
-});
-</script>
+  return found;
+}
 """
 
 
-def opened(
-    folder: Path, text: str, *, width: int, dark: bool = False
-) -> tuple[dict[str, Any], list[str]]:
-    """What the check found in the browser, and the lines of its console."""
-    # In a frame, for the browser's own window is never narrower than 500.
-    content = escape(text.replace("</body>", f"{CHECK}</body>"))
-    page = folder / f"page{width}{dark}.html"
-    page.write_text(
-        '<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-        f'<iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{content}"></iframe>',
-        encoding="utf-8",
-    )
-    options = [
-        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-        *("--disable-dev-shm-usage", "--hide-scrollbars", "--enable-logging=stderr", "--v=0"),
-        f"--user-data-dir={folder / f'profile{width}{dark}'}",
-        "--window-size=1400,1000",
-        *(["--blink-settings=preferredColorScheme=0"] if dark else []),
-    ]
-    done = subprocess.run(
-        [BROWSER, *options, "--dump-dom", page.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout)
-    assert found, f"{done.returncode}: {done.stderr[-2000:]}"
-    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    return json.loads(unescape(found.group(1))), console
-
-
 @pytest.fixture(scope="module")
-def text(made_run: MadeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(made_run: MadeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The report of a run with judgments, and a scorer with a long name."""
     folder = tmp_path_factory.mktemp("judged") / "run"
     shutil.copytree(made_run.folder, folder)
@@ -126,14 +85,17 @@ def text(made_run: MadeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
     record["stages"]["auto_select"] = CHOICE
     record["stages"]["nmt"] = {"training": {"bleu": 31.64}, "seconds": 60.0}
     record["inputs"][0]["path"] = "/data/" + "a-long-name-of-a-corpus" * 5 + ".gz"
-    return document(str(folder), record)
+    page = folder.parent / "page.html"
+    page.write_text(document(str(folder), record), encoding="utf-8")
+    return page.as_uri()
 
 
-@needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, False), (390, True)])
-def test_it_reads_well(text: str, tmp_path: Path, width: int, dark: bool) -> None:
-    found, console = opened(tmp_path, text, width=width, dark=dark)
-    assert console == []
+def test_it_reads_well(browser: Browser, address: str, width: int, dark: bool) -> None:
+    scheme = "dark" if dark else "light"
+    page, complaints = opened(browser, address, width=width, color_scheme=scheme)
+    found = page.evaluate(CHECK)
+    assert complaints == []
     assert found["width"] == width
     assert found["scroll"] <= width
     assert found["svgs"] == 1 + 2 + 3 + 4

@@ -1,5 +1,6 @@
 """What thresholds keep, against plain counts; the made run is smaller than a sample."""
 
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -10,13 +11,14 @@ import pytest
 from paraloom.beam_jobs.io.shards import Deciles, Shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.pipeline.cli import main
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.records import RunRecord, SelectSection
 from paraloom.pipeline.report import tradeoffs
 from paraloom.pipeline.report.tradeoffs import TEXTS, Sample, criteria_of, draw, regions, thresholds
 from paraloom.pipeline.stage import shards_of
 from tests.pipeline.report.made_run import SCORERS, MadeRun
-from tests.run_helpers import Patch
+from tests.run_helpers import Capsys, Patch, changed_manifest, one_line
 
 SELECT = SelectSection(
     by="unigram_f1", deciles=[4, 5, 6, 7, 8], max_tokens=11, where=["trigram_overlap <= 0.6"]
@@ -189,3 +191,15 @@ def test_the_region_holds_what_the_conditions_hold_for(
     values = table["translation_score"].to_numpy()
     # A condition may be strict, an interval has its ends: no value of these pairs is on one.
     assert (((values >= low) & (values <= high)) == meets).all() and not region
+
+
+def test_the_command_shows_the_frontier(a_run: Path, capsys: Capsys) -> None:
+    run = str(a_run / "run")
+    assert main(["frontier", run]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "trigram_overlap <= ┃ translation_score >= ┃ pairs" in out
+    assert "the run's" in out
+    with changed_manifest(a_run) as content:
+        content["config"]["select"]["where"] = ["trigram_overlap >= 1", "trigram_overlap <= 0"]
+    assert main(["frontier", run]) == 2
+    assert "needs selected pairs, and a score of difference" in one_line(capsys)
