@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.export.tokenizer_words import words_tokenizer
 from paraloom.models.embeddings.vocabulary import Vocabulary
+from tests.models.embeddings.encoders.test_encoders import rows_of
 from tests.sample import SIMILARITY, english_sentences, odd_sentences
 
 ODD = (
@@ -39,8 +39,7 @@ def vocabulary(texts: Sequence[str], language: str = "en", size: int | None = No
 
 def differing(texts: Sequence[str], words: Vocabulary) -> list[str]:
     """The texts of which the two give other ids."""
-    column = words.ids(pa.array(texts, pa.string()))
-    ours = [row.tolist() for row in np.split(column.ids, column.offsets[1:-1])]
+    ours = rows_of(words.ids(pa.array(texts, pa.string())))
     theirs = [found.ids for found in words_tokenizer(words).encode_batch(texts)]
     return [text for text, a, b in zip(texts, ours, theirs, strict=True) if a != b]
 
