@@ -154,11 +154,7 @@ def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:
         assert set(labelled.run(cell, 1, inputs, path)) == measures
         assert load_scores(path).keys() == measures
         assert sorted(p.suffix for p in path.parent.iterdir()) == [".json"] * (1 + (cell is sts))
-    names = {
-        labelled.cell_path(sick, 1, inputs),
-        labelled.cell_path(sick, 2, inputs),
-        labelled.cell_path(sts, 1, inputs),
-    }
+    names = {labelled.cell_path(cell, n, inputs) for cell, n in ((sick, 1), (sick, 2), (sts, 1))}
     (inputs.sick / "SICK_trial.txt").write_text("sentence_A\tsentence_B\trelatedness_score\n")
     digest.cache_clear()
     names.add(labelled.cell_path(sick, 1, inputs))
