@@ -68,3 +68,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "is closer to the label than" in capsys.readouterr().out
     found = json.loads(file.read_text())
     assert set(found) == {str(tmp_path / name) for name in ("word-avg", "gran")}
+    assert cli.main([*command, *models[:2], *on]) == 2
+    assert "give --model twice" in capsys.readouterr().err
+    assert cli.main([*command, *models]) == 2
+    assert "nothing to evaluate on" in capsys.readouterr().err
