@@ -49,7 +49,8 @@ PARTS: dict[Kind, Callable[[str], list[str]]] = {
 
 def decoded(vocabulary: Vocabulary, lines: list[str]) -> list[list[str]]:
     flat = vocabulary.ids(column(lines))
-    assert (flat.ids.dtype, flat.offsets.dtype) == (np.int32, np.int64)
+    assert flat.ids.dtype == np.int32
+    assert flat.offsets.dtype == np.int64
     return [[vocabulary.words[i] for i in row] for row in rows_of(flat)]
 
 
