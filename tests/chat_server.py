@@ -58,13 +58,11 @@ BEHAVIOURS: dict[str, Callable[[dict[str, Any], int], Reply]] = {
     "huge": lambda of, seen: chat("word " * 2_000_000),
     "surrogate": lambda of, seen: chat("A dog \ud800 runs in the snow."),
     "no chat": lambda of, seen: (200, {}, b'{"choices": [{"message": 3}]}'),
-    "no json": lambda of, seen: (200, {}, b"<html>"),
     "cut": lambda of, seen: (200, {}, None),
     "500": lambda of, seen: (500, {}, b'{"error": {"message": "out of memory"}}'),
     "404": lambda of, seen: (404, {}, b'{"error": {"message": "no such model"}}'),
     "401": lambda of, seen: (401, {}, f'{{"error": {{"message": "{of["key"]}"}}}}'.encode()),
     "400": lambda of, seen: (400, {}, b'{"error": {"message": "prompt too long"}}'),
-    "429": lambda of, seen: (429, {"retry-after-ms": "20"}, b"{}"),
     "busy": lambda of, seen: (
         (429, {"retry-after": "0.3"}, b"{}") if seen < 2 else chat(reworded(of["prompt"]))
     ),

@@ -84,12 +84,6 @@ def data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def fairseq_model(data: Path) -> Path:
-    """A model, Czech to English, that fairseq's own training command left."""
-    return real_data(data.parent / "nmt" / "multi30k-cs-en")
-
-
-@pytest.fixture(scope="session")
 def nmt_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small model, Czech to English, trained on the sample; do not change it."""
     return made_once(tmp_path_factory, "small-model", train_small_model) / "model"

@@ -1,5 +1,7 @@
 """Documents name commands, options, make targets, keys and files that exist; their code runs."""
 
+import doctest
+import importlib
 import importlib.util
 import random
 import re
@@ -59,6 +61,13 @@ NOT_HERE = (
     "models/scorers/tokens/unknown_share.py",  # of CONTRIBUTING's reader
     "pipeline/stages/resources/vocabulary.py",
 )
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for room in ("models", "beam_jobs", "pipeline", "papers")
+    for path in (ROOT / "paraloom" / room).rglob("*.py")
+    if ">>> " in path.read_text("utf-8") and path.name != "library.py"  # in test_library.py
+)
+assert len(MODULES) > 10
 
 on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -277,6 +286,20 @@ def test_the_scorer_that_calls_a_program(tmp_path: Path) -> None:
     scorer = scorers.PairScorer(["bicleaner"], sources=[source])
     texts = pa.array(["a", "b c"]), pa.array(["d e\n", ""]), pa.array(["f\tg", "h"])
     assert scorer.score(*texts[:2], source=texts[2])["bicleaner"].tolist() == [3 + 8, 1 + 3]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_of_docstrings(
+    module: str, nmt_model: Path, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    """They run in a folder that has the translation model `models/cs-en`."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "cs-en").symlink_to(nmt_model)
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testmod(
+        importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert found.failed == 0
 
 
 class TestContributing:

@@ -1,4 +1,4 @@
-"""Cells of phrases and of contiguous text, end to end in small."""
+"""Cells of phrases, of contiguous text and of labelled pairs, end to end in small."""
 
 import json
 from pathlib import Path
@@ -8,11 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.experiments import context, phrases
-from benchmarks.experiments.cells import Inputs, load_scores
+from benchmarks.experiments import context, labelled, phrases
+from benchmarks.experiments.cells import Inputs, digest, load_scores
+from benchmarks.experiments.report import judgements
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import write_vectors
 from paraloom.papers.datasets.phrases import read_phrase_pairs
+from paraloom.papers.options import SimilarityOptions, SystemOptions
 from tests.labelled import WORDS
 from tests.papers.tasks.test_phrases_task import NOUNS
 
@@ -133,3 +135,50 @@ def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
         assert both == pytest.approx((two + three) / 2)
     assert found["encoder SICK-E"] >= 0 and np.isnan(found["concat MR"])  # no data
     assert set(scores[without]) == {name for name in found if name.startswith("encoder")}
+
+
+def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:
+    options = SystemOptions(
+        task="similarity", similarity=SimilarityOptions(data=[str(inputs.sick)]), dim=8, epochs=2
+    )
+    sick = labelled.LabelledCell(options=options)
+    sts = labelled.LabelledCell(
+        options=options.replace(similarity=SimilarityOptions(data=[str(inputs.sts / "2012")]))
+    )
+    for cell, measures in (
+        (sick, {"development", "pearson", "spearman", "mse"}),
+        (sts, {"development", "pearson", "spearman", "mse", "sts_2015"}),
+    ):
+        path = labelled.cell_path(cell, 1, inputs)
+        assert not path.exists()
+        assert set(labelled.run(cell, 1, inputs, path)) == measures
+        assert load_scores(path).keys() == measures
+        assert sorted(p.suffix for p in path.parent.iterdir()) == [".json"] * (1 + (cell is sts))
+    names = {labelled.cell_path(cell, n, inputs) for cell, n in ((sick, 1), (sick, 2), (sts, 1))}
+    (inputs.sick / "SICK_trial.txt").write_text("sentence_A\tsentence_B\trelatedness_score\n")
+    digest.cache_clear()
+    names.add(labelled.cell_path(sick, 1, inputs))
+    assert len(names) == 4
+
+
+def test_malstms_ablation_takes_parts_from_the_whole_model(inputs: Inputs) -> None:
+    table = labelled.tables(inputs)["malstm"]
+    assert [(c.better, c.worse, dict(c.printed)) for c in table.claims] == [
+        ("MaLSTM", "without calibration", {"pearson": 1.0}),
+        ("MaLSTM", "without pre-training", {"pearson": 2.0}),
+        ("MaLSTM", "without synonyms", {"pearson": 4.0}),
+    ]
+    assert table.rows["without calibration"] is table.rows["MaLSTM"]
+    options = table.rows["MaLSTM"].options
+    section = options.malstm.replace(synonyms=None, pretrain=[])
+    cell = labelled.LabelledCell(
+        options=options.replace(malstm=section, initial_vectors=None, dim=8, hidden=4, epochs=2)
+    )
+    scores = labelled.run(cell, 1, inputs, labelled.cell_path(cell, 1, inputs))
+    for measure in table.measures:
+        assert measure in scores and f"uncalibrated {measure}" in scores
+    assert scores["mse"] != scores["uncalibrated mse"]
+    assert scores["entailment"] == scores["uncalibrated entailment"]
+    found = {cell: [scores] for cell in table.rows.values()}
+    ((heads, rows),) = judgements(table, found)  # no claim is about the other measures
+    assert heads == ["what the paper says", "r"] and "paper: +1.0" in rows[0][1]

@@ -54,13 +54,6 @@ def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
     expected = 100 * np.asarray(np.corrcoef(both))[0, 1]
     assert scores["pearson"][0] == pytest.approx(expected, abs=1e-6)
     assert len(scores["pearson"]) == 1 + RESAMPLES
-    two = revisiting.tables(inputs)["wg3"]
-    rows = {row: cells["GRAN"] if row == "GRAN" else cells["AVG"] for row in two.rows}
-    write(tmp_path / "wg3.md", replace(two, rows=rows), found)
-    written = (tmp_path / "wg3.md").read_text()
-    assert "| SICK trial | W&G, oracle | W&G, 2016 STS |" in written
-    assert "| 69.7 | 68.4 |\n" in written and "| – | – |\n" in written
-    assert "| GRAN > BiGRAN (68.9 > 68.4, 69.5 < 69.7) |" in written
 
 
 def test_norms_beside_the_papers(

@@ -15,11 +15,9 @@ from paraloom.models.structured import parse_json, parse_yaml, read_json, read_y
         ("a: 1\nb: 2\na: 3", "line 3: duplicate key a$"),
         ("a: " + "[" * 5000, "recursion"),
         ("a: !!bool maybe", "maybe"),
-        ("a: 2001-13-01", "month must be in 1..12"),
         ("? [a]\n: b", "unhashable"),
         ("a: b: c", "line 1: mapping values are not allowed here"),
         ("a: !!python/object:os.system {}", "could not determine a constructor"),
-        ("a: \x07", "special characters are not allowed"),
     ],
 )
 def test_what_yaml_may_hold(text: str, message: str) -> None:
@@ -54,7 +52,6 @@ class Sizes(BaseModel):
         ("[" * 100_000, "recursion limit"),
         ("{}", "sizes: Field required"),
         ('{"sizes": null}', "sizes: Input should be an object"),
-        ('{"sizes": {"words": "many"}}', "sizes.words: "),
         ('{"sizes": {"words": 1e999}}', "sizes.words: "),
         (b"\xff{}", "Invalid JSON"),
     ],

@@ -62,8 +62,6 @@ def test_training_needs_no_bitext_and_is_not_repeated(
     ("change", "message"),
     [
         ("embeddings.similarity.data=[nothing]", "embeddings.similarity.data[0]: nothing is not"),
-        ("embeddings.similarity=null", "embeddings.similarity: is missing; task similarity reads"),
-        ("embeddings.similarity.sata=[a]", "embeddings.similarity.sata: unknown key; did you mean"),
         ("embeddings.task=guessing", "embeddings.task: must be 'paraphrases', 'similarity',"),
         ("embeddings.task=paraphrases", "input: is missing"),
         ("embeddings.task=malstm", "embeddings.malstm: is missing"),

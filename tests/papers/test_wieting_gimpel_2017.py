@@ -175,8 +175,8 @@ def test_the_trial_pairs_of_sick_choose_the_epoch(tmp_path: Path) -> None:
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
-def test_the_presets_have_the_settings_of_the_paper(monkeypatch: Patch) -> None:
-    """4.1.2, 4.2 and 4.3."""
+def test_the_preset_has_the_settings_of_the_paper(monkeypatch: Patch) -> None:
+    """4.1.2 and 4.2."""
     for name in ("PAIRS", "PARAGRAM", "PARALOOM_DATA"):
         monkeypatch.setenv(name, "/data")
     transfer = read_config(CONFIGS / "gran.yaml").embeddings
@@ -184,16 +184,5 @@ def test_the_presets_have_the_settings_of_the_paper(monkeypatch: Patch) -> None:
     assert (transfer.dim, transfer.batch_size, transfer.epochs) == (300, 100, 3)
     assert (transfer.learning_rate, transfer.cell) == (0.001, "peephole")
     assert (transfer.negatives, transfer.mega_batch) == ("same", 1)
-    labelled = read_config(CONFIGS / "gran-sick.yaml").embeddings
-    assert isinstance(labelled, SystemOptions)
-    assert labelled.similarity is not None and labelled.similarity.held_out is None
-    assert labelled.similarity.start == "runs/gran/embeddings"
-    published = read_config(CONFIGS / "paranmt-50m.yaml").embeddings
-    recipe = read_config(CONFIGS / "paranmt.yaml").embeddings
-    same = ("batch_size", "epochs", "margin", "learning_rate", "mega_batch", "negatives")
-    assert published.scramble == recipe.scramble
-    assert [getattr(published, key) for key in same] == [getattr(recipe, key) for key in same]
-    assert published.pairs is not None and not published.reads_the_corpus
-    for options in (transfer, labelled):
-        assert options.dropout in (0.2, 0.4, 0.6) and options.scramble in (0.25, 0.5, 0.75)
-        assert options.margin in (0.4, 0.6, 0.8)
+    assert transfer.dropout in (0.2, 0.4, 0.6) and transfer.scramble in (0.25, 0.5, 0.75)
+    assert transfer.margin in (0.4, 0.6, 0.8)

@@ -10,12 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from paraloom.models.embeddings.encoders import ENCODERS, build_encoder, kinds
+from paraloom.models.embeddings.encoders import build_encoder, kinds
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.papers.heads import open_head
+from tests.small_encoder import encoder_of_texts
 
 ENTRIES = {"words": list("abc"), "trigrams": ["abc", "bcd"], "sentence-trigrams": ["abc", "b c"]}
 
@@ -45,15 +46,6 @@ def refused(folder: Path, message: str = "") -> None:
     assert str(folder) in text and re.search(message, text)
 
 
-@pytest.mark.parametrize("name", [*ENCODERS, "word-avg+trigram-avg"])
-def test_every_encoder_is_loaded_without_a_second_copy(tmp_path: Path, name: str) -> None:
-    folder = saved(tmp_path / "model", model=name)
-    found = load_encoder(folder)
-    state = found.encoder.state_dict().values()
-    assert {(tensor.device.type, tensor.dtype) for tensor in state} == {("cpu", torch.float32)}
-    assert found.embed(["a b", "abc"]).shape[0] == 2
-
-
 def changed(*section: str, **values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Gives a configuration with other values, or with other ones in its section."""
     if section:
@@ -76,15 +68,12 @@ HUGE = 10**9
         changed("options", model="../../evil"),
         changed("options", model="trigram-avg"),
         changed("options", model="word-avg+gran", mix="add", hidden=3),
-        changed("options", phrases=3),
         changed(outputs=-1),
         changed(sentence_transformers={"native": "yes"}),
         changed("head", name="evil"),
         changed("head", units=HUGE),
-        changed("head", units=-1),
         changed("head", units="3"),
         changed("head", highest=float("nan")),
-        changed("head", highest=1e18),
         changed("head", more=1),
     ],
 )
@@ -154,3 +143,15 @@ def test_an_encoder_that_version_0_2_saved(tmp_path: Path, name: str) -> None:
         modules[0]["type"] = modules[0]["type"].removeprefix("paraloom.")
         (folder / "modules.json").write_text(json.dumps(modules))
     assert (load_encoder(folder).embed(["a b", "c"]) == before).all()
+
+
+def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
+    texts = ["L'homme qu'il voit court.", "C'est l'été aujourd'hui."]
+    model = encoder_of_texts(texts, language="fr")
+    model.save(tmp_path / "fr")
+    loaded = load_encoder(tmp_path / "fr")
+    assert loaded.language == model.language == "fr"
+    assert (loaded.embed(texts) == model.embed(texts)).all()
+    config = (tmp_path / "fr/config.json").read_text()
+    (tmp_path / "fr/config.json").write_text(config.replace('"fr"', '"en"'))
+    assert not (load_encoder(tmp_path / "fr").embed(texts) == model.embed(texts)).all()

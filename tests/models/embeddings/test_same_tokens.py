@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,10 +12,11 @@ from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.encoders.base import Encoder
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, Sentences
+from paraloom.models.embeddings.ragged_columns import Kind, Sentences
 from paraloom.models.embeddings.training.data import PairSource
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.text.tokens import PairText
+from tests.models.embeddings.encoders.test_encoders import rows_of
 from tests.sample import odd_sentences
 
 
@@ -33,10 +33,6 @@ class Recorder(Encoder):
         (flat,) = sentences.values()
         self.given += rows_of(flat)
         return zeros(len(flat.offsets) - 1, 1)
-
-
-def rows_of(flat: RaggedIds) -> list[list[int]]:
-    return [row.tolist() for row in np.split(flat.ids, flat.offsets[1:-1])]
 
 
 @pytest.mark.parametrize("kind", ["words", "trigrams"])

@@ -14,6 +14,7 @@ from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from paraloom.models.errors import UserError
 from paraloom.models.text.tokens import moses_tokens
+from tests.models.embeddings.encoders.test_encoders import rows_of
 from tests.run_helpers import Patch
 from tests.sample import odd_sentences
 
@@ -47,11 +48,10 @@ PARTS: dict[Kind, Callable[[str], list[str]]] = {
 
 
 def decoded(vocabulary: Vocabulary, lines: list[str]) -> list[list[str]]:
-    ids, offsets = vocabulary.ids(column(lines))
-    assert ids.dtype == np.int32
-    assert offsets.dtype == np.int64
-    rows = np.split(ids, offsets[1:-1])
-    return [[vocabulary.words[i] for i in row] for row in rows]
+    flat = vocabulary.ids(column(lines))
+    assert flat.ids.dtype == np.int32
+    assert flat.offsets.dtype == np.int64
+    return [[vocabulary.words[i] for i in row] for row in rows_of(flat)]
 
 
 def test_limits_keep_the_most_frequent() -> None:
@@ -78,10 +78,7 @@ def test_ids_equal_a_lookup_token_by_token(kind: Kind, known: list[str], lines: 
     index = {word: i for i, word in enumerate(vocabulary.words[1:], 1)}
     parts = PARTS[kind]
     flat = vocabulary.ids(column(lines))
-    rows = np.split(flat.ids, flat.offsets[1:-1])
-    assert [row.tolist() for row in rows] == [
-        [index.get(part, 0) for part in parts(line)] for line in lines
-    ]
+    assert rows_of(flat) == [[index.get(part, 0) for part in parts(line)] for line in lines]
     assert flat.lengths.tolist() == [len(parts(line)) for line in lines]
 
 

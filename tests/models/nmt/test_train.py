@@ -273,13 +273,6 @@ def test_the_held_out_part_does_not_depend_on_order_or_files(tmp_path: Path) -> 
     assert len(split.sources) == 20
 
 
-def test_too_few_pairs_are_named(tmp_path: Path) -> None:
-    path = write_pairs(tmp_path / "pairs.parquet", ["a"] * 9, ["b"] * 9)
-    with pytest.raises(UserError, match=r"pairs\.parquet: 9 pairs are too few"):
-        train_nmt([path], tmp_path / "model", TINY)
-    assert not (tmp_path / "model").exists()
-
-
 def test_fewer_pieces_where_the_text_has_fewer(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("\n".join(toy_pairs()[0]))

@@ -3,6 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.scorers.tokens.edit_distance import edit_distance as by_characters
 from paraloom.models.text.idf import count_words, idf_table
 from paraloom.models.text.tokens import PairText
+from tests.small_encoder import encoder_of_texts
 
 
 def length_ratio(r: list[str], t: list[str]) -> float:
@@ -188,3 +190,20 @@ def test_threads_do_not_disturb_each_other(pairs: list[tuple[str, str]]) -> None
     content_stem.cache_clear()
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(content_stem, words)) == alone
+
+
+def test_the_cosine_of_an_encoder(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+    pairs, tokenize = pairs[:500], fast_tokenizer()
+    made = encoder_of_texts([r for r, _ in pairs])
+    words = {word: i for i, word in enumerate(made.vocabularies["words"].words)}
+    table = made.encoder.state_dict()["input.table.weight"].double().numpy()
+    expected = []
+    for pair in pairs:
+        r, t = (table[[words.get(x, 0) for x in tokenize(text)]].mean(axis=0) for text in pair)
+        expected.append(r @ t / np.linalg.norm(r) / np.linalg.norm(t))
+    found = score(pairs, PairScorer(["encoder_similarity"], encoder=made))["encoder_similarity"]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert found.dtype == np.float32 and 0.1 < found.std() < 0.9
+    made.save(tmp_path / "embeddings")
+    opened = PairScorer(["encoder_similarity"], encoder=str(tmp_path / "embeddings"))
+    assert np.array_equal(score(pairs, opened)["encoder_similarity"], found)

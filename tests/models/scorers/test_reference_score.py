@@ -58,27 +58,15 @@ def fairseq_log_prob(model: FairseqModel, source: str, reference: str) -> float:
     return float(chosen.mean())
 
 
-def check_against_fairseq(model: Path, pairs: Sequence[tuple[str, str]]) -> None:
+def test_scores_are_the_probabilities_of_the_network(nmt_model: Path) -> None:
+    pairs = new_pairs(12)
     sources, references = zip(*pairs, strict=True)
-    found = score(Translator(model, threads=2), sources, references)
-    expected = [fairseq_log_prob(FairseqModel(model), *pair) for pair in pairs]
+    found = score(Translator(nmt_model, threads=2), sources, references)
+    expected = [fairseq_log_prob(FairseqModel(nmt_model), *pair) for pair in pairs]
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert (found < 0).all()
-    swapped = score(Translator(model, threads=2), sources, [*references[1:], references[0]])
+    swapped = score(Translator(nmt_model, threads=2), sources, [*references[1:], references[0]])
     assert (found > swapped).mean() > 0.7  # a translation is more probable than another sentence
-
-
-def test_a_fairseq_model(nmt_model: Path) -> None:
-    check_against_fairseq(nmt_model, new_pairs(12))
-
-
-def test_a_model_of_fairseqs_own_training(fairseq_model: Path) -> None:
-    pairs = [
-        ("Muž v modrém tričku stojí na žebříku.", "A man in a blue shirt is standing on a ladder."),
-        ("Pes běží po trávě.", "A dog runs across the grass."),
-        ("Dvě ženy se smějí.", "Two women are laughing."),
-    ]
-    check_against_fairseq(fairseq_model, pairs)
 
 
 def test_what_cannot_be_scored_is_no_number(nmt_model: Path) -> None:

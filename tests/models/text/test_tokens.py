@@ -59,12 +59,10 @@ def test_real_text_agrees_with_moses(data: Path) -> None:
         ("", []),
         (" \t\n", []),
         (None, []),
-        ("Don't stop.", ["don", "'t", "stop", "."]),
         ('He: "A & B <C|D>"', ["he", ":", '"', "a", "&", "b", "<", "c", "|", "d", ">", '"']),
         ("one\ntwo\r\nthree\x00four", ["one", "two", "three", "four"]),
         ("no\u00a0break\u2003space", ["no", "break", "space"]),
         ("ŽLUŤOUČKÝ Kůň", ["žluťoučký", "kůň"]),
-        ("Mr. Smith arrived.", ["mr.", "smith", "arrived", "."]),
     ],
 )
 def test_tokens_are_plain_lower_case_characters(text: str | None, tokens: list[str]) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import spacy
 import torch
 
 from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.gate_analysis import gate_norms, labels_of
@@ -91,3 +93,24 @@ def test_the_command(tmp_path: Path, parser: str, capsys: Capsys, monkeypatch: P
     assert "parts of speech" in said and "VERB" in said and "advmod" not in said
     found = json.loads((tmp_path / "g.json").read_text())
     assert found["dependencies"]["advmod"]["words"] == 1
+
+
+def test_what_is_no_pipeline_or_does_not_parse_is_one_line(tmp_path: Path) -> None:
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    for name, message in (
+        ("no_such_pipeline", "spaCy cannot load no_such_pipeline: "),
+        (str(tmp_path), "spaCy cannot load "),
+        (str(tmp_path / "blank"), r"does not parse \(it is .*\): name one with"),
+    ):
+        with pytest.raises(UserError, match=message) as caught:
+            Parser(name)
+        assert "\n" not in str(caught.value)
+
+
+def test_labels_are_fine_tags(parser: str, tmp_path: Path) -> None:
+    pipeline = spacy.load(parser)
+    ruler: Any = pipeline.get_pipe("attribute_ruler")
+    ruler.add(patterns=[[{"LOWER": "runs"}]], attrs={"TAG": "VBZ"})
+    pipeline.to_disk(tmp_path / "fine")
+    (found,) = labels_of(Parser(str(tmp_path / "fine")), [["a", "dog", "runs", "fast", "."]])
+    assert found[2] == ("VBZ", "ROOT") and found[1] == ("–", "nsubj")

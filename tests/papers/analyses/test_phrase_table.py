@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from paraloom.models.text.tokens import PairText
 from paraloom.papers.analyses import phrase_table
 from paraloom.papers.analyses.phrase_pairs import LONGEST, SCHEMA, find_phrases
 from paraloom.pipeline import cli
+from tests.run_helpers import Capsys, Patch
 from tests.shards import cut
 
 PAIRS = [
@@ -39,28 +39,17 @@ def expected(pairs: list[tuple[str, str]], min_count: int) -> list[str]:
     return [f"[X] ||| {a} ||| {b} ||| Count={count}" for a, b, count in rows]
 
 
-def test_the_table_of_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phrase_table, "ROWS", -(-len(PAIRS) // 3))  # three rounds
-    work = units(write(tmp_path / "in", PAIRS, 3), "key")
-    table = tmp_path / "phrases.txt.gz"
-    number = phrase_table.count_phrases(
-        work, str(table), ["--direct_num_workers", "2"], min_count=5
-    )
-    lines = gzip.decompress(table.read_bytes()).decode().splitlines()
-    assert lines == expected(PAIRS, 5)
-    assert lines[0] == "[X] ||| are running ||| run ||| Count=8" and number == len(lines)
-    assert next(read_phrases(table)) == ("are running", "run")
-
-
 def test_the_same_bytes_however_the_corpus_is_cut(tmp_path: Path) -> None:
+    """And with two workers as with one."""
     tables = [tmp_path / "a.gz", tmp_path / "b.gz"]
-    for table, rows in zip(tables, (2, 100), strict=True):
+    for table, rows, workers in zip(tables, (3, 100), "21", strict=True):
         work = units(write(tmp_path / f"in-{rows}", PAIRS, rows), "key")
-        phrase_table.count_phrases(work, str(table), ["--direct_num_workers", "1"])
+        phrase_table.count_phrases(work, str(table), ["--direct_num_workers", workers])
     assert tables[0].read_bytes() == tables[1].read_bytes()
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: Capsys, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(phrase_table, "ROWS", -(-len(PAIRS) // 3))  # three rounds
     shards = tuple(write(tmp_path / "run" / "corpus", PAIRS, 8))
     receipt = Receipt(name="all", key="k", rows_in=len(PAIRS), shards=shards, rejected={})
     write_receipt(str(tmp_path / "run" / "corpus"), receipt)
@@ -68,6 +57,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     table = tmp_path / "run" / "phrases.txt.gz"
     lines = gzip.decompress(table.read_bytes()).decode().splitlines()
     assert lines == expected(PAIRS, 3)
+    assert lines[0] == "[X] ||| are running ||| run ||| Count=8"
+    assert next(read_phrases(table)) == ("are running", "run")
     said = capsys.readouterr().out
     assert said == f"{table}: {len(lines):,} phrase pairs of {len(PAIRS)} sentence pairs\n"
 

@@ -11,7 +11,7 @@ from paraloom.models.embeddings.ragged_columns import take
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.papers.datasets import contiguous_text
 from paraloom.papers.datasets.contiguous_text import TextFormat, TextIds, read_text, truncated
-from tests.models.embeddings.encoders.test_encoders import flat
+from tests.models.embeddings.encoders.test_encoders import flat, rows_of
 
 BOOK = """\
 Project Gutenberg's A Book, by Somebody
@@ -104,9 +104,7 @@ def test_ids_on_disk(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("tags", [0, 2])
 def test_cut(tags: int) -> None:
     sentences = [list(range(n)) for n in (tags, tags + 1, tags + 4, tags + 9)]
-    found = truncated(flat(sentences), 4, tags=tags)
-    split = [part.tolist() for part in np.split(found.ids, found.offsets[1:-1])]
-    assert split == [
+    assert rows_of(truncated(flat(sentences), 4, tags=tags)) == [
         [*s[: 4 + tags // 2], *s[-1:]] if len(s) > 4 + tags and tags else s[: 4 + tags]
         for s in sentences
     ]

@@ -1,6 +1,7 @@
 """Encoders against their equations, written out plainly, word by word, in float64."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
@@ -23,6 +24,10 @@ def flat(sentences: Sequence[Sequence[int]]) -> RaggedIds:
     lengths = [len(sentence) for sentence in sentences]
     ids = np.array([word for sentence in sentences for word in sentence], np.int32)
     return RaggedIds(ids, np.cumsum([0, *lengths]).astype(np.int64))
+
+
+def rows_of(flat: RaggedIds) -> list[list[int]]:
+    return [flat.ids[start:end].tolist() for start, end in pairwise(flat.offsets)]
 
 
 def encoder_of(model: str, **options: Any) -> Any:

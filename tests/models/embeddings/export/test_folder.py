@@ -1,20 +1,102 @@
-"""Folders that sentence-transformers loads with nothing of ours, and their record of it."""
+"""Folders that sentence-transformers loads with nothing of ours: tokens, vectors, their record."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.export.tokenizer_words import equal_share, words_tokenizer
-from tests.models.embeddings.export.test_tokenizers import ODD, differing
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from tests.models.embeddings.encoders.test_encoders import rows_of
 from tests.run_helpers import Capsys
-from tests.sample import english_sentences, odd_sentences
+from tests.sample import SIMILARITY, english_sentences, odd_sentences
 from tests.small_encoder import encoder_of_texts
+
+ODD = (
+    *("", " ", "\t", ".", "...", "-", "--", "'", '"', "!?", "¿Qué?", "\u2028", "…", "a", "A."),
+    "A dog runs.",
+    "Mr. and Mrs. Smith met Dr. J. R. Brown at 5 p.m. on Jan. 3rd, No. 5, in the U.S. of A.",
+    "I don't think it's John's; they'd've said 'no' in the '90s, or rock 'n' roll.",
+    "\"Quotes,\" she said, “curly ones” and ‘single’, `back` and ``double''.",
+    "1,000.5 km, 3-4, 10:30, 50%, $1,234,567.89, 1.2.3, v2.0, 3,a and ,5",
+    "See http://a.b/c?d=1&e=2, www.example.com, me@example.org or C:\\file_name.txt",
+    "😀 👍🏽 👨\u200d👩\u200d👧 🇨🇿 ❤️ great!!! :-) <3 #tag @name",
+    "Žluťoučký kůň úpěl ďábelské ódy. İstanbul, ŒUVRE, STRASSE, straße, ǅ, ﬁ, Å, e\u0301",
+    "Привет, мир. Γειά σου Κόσμε. 你好,世界。 こんにちは 안녕하세요 नमस्ते สวัสดี שלום مرحبا",
+    "<unk> <s> </s> [UNK] [CLS] ##ing ▁word &amp; &#39; <b>bold</b> {x} | a|b",
+    "one\u00a0two\u2003three\u200bfour\ufefffive\u0085six\x01seven\u00adeight",
+    "wait...what.. no.... etc. Well-known -- and re-elected – or—so; e.g. this, i.e. that (p. 5).",
+    "x" * 1000,
+    "The cat sat on the mat, and the dog on the log. " * 8,
+)
+"""Sentences that tokenisers often see differently."""
+
+
+def vocabulary(texts: Sequence[str], language: str = "en", size: int | None = None) -> Vocabulary:
+    return Vocabulary.build([pa.array(texts, pa.string())], language=language, max_size=size)
+
+
+def differing(texts: Sequence[str], words: Vocabulary) -> list[str]:
+    """The texts of which the two give other ids."""
+    ours = rows_of(words.ids(pa.array(texts, pa.string())))
+    theirs = [found.ids for found in words_tokenizer(words).encode_batch(texts)]
+    return [text for text, a, b in zip(texts, ours, theirs, strict=True) if a != b]
+
+
+@pytest.mark.parametrize("size", [None, 100])
+def test_the_same_ids_on_the_sample(size: int | None) -> None:
+    texts = [*english_sentences(1500), *odd_sentences(500), *ODD]
+    for data in read_sts(SIMILARITY):
+        texts += [*data.first.to_pylist(), *data.second.to_pylist()]
+    assert differing(texts, vocabulary(texts, size=size)) == []
+
+
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        ("cs", ["Pan Dr. J. Novák má 3. října 1,5 mil. Kč, tj. málo.", "Žluťoučký kůň!"]),
+        ("fr", ["L'été de M. Hulot, c'est-à-dire aujourd'hui l'art.", "Qu'est-ce que c'est ?"]),
+        ("de", ["Z. B. am 3. Mai, d.h. Nr. 5 der Fa. Müller & Co.", "Er hat's gesagt."]),
+        ("fi", ["EU:n päätös, n. 5 kpl klo 10:30.", "Rock'n'roll oy:ssä."]),
+        ("zh", ["猫はIBMを买 3 2.5元。《红楼梦》", "IBM 公司；Café\u200b中文"]),
+        ("th", ["สวัสดี ชาวโลก 2.0", "น้ำ ABC"]),
+    ],
+)
+def test_other_languages(language: str, texts: list[str]) -> None:
+    assert differing(texts, vocabulary(texts, language)) == []
+
+
+def test_the_unknown_entry_is_not_found_in_text() -> None:
+    tokenizer = words_tokenizer(Vocabulary(["unk", "<", ">", "s", "/"]))
+    assert tokenizer.encode("<s> <unk>").ids == [2, 4, 3, 2, 1, 3]
+
+
+WORDS = vocabulary(english_sentences(300))
+TOKENIZER = words_tokenizer(WORDS)
+LETTERS = st.text("abcxyzABCÉß", min_size=3, max_size=9)  # no abbreviation of English
+
+
+@settings(max_examples=60)
+@given(st.lists(LETTERS, min_size=1, max_size=8), st.sampled_from(["", ".", "!", " ?", "...", '"']))
+def test_plain_sentences_are_always_equal(words: list[str], end: str) -> None:
+    assert differing([", ".join(words) + end, "-".join(words)], WORDS) == []
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=40), st.text(" .,'-`\u0301\u200d\u0903\u2029aB1😀", max_size=20))
+def test_no_text_makes_the_pipeline_fail(one: str, other: str) -> None:
+    assert len(TOKENIZER.encode_batch([one, other, f"{one} {other}"])) == 3
+
 
 ELSEWHERE = """
 import json, sys

@@ -4,14 +4,20 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from paraloom.models.embeddings.datasets.similarity import read_labelled
+from paraloom.models.embeddings.applications.evaluation import agreement
+from paraloom.models.embeddings.datasets.similarity import read_labelled, read_sick, read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import train
-from paraloom.models.embeddings.tasks.paraphrases import mean_agreement
-from paraloom.models.embeddings.training import data
+from paraloom.models.embeddings.tasks.paraphrases import mean_agreement, run_probe
+from paraloom.models.embeddings.training import data as module
+from paraloom.models.text.vectors import write_vectors
+from tests.labelled import WORDS as KNOWN
+from tests.labelled import write_sick
 from tests.models.embeddings.training.test_checkpoint import interrupted
 from tests.models.embeddings.training.test_pair_files import WORDS, rows, tsv
 from tests.run_helpers import Patch
@@ -81,7 +87,7 @@ def test_patience_ends_the_training(
 def test_killed_and_resumed_is_the_same(
     tmp_path: Path, pairs: list[PairsOptions], labelled: str, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setattr(data, "POOL", 60)
+    monkeypatch.setattr(module, "POOL", 60)
     options = OPTIONS.replace(pairs=pairs, development=[labelled], evaluate_every=3, dropout=0.1)
     whole = train(options, tmp_path / "whole", seed=1)
     for at in (11, 29, 46):
@@ -93,3 +99,40 @@ def test_killed_and_resumed_is_the_same(
     folders = tmp_path / "whole", tmp_path / "resumed"
     for name in ("model.safetensors", "words.txt"):
         assert len({(folder / name).read_bytes() for folder in folders}) == 1
+
+
+def known_pairs() -> list[pa.StringArray]:
+    """Sentences of the words of `write_sick`, and the same with another word."""
+    random = np.random.default_rng(3)
+    left = [" ".join(random.choice(KNOWN, 5)) for _ in range(70)]
+    return [pa.array(left), pa.array([f"{text} too" for text in left])]
+
+
+@pytest.mark.parametrize(("model", "start"), [("word-avg", False), ("trigram-avg+lstm-avg", True)])
+def test_a_trial_is_the_training_of_the_run(tmp_path: Path, model: str, start: bool) -> None:
+    """Without a trace."""
+    vectors, data = None, read_sick(write_sick(tmp_path / "sick", train=20, trial=20))
+    if start:
+        vectors = str(tmp_path / "vectors.txt")
+        write_vectors(vectors, [*KNOWN[:5], "new"], np.eye(6, 12, dtype=np.float32) + 0.1)
+    options = EmbeddingOptions(
+        model=model, dim=12, initial_vectors=vectors, epochs=1, batch_size=20
+    )
+    left, right = sides = known_pairs()
+    pairs = pa.table(sides, names=["reference", "translation"])
+    pq.write_table(pairs, tmp_path / "pairs.parquet")
+    train(options, tmp_path / "model", shards=[str(tmp_path / "pairs.parquet")], seed=5)
+    embed = load_encoder(tmp_path / "model").embed
+    mean = np.mean([agreement(embed, each).pearson for each in data])
+    assert run_probe(left, right, options, data, seed=5) == pytest.approx(mean, abs=1e-9)
+
+
+def test_what_a_trial_knows_nothing_of_counts_as_nothing(tmp_path: Path) -> None:
+    options = EmbeddingOptions(dim=12, epochs=1, batch_size=20)
+    left, right = known_pairs()
+    (tmp_path / "foreign.tsv").write_text("1\taaa\tbbb\n3\tccc ddd\teee\n")
+    data = read_sick(write_sick(tmp_path / "sick", train=20, trial=20))
+    known = run_probe(left, right, options, data, seed=1)
+    assert known > 0
+    both = run_probe(left, right, options, [*data, *read_sts(tmp_path / "foreign.tsv")], seed=1)
+    assert both == pytest.approx(known * 2 / 3)

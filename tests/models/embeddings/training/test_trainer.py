@@ -20,7 +20,7 @@ from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
-from tests.models.embeddings.encoders.test_encoders import gradient_of
+from tests.models.embeddings.encoders.test_encoders import gradient_of, rows_of
 from tests.run_helpers import Patch
 
 DIM = 12
@@ -77,8 +77,7 @@ def plain_of(trainer: PairTrainer) -> PlainEncoder:
 
 
 def lists_of(pairs: Pairs) -> list[tuple[list[int], list[int]]]:
-    sides = (np.split(s["words"].ids, s["words"].offsets[1:-1]) for s in (pairs.left, pairs.right))
-    return list(zip(*([ids.tolist() for ids in side] for side in sides), strict=True))
+    return list(zip(*(rows_of(side["words"]) for side in (pairs.left, pairs.right)), strict=True))
 
 
 @pytest.mark.parametrize("model", ["word-avg", "lstm-avg", "bilstm-avg"])
