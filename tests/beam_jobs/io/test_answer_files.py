@@ -9,30 +9,23 @@ from paraloom.beam_jobs.io.answer_files import AnswerFiles
 from paraloom.models.chat.answers import Answer
 
 
-@pytest.fixture(params=["disk", "store"])
-def output(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The folder of a stage."""
-    on_disk = request.param == "disk"
-    return str(tmp_path) if on_disk else str(request.getfixturevalue("bucket"))
-
-
 def add(files: AnswerFiles, keys: range) -> None:
     """Keep an answer for each key."""
     for key in keys:
         files.add(Answer(key=f"{key}", tokens_in=key))
 
 
-def test_an_attempt_reads_what_all_earlier_ones_left(output: str) -> None:
+def test_an_attempt_reads_what_all_earlier_ones_left(place: str) -> None:
     """Those that failed, too."""
     for keys in (range(2), range(2, 3)):
-        with pytest.raises(RuntimeError), AnswerFiles(output, "part-0") as files:
+        with pytest.raises(RuntimeError), AnswerFiles(place, "part-0") as files:
             add(files, keys)
             raise RuntimeError
-    with AnswerFiles(output, "part-0") as files:
+    with AnswerFiles(place, "part-0") as files:
         add(files, range(3, 4))
-    found = AnswerFiles(output, "part-0").read()
+    found = AnswerFiles(place, "part-0").read()
     assert {key: answer.tokens_in for key, answer in found.items()} == {str(n): n for n in range(4)}
-    assert AnswerFiles(output, "part-1").read() == {}
+    assert AnswerFiles(place, "part-1").read() == {}
 
 
 def test_a_killed_attempt_leaves_every_answer_on_disk(tmp_path: Path) -> None:

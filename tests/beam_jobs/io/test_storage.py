@@ -19,11 +19,9 @@ from tests.google_store import GoogleStore
 Write = Callable[[str, bytes], object]
 
 
-@pytest.fixture(params=["local", "bucket", "google_bucket"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "local":
-        return str(tmp_path / "run")
-    return str(request.getfixturevalue(request.param))
+@pytest.fixture
+def folder(place: str) -> str:
+    return storage.join(place, "run")
 
 
 def test_what_is_written_is_read(folder: str) -> None:
