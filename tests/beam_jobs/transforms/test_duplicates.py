@@ -56,12 +56,10 @@ def test_all_128_bits_count() -> None:
     assert repeated(hashes, np.zeros(5, int), np.arange(5)).tolist() == [0, 0, 0, 1, 0]
 
 
-@pytest.mark.parametrize("kind", ["local", "remote"])
 def test_any_number_of_partitions_gives_the_same(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path: Path, kind: str
+    monkeypatch: pytest.MonkeyPatch, stored: tuple[str, list[str]]
 ) -> None:
-    place = str(tmp_path if kind == "local" else request.getfixturevalue("bucket"))
-    s3 = [] if kind == "local" else request.getfixturevalue("s3")
+    place, options = stored
     random = np.random.default_rng(3)
     shards = [[f"text {i}" for i in random.integers(0, 60, 40)] for _ in range(5)]
     units = [SimpleNamespace(index=unit, texts=texts) for unit, texts in enumerate(shards)]
@@ -85,7 +83,7 @@ def test_any_number_of_partitions_gives_the_same(
             assert_that(found, check)
             return found
 
-        run_pipeline(build, beam_options(["--direct_num_workers", "1", *s3]))
+        run_pipeline(build, beam_options(["--direct_num_workers", "1", *options]))
     assert len(storage.names(f"{place}/_hashes")) == 2 * len(units)
     remove_orphans(place, [])
     assert storage.names(f"{place}/_hashes") == []
