@@ -51,9 +51,11 @@ def test_repeats_are_those_of_a_set_in_any_order(shards: list[list[str]], random
     assert {place for place, again in zip(places, found, strict=True) if again} == plain(shards)
 
 
-def test_all_128_bits_count() -> None:
+def test_all_128_bits_count_and_columns_are_not_run_together() -> None:
     hashes = np.array([[1, 2], [1, 3], [2, 3], [1, 2], [3, 2]], np.uint64)
     assert repeated(hashes, np.zeros(5, int), np.arange(5)).tolist() == [0, 0, 0, 1, 0]
+    one, other = row_hash(pa.array(["ab", "a"]), pa.array(["c", "bc"]))
+    assert (one != other).any()
 
 
 def test_any_number_of_partitions_gives_the_same(
@@ -87,12 +89,6 @@ def test_any_number_of_partitions_gives_the_same(
     assert len(storage.names(f"{place}/_hashes")) == 2 * len(units)
     remove_orphans(place, [])
     assert storage.names(f"{place}/_hashes") == []
-
-
-def test_columns_are_not_run_together() -> None:
-    left = row_hash(pa.array(["ab"]), pa.array(["c"]))
-    right = row_hash(pa.array(["a"]), pa.array(["bc"]))
-    assert (left != right).any()
 
 
 def test_no_hashes_are_shuffled(tmp_path: Path) -> None:
