@@ -3,7 +3,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs import bucket
@@ -14,7 +13,7 @@ from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.models.hashing import text_hashes
 from tests.run_helpers import Patch
-from tests.shards import ONE, cut, filled, shards_of
+from tests.shards import ONE, cut, filled, rows_of, shards_of
 
 SCORE = ("translation_score",)
 
@@ -30,8 +29,7 @@ def run(shards: list[Shard], out: Path) -> Result:
 
 
 def rows(result: Result) -> dict[str, int]:
-    tables = [pq.read_table(s.path) for r in result.receipts for s in r.shards]
-    return {r["id"]: r["translation_score_decile"] for t in tables for r in t.to_pylist()}
+    return {row["id"]: row["translation_score_decile"] for row in rows_of(result)}
 
 
 def by_definition(rows: int) -> list[int]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -78,11 +79,8 @@ def test_candidates_of_a_pair_stand_together_and_are_numbered_through(tmp_path: 
     names = ["domain", *schema.translated(candidates=True, generators=True, nmt=False).names]
     assert table.column_names == names
     used = receipt.numbers.generators
-    assert (used["a"].requests, used["a"].tokens_in, used["b"].tokens_out) == (
-        ROWS,
-        10 * ROWS,
-        5 * ROWS,
-    )
+    counts = used["a"].requests, used["a"].tokens_in, used["b"].tokens_out
+    assert counts == (ROWS, 10 * ROWS, 5 * ROWS)
 
 
 def test_rejected_candidates_have_reasons_and_the_others_stay(tmp_path: Path) -> None:
@@ -103,14 +101,10 @@ class _Translator:
         return self
 
     def score(self, sources: list[str], texts: list[str]) -> Any:
-        import numpy as np
-
         assert all(source.startswith("Pes") for source in sources)
         return np.array([np.nan if " 3 " in t else -len(t) for t in texts], np.float32)
 
     def subwords_of(self, texts: list[str]) -> Any:
-        import numpy as np
-
         return np.array([len(text.split()) for text in texts], np.int16)
 
 
@@ -154,9 +148,8 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
 
 def test_prompts_are_asked_once(tmp_path: Path) -> None:
     """Equal ones of a shard, and those of an earlier configuration."""
-    same = pa.concat_tables([PAIRS.slice(0, 1)] * 3).set_column(
-        1, PAIRS.field("id"), pa.array(["x", "y", "z"])
-    )
+    same = pa.concat_tables([PAIRS.slice(0, 1)] * 3)
+    same = same.set_column(1, PAIRS.field("id"), pa.array(["x", "y", "z"]))
     with chat_server() as (server, url):
         for prompt in ("paraphrase", "reword", "paraphrase"):
             work = job(chat("a", url, prompt=prompt))

@@ -114,12 +114,8 @@ def test_a_row_is_rejected_and_counted_for_the_first_reason(
 ) -> None:
     rows = ["1\tč. 5\tx", "2\tč. 5\tx", "3\tb c\ty z", "4\tb c\ty z"]
     where = (Predicate.parse("reference_tokens >= 2"),)
-    sides = Languages("cs", "en")
-    path = tsv("a.tsv", *rows)
-    result = run(
-        [path], tmp_path / "out", shard_rows=1, unique_pairs=True, where=where, languages=sides
-    )
-    (receipt,) = result.receipts
+    of: dict[str, Any] = {"unique_pairs": True, "where": where, "languages": Languages("cs", "en")}
+    (receipt,) = run([tsv("a.tsv", *rows)], tmp_path / "out", shard_rows=1, **of).receipts
     assert receipt.rejected == {"not reference_tokens >= 2": 2, "repeats an earlier pair": 1}
     assert receipt.numbers.saved == {
         "input.where": Saved(rows=2, tokens=4),  # č. is one token in Czech, two in English
@@ -135,10 +131,9 @@ def test_rows_of_a_file_that_changed_are_not_written(tmp_path: Path) -> None:
     (bitext,) = find_bitext("moses", {"source": str(other), "reference": str(path)})
     bitext = replace(bitext, sha256=(hashlib.sha256(path.read_bytes()).hexdigest(),) * 2)
     path.write_bytes(gzip.compress(text.upper()))
+    reading = Reading(shard_rows=3, max_characters=50)
     with pytest.raises(UserError, match=rf"{path}: changed while the run read it; the same"):
-        ingest.run(
-            [bitext], str(tmp_path / "ingest"), "", Reading(shard_rows=3, max_characters=50), ONE
-        )
+        ingest.run([bitext], str(tmp_path / "ingest"), "", reading, ONE)
     assert receipts(str(tmp_path / "ingest")) == []
 
 

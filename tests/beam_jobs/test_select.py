@@ -79,9 +79,8 @@ def test_every_reason(tmp_path: Path) -> None:
         pair(1),  # repeats only one that was rejected
         {"reference": "reference 0", "translation": "translation 1"},
     ]
-    kept, reasons = run(
-        bucketed(tmp_path, rows, 3), tmp_path / "corpus", deciles=(0,), max_tokens=30
-    )
+    shards = bucketed(tmp_path, rows, 3)
+    kept, reasons = run(shards, tmp_path / "corpus", deciles=(0,), max_tokens=30)
     assert [row["id"] for row in kept] == ["id-0", "id-6", "id-9", "id-10", "id-11"]
     assert reasons == {
         "id-1": DECILES,
@@ -149,9 +148,8 @@ def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(tmp_path: Path
     rows = [pair(i, id=f"id-{i}", translation_score_decile=i % 2) for i in range(80)]
     drawn = []
     for name, some, n in (("one", rows, 80), ("many", rows[::-1], 11)):
-        kept, reasons = run(
-            bucketed(tmp_path / f"in-{name}", some, n), tmp_path / name, deciles=(0,), size=7
-        )
+        shards = bucketed(tmp_path / f"in-{name}", some, n)
+        kept, reasons = run(shards, tmp_path / name, deciles=(0,), size=7)
         drawn.append({row["id"] for row in kept})
         assert len(kept) == 7
         assert Counter(reasons.values()) == {DECILES: 40, "not drawn": 33}
@@ -208,9 +206,8 @@ def test_a_selection_that_fails_leaves_no_text_of_another(tmp_path: Path) -> Non
 
 
 def test_nothing_stands(tmp_path: Path) -> None:
-    kept, _ = run(
-        bucketed(tmp_path, [pair(i) for i in range(5)]), tmp_path / "corpus", deciles=(9,), size=3
-    )
+    shards = bucketed(tmp_path, [pair(i) for i in range(5)])
+    kept, _ = run(shards, tmp_path / "corpus", deciles=(9,), size=3)
     assert kept == []
     written = Path(tsv_path(str(tmp_path / "corpus"))).read_bytes()
     assert (gzip.decompress(written), written[4:8]) == (b"", bytes(4))  # no text, no time

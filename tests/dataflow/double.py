@@ -23,19 +23,12 @@ ACTIVE = ("PENDING", "RUNNING", "CANCELLING")
 PROJECT, REGION = "tests", "europe-west4"
 ACCOUNT = "123456789-compute@developer.gserviceaccount.com"
 IMAGE = f"{REGION}-docker.pkg.dev/{PROJECT}/paraloom/cpu:0"
-REFUSALS = {
-    "act as": (
-        403,
-        f"(1f2e): Current user cannot act as service account {ACCOUNT}. Causes: (3d4c): Current "
-        f"user cannot act as service account {ACCOUNT}.",
-    ),
-}
-"""Answers to a request for a job, by their causes."""
+ACT_AS = f"(1f2e): Current user cannot act as service account {ACCOUNT}."
+"""Why a request for a job is refused."""
 
 FAILURES = {
     "image": [
-        f'Failed to pull image "{IMAGE}": rpc error: code = NotFound desc = failed to pull and '
-        f'unpack image "{IMAGE}": failed to resolve reference "{IMAGE}": {IMAGE}: not found',
+        f'Failed to pull image "{IMAGE}": rpc error: code = NotFound desc = failed to pull',
         "Workflow failed. Causes: The Dataflow job appears to be stuck because no worker activity "
         "has been seen in the last 1h.",
     ],
@@ -106,7 +99,7 @@ class Dataflow:
     Attributes:
         jobs: all jobs that it accepted, in order.
         log: what it was asked: methods, and of jobs their names.
-        refuse: names of `REFUSALS` and `FAILURES` for the next requests for a job, in order.
+        refuse: "act as" and names of `FAILURES` for the next requests for a job, in order.
         execute: see `Execute`.
     """
 
@@ -139,8 +132,8 @@ class Dataflow:
         """Accept a job, or refuse it."""
         name = body["name"]
         cause = self.refuse.pop(0) if self.refuse else ""
-        if cause in REFUSALS:
-            return REFUSALS[cause][0], _error(*REFUSALS[cause])
+        if cause == "act as":
+            return 403, _error(403, ACT_AS)
         if any(job.name == name and job.state in ACTIVE for job in self.jobs):
             return 409, _error(
                 409,

@@ -38,12 +38,8 @@ def image(target: str = "cpu") -> Iterator[Image]:
     Packages stay in `~/.cache/paraloom/test-image-…` (7 GB), and are only brought up to date if the
     lock changed: remove that folder to begin from nothing.
     """
-    folder = (
-        Path.home()
-        / ".cache"
-        / "paraloom"
-        / f"test-image-{sys.version_info[0]}.{sys.version_info[1]}"
-    )
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    folder = Path.home() / ".cache" / "paraloom" / f"test-image-{version}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

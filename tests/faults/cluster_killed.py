@@ -8,13 +8,14 @@ from functools import partial
 
 from tests.faults.ground import Ground, main
 from tests.flink import cluster
+from tests.run_helpers import ROOT
 
 
 def fault(ground: Ground) -> None:
     """Start each again as a supervisor would: the job goes on, or the command is given again."""
     ground.undisturbed()
     folder, names = ground.folder / "flink", ("taskmanager-1", "workers")
-    os.environ["PYTHONPATH"] = ground.env["PYTHONPATH"]  # of the workers
+    os.environ["PYTHONPATH"] = str(ROOT)  # of the workers
     found = cluster.up(folder, slots=1, free_ports=True)
     here, ground.beam = ground.beam, tuple(found.arguments())
     try:

@@ -24,10 +24,16 @@ from paraloom.pipeline.cli import main as paraloom
 from tests.run_helpers import started
 from tests.small_model import new_pairs, train_small_model
 
-ROOT = Path(__file__).resolve().parents[2]
 SENTENCES, SHARD = 240, 20
-
 HERE = ("--direct_num_workers", "2")
+
+
+def told(*arguments: str) -> tuple[int, str]:
+    """Give a command within this process: its exit code and what it said."""
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out):
+        code = paraloom(arguments)
+    return code, out.getvalue()
 
 
 class Ground:
@@ -42,8 +48,7 @@ class Ground:
         """
         self.folder, self.model, self.beam, self.whole = folder, model, tuple(beam), whole
         self.ok, self.started = True, time.monotonic()
-        self.env = {**os.environ, "OMP_NUM_THREADS": "1"}
-        self.env["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        self.env: dict[str, str] = {}
         self.paths = {}
         lines = zip(*new_pairs(SENTENCES), strict=True)
         for side, texts in zip(("source", "reference"), lines, strict=True):
@@ -123,11 +128,8 @@ class Ground:
 
     def same(self, run: str, other: str = "") -> None:
         """See that a run has the rows and values of another one, by default the undisturbed."""
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = paraloom(["compare", other or self.undisturbed(), run, "--", *self.beam])
-        said = out.getvalue().strip().splitlines()[-1:] or err.getvalue()
-        self.expect(f"paraloom compare: {said}", code == 0)
+        code, said = told("compare", other or self.undisturbed(), run, "--", *self.beam)
+        self.expect(f"paraloom compare: {said.strip().splitlines()[-1:]}", code == 0)
 
     def once(self, name: str, before: dict[str, Any], under_way: int | None = None) -> None:
         """See that what was finished `before` was not translated again, and count what was."""

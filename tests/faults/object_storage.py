@@ -20,6 +20,7 @@ from tests.faults.ground import HERE, Ground, main
 from tests.google_store import BUCKET as GOOGLE_BUCKET
 from tests.google_store import google_store
 from tests.object_store import BUCKET, KEYS, object_store
+from tests.run_helpers import ran
 from tests.sample import PHRASES, SAMPLE, SIMILARITY, sample_rows
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -83,7 +84,7 @@ def in_store(ground: Ground, name: str) -> None:
         ground.say("removed this machine's copies, as if it were another one that goes on")
         said = ground.finish("remote", stage="corpus")
         ground.say("gave the command again")
-        stages = [line.removesuffix(" …") for line in said.splitlines() if line.endswith(" …")]
+        stages = ran(said)
         ground.expect(
             f"it goes on with {stages[0]}, without training the translation model again",
             stages[0] == "back_translate",

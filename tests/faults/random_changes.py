@@ -6,7 +6,6 @@ earlier one's. The whole command follows: rows and every page must be those of a
 """
 
 import difflib
-import io
 import json
 import os
 import random
@@ -15,7 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,12 @@ import yaml
 
 from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.models.scorers import ENCODER
-from paraloom.pipeline.cli import main as paraloom
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.manifest import Manifest, best_round, current, outdated
 from paraloom.pipeline.names import PAIR_STAGES
 from paraloom.pipeline.stage import shards_of
-from tests.faults.ground import Ground, main
+from tests.faults.ground import Ground, main, told
 from tests.sample import LABELLED, PHRASES, SIMILARITY
 
 NAME = "changed"
@@ -213,12 +211,12 @@ def _without_volatile(value: Any) -> Any:
 def _explained(run: Path) -> str:
     """What `explain` says of some pairs, in the corpus and not."""
     ids = dict.fromkeys(row["id"] for row in (*_rows(run, "corpus")[:2], *_rows(run, "ingest")[:3]))
-    told = [_say("explain", str(run), str(id))[1] for id in ids]
-    return "".join(text.partition("of an earlier configuration")[0] for text in told)
+    texts = (told("explain", str(run), str(id))[1] for id in ids)
+    return "".join(text.partition("of an earlier configuration")[0] for text in texts)
 
 
 def _publish(run: Path) -> int:
-    return _say("publish", str(run), "--held-out", "0")[0]
+    return told("publish", str(run), "--held-out", "0")[0]
 
 
 def _fresh(ground: Ground, run: Path, keys: dict[str, Any]) -> bool:
@@ -257,18 +255,10 @@ def _write(ground: Ground, run: Path, keys: dict[str, Any]) -> None:
 def _command(ground: Ground, command: str, run: Path) -> int:
     """Give a command for stages, to its end; its exit code."""
     config = ground.folder / f"{run.parent.name}.yaml"
-    code, text = _say(command, "--config", str(config), "--", *ground.beam)
+    code, text = told(command, "--config", str(config), "--", *ground.beam)
     if code not in (0, 2):
         print(text)
     return code
-
-
-def _say(*arguments: str) -> tuple[int, str]:
-    """Give a command within this process: its exit code and what it said."""
-    out = io.StringIO()
-    with redirect_stdout(out), redirect_stderr(out):
-        code = paraloom(arguments)
-    return code, out.getvalue()
 
 
 def _kill(ground: Ground, command: str, seconds: float) -> None:

@@ -50,12 +50,3 @@ def test_down_ends_whole_groups_and_nobody_else(tmp_path: Path, monkeypatch: Pat
     finally:
         bystander.kill()
         bystander.wait()
-
-
-def test_arguments() -> None:
-    cluster = Cluster(rest=1, job_server=2, workers=3, slots=2)
-    given = cluster.arguments()
-    assert "--flink_master=localhost:1" in given
-    assert "--parallelism=4" in given and "--sdk_worker_parallelism=2" in given
-    two = cluster.arguments(2)
-    assert "--parallelism=2" in two and "--sdk_worker_parallelism=1" in two

@@ -14,10 +14,7 @@ import pyarrow as pa
 import torch
 
 from paraloom.models.embeddings.applications.opened import open_model
-from paraloom.models.embeddings.encoders import build_encoder, kinds
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
@@ -27,6 +24,7 @@ from tests.fuzz.harness import Case, allowed
 from tests.fuzz.mutations import changed, damaged
 from tests.models.scorers.small_transformers import write_sentence_model
 from tests.sample import DATA
+from tests.small_encoder import encoder_of_texts
 from tests.small_model import train_small_model
 
 
@@ -53,17 +51,12 @@ def _write(files: dict[str, bytes], folder: Path, random: Random) -> None:
 @cache
 def _encoder(name: str) -> dict[str, bytes]:
     """The files of a small encoder."""
-    options = EmbeddingOptions(dim=4, model=name)
-    entries = {"words": ["a", "b", "c"], "trigrams": ["abc", "bcd"]}
-    vocabularies = {kind: Vocabulary(entries[kind], kind=kind) for kind in kinds(name)}
-    torch.manual_seed(1)
-    found = {kind: torch.randn(len(v), 4) for kind, v in vocabularies.items()}
-    encoder = build_encoder(options, found)
-    sizes = {"dim": encoder.dim, "units": 3}
-    head = open_head({"name": "distribution", "lowest": 1.0, "highest": 5.0, **sizes})
+    made = encoder_of_texts(["a b c", "abc bcd"], name, dim=4)
+    sizes = {"dim": made.dim, "units": 3}
+    made.head = open_head({"name": "distribution", "lowest": 1.0, "highest": 5.0, **sizes})
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        SentenceEncoder(encoder.eval(), vocabularies, options, head).write(folder, native=False)
+        made.write(folder, native=False)
         return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 

@@ -19,9 +19,9 @@ from paraloom.papers.datasets.synonyms import read_synonyms
 from tests.fuzz.harness import Case, allowed, command
 from tests.fuzz.model_targets import MODEL_TARGETS
 from tests.fuzz.mutations import damaged
+from tests.run_helpers import ONE
 from tests.sample import sample_rows
 
-ONE = ("--", "--direct_num_workers", "1")
 _OF_LINES: tuple[Format, ...] = ("czeng16", "czeng20", "tsv", "text", "moses")
 
 

@@ -118,30 +118,22 @@ def test_tsv_needs_a_first_line_to_go_by(one: One, line: bytes, count: str) -> N
         read(one("tsv", line + b"\na\tb\n"))
 
 
-def test_moses(tmp_path: Path) -> None:
-    pairs, rejected = read(moses(tmp_path, b"a\nb\nc\n", b"A\r\n\r\nC"))
-    assert pairs == [("1-a.cs:1", "a", "A"), ("1-a.cs:3", "c", "C")]
-    assert rejected == [("1-a.cs:2", 2, "b\t", "empty reference")]
-
-
 @pytest.mark.parametrize(
     ("source", "reference", "reason"),
     [
-        (b"", b"x", "empty source"),
         (b"x", b" \xc2\xa0", "empty reference"),
         (b"x", b"\xe2\x80", "invalid UTF-8 in reference"),
         (b"x\ty", b"x", "control character U+0009 in source"),
-        (b"x" * 101, b"x", "source longer than 100 characters"),
         (b"x", b"x" * 9_999, "line longer than 2,200 bytes"),
     ],
 )
 def test_a_rejected_moses_row_names_its_side(
     tmp_path: Path, source: bytes, reference: bytes, reason: str
 ) -> None:
-    bitext = moses(tmp_path, b"a\n" + source + b"\nz\n", b"A\n" + reference + b"\nZ\n")
+    bitext = moses(tmp_path, b"a\n" + source + b"\nz\n", b"A\r\n" + reference + b"\r\nZ")
     pairs, rejected = read(bitext, max_characters=100)
-    assert [pair[1:] for pair in pairs] == [("a", "A"), ("z", "Z")]
-    assert [(number, why) for _, number, _, why in rejected] == [(2, reason)]
+    assert pairs == [("1-a.cs:1", "a", "A"), ("1-a.cs:3", "z", "Z")]
+    assert [(id_, number, why) for id_, number, _, why in rejected] == [("1-a.cs:2", 2, reason)]
 
 
 def test_moses_files_of_different_length_end_the_run(tmp_path: Path) -> None:
@@ -162,10 +154,8 @@ BROKEN = {
     b"i\t\xff\ta\tb": "invalid UTF-8 in score",
     b"i\t1\t\xed\xa0\x80\tb": "invalid UTF-8 in source",  # a surrogate
     b"i\t1\ta\tb\rc": "control character U+000D in reference",
-    b"i\t1\ta\t\x7fb": "control character U+007F in reference",
     b"i\t1\ta\tb\xc2\x85": "control character U+0085 in reference",
     b"i\t1\t\xe2\x80\xa8a\tb": "line separator U+2028 in source",
-    b"i\t1\ta\tb\xe2\x80\xa9": "line separator U+2029 in reference",
     b"i\t1\t" + "č".encode() * 51 + b"\tb": "source longer than 50 characters",
     b"i\t1\ta\t" + b"b" * 51: "reference longer than 50 characters",
     b"i" * 51 + b"\t1\ta\tb": "id longer than 50 characters",

@@ -4,7 +4,6 @@ import json
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -308,14 +307,6 @@ def test_wrong_columns_are_one_line(
     with pytest.raises(UserError, match=message) as error:
         find_bitext(bitext.format, list(bitext.paths), layout)
     assert bitext.paths[0] in str(error.value) and "\n" not in str(error.value)
-
-
-def test_a_kept_column_of_another_type_names_it(tmp_path: Path) -> None:
-    for value, kind in ((date(2020, 1, 1), "date32"), (["a"], "list<")):
-        table = pa.table({"source": ["a"], "reference": ["b"], "n": [value]})
-        pq.write_table(table, tmp_path / kind)
-        with pytest.raises(UserError, match=rf"of n are of the type {kind}.*; keep text, numbers"):
-            find_bitext("parquet", [str(tmp_path / kind)], Layout(keep=("n",)))
 
 
 def test_kept_columns_have_one_type(tmp_path: Path) -> None:

@@ -65,8 +65,10 @@ def test_a_copy_is_made_once_until_what_it_is_of_changes(
     with monkeypatch.context() as patch:
         patch.setattr(storage, "open_file", None)
         assert remote.localise(path) == copy
-    storage.write_bytes(path, b"a 1\nb 2")
-    assert Path(remote.localise(path)).read_text() == "a 1\nb 2"
+    storage.write_bytes(path, b"b 2")  # as many bytes
+    assert Path(remote.localise(path)).read_text() == "b 2"
+    storage.write_bytes(f"{bucket}/same", b"b 2")
+    assert Path(remote.localise(f"{bucket}/same")).name == "same"
 
 
 def test_several_that_want_the_same_copy(bucket: str, monkeypatch: Patch) -> None:
@@ -105,16 +107,6 @@ def test_a_fetch_that_fails_leaves_no_copy(
         patch.setattr(storage, "open_file", fails)
         remote.localise(f"{bucket}/model")
     assert storage.names(remote.localise(f"{bucket}/model")) == ["a", "b"]
-
-
-def test_a_copy_is_known_by_names_and_versions() -> None:
-    def copy(*entry: Any) -> Path:
-        return remote._copy_path("s3://b/model", [clients.StoredObject(*entry)])
-
-    same = ("s3://b/model/a", 1, "v")
-    assert copy(*same) == copy(*same)
-    others = (("s3://b/model/b", 1, "v"), (same[0], 2, "v"), (same[0], 1, "w"))
-    assert len({copy(*entry) for entry in (same, *others)}) == 4
 
 
 def test_what_is_there(stored: Stored, tmp_path: Path) -> None:
@@ -205,7 +197,6 @@ def test_missing_credentials_of_google(
     [
         ("gs://bucket/run", r"a library is missing: pip install 'paraloom\[dataflow\]'"),
         ("s3://bucket/run", r"a library is missing: pip install 'paraloom\[s3\]'"),
-        ("ftp://server/run", "there is no file system ftp://"),
     ],
 )
 def test_a_file_system_that_is_not_there(path: str, message: str, monkeypatch: Patch) -> None:

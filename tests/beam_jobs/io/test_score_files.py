@@ -51,28 +51,23 @@ def test_forms_of_text(tmp_path: Path, text: str, zipped: bool) -> None:
     assert same(rows(path))
 
 
-IDS = [key for key, _ in PAIRS]
+IDS, VALUES = zip(*PAIRS, strict=True)
 
 
 @pytest.mark.parametrize(
     ("ids", "values", "wanted"),
     [
         (pa.array(IDS), pa.array([0.5, -1.25, None]), PAIRS),
-        (
-            pa.array(IDS, pa.large_string()),
-            pa.array([0.5, -1.25, float("nan")], pa.float16()),
-            PAIRS,
-        ),
+        (pa.array(IDS, pa.large_string()), pa.array(VALUES, pa.float16()), PAIRS),
         (pa.array(IDS).dictionary_encode(), pa.array(["0.5", "-1.25", "nan"]), PAIRS),
-        (pa.array([1, 2]), pa.array([3, 4]), [("1", 3.0), ("2", 4.0)]),
         (
-            pa.array(["a", None]),
-            pa.array([1.5, 2.5]).cast(pa.decimal128(5, 2)),
-            [("a", 1.5), ("", 2.5)],
+            pa.array([1, None]),
+            pa.array([3.0, 4.0]).cast(pa.decimal128(5, 2)),
+            [("1", 3.0), ("", 4.0)],
         ),
         (pa.array([]), pa.array([]), []),
     ],
-    ids=range(6),
+    ids=range(5),
 )
 @pytest.mark.parametrize("name", ["comet", "score"])
 def test_forms_of_parquet(
@@ -86,7 +81,7 @@ def test_forms_of_parquet(
 def test_candidates(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("a\t0\t0.5\na\t1\t0.25\n")
     (tmp_path / "b.tsv").write_text("candidate\tcomet\tid\n0\t0.5\tb\n")
-    table = pa.table({"id": ["c"], "candidate": pa.array([1], pa.int8()), "score": [1.0]})
+    table = pa.table({"id": ["c"], "candidate": pa.array([1], pa.int8()), "score": [1]})
     pq.write_table(table, tmp_path / "c.tsv")
     wanted = [("a 0", 0.5), ("a 1", 0.25), ("b 0", 0.5), ("c 1", 1.0)]
     assert rows([str(tmp_path / "?.tsv")], candidates=True) == wanted
@@ -104,9 +99,6 @@ def test_a_file_that_two_globs_match_is_read_once(tmp_path: Path) -> None:
         rows([f"{tmp_path}/*.gz"])
 
 
-LONG = "x" * (2 << 20)
-
-
 def parquet(**columns: list[Any]) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), sink)
@@ -117,11 +109,8 @@ def parquet(**columns: list[Any]) -> bytes:
     ("data", "message"),
     [
         (b"a\t1\nb\xff\t2\t3\n", "Expected 2 columns, got 3"),
-        ("id\tcomet\na\t1\n" + "b\n", "Row #3: Expected 2 columns, got 1"),
         ("a\t1\t2\nb\t1\n", "lacks the column id; it has a, 1, 2 (a file"),
-        ("a\tb\tc\td\n", "lacks the column id; it has a, b, c, d (a file without names"),
         ("id\tvalue\na\t1\n", "lacks the column comet or score; it has id, value"),
-        (f"a\t1\n{LONG}\t2\n", "straddling"),
         (b"", "no rows, the file is empty"),
         (b"PAR1 and no more", "truncated or corrupt"),
         (gzip.compress(b"a\t1\n" * 100_000)[:-20], "truncated or corrupt gzip"),
@@ -129,7 +118,7 @@ def parquet(**columns: list[Any]) -> bytes:
         (parquet(id=["a"], comet=[[1.0]]), "truncated or corrupt"),
         (parquet(key=["a"], comet=[1.0]), "lacks the column id; it has key, comet"),
     ],
-    ids=range(12),
+    ids=range(9),
 )
 def test_what_cannot_be_read(tmp_path: Path, data: str | bytes, message: str) -> None:
     path = tmp_path / "scores"

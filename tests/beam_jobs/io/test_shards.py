@@ -188,19 +188,11 @@ def test_a_unit_is_keyed_by_stage_name_and_content() -> None:
     assert units([shard], "stage 2")[0].key != unit.key
 
 
-@pytest.fixture(params=["local", "remote"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "local":
-        return str(tmp_path)
-    return str(request.getfixturevalue("bucket"))
-
-
 def write_stage(folder: str, parts: Iterable[int]) -> None:
     """Part files of two rows, one of them rejected; `parts` are their numbers."""
     for number in parts:
         ids = pa.table({"id": [f"{folder[-1]}-{number}"], "reason": ["why"]})
-        pieces = [(f"part-{number}", ids.select(["id"]), ids)]
-        commit(folder, f"part-{number}", "key", 2, pieces, started=0)
+        put(folder, f"part-{number}", rows=2, table=ids.select(["id"]), rejected=ids)
 
 
 def content(folder: str) -> list[tuple[str, dict[str, int], list[list[dict[str, Any]]]]]:

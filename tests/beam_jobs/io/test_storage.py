@@ -1,3 +1,5 @@
+"""Files on disk and in object stores, their digests, and the answers of generators."""
+
 import gc
 import hashlib
 import os
@@ -12,18 +14,19 @@ import pytest
 from google.api_core.exceptions import TooManyRequests
 from moto.s3.models import s3_backends
 
-from paraloom.beam_jobs.io import clients, storage
+from paraloom.beam_jobs.io import answer_files, clients, digests, storage
+from paraloom.beam_jobs.io.answer_files import AnswerFiles
+from paraloom.models.chat.answers import Answer
 from paraloom.models.errors import UserError
 from tests.google_store import GoogleStore
+from tests.run_helpers import Patch
 
 Write = Callable[[str, bytes], object]
 
 
-@pytest.fixture(params=["local", "bucket", "google_bucket"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "local":
-        return str(tmp_path / "run")
-    return str(request.getfixturevalue(request.param))
+@pytest.fixture
+def folder(place: str) -> str:
+    return storage.join(place, "run")
 
 
 def test_what_is_written_is_read(folder: str) -> None:
@@ -131,15 +134,16 @@ def test_a_bucket_that_is_not_there_is_named(bucket: str) -> None:
 
 
 def test_what_is_missing_is_told_from_what_cannot_be_read(
-    google: GoogleStore, folder: str, monkeypatch: pytest.MonkeyPatch
+    google: GoogleStore, folder: str, monkeypatch: Patch
 ) -> None:
     path = storage.join(folder, "x")
     storage.write_bytes(path, b"x")
     with pytest.raises(storage.MissingError, match="y: cannot be read") as missing:
         storage.read_bytes(storage.join(folder, "y"))
     assert "\n" not in str(missing.value)
-    with pytest.raises(storage.MissingError), storage.open_file(storage.join(folder, "y")):
-        pass
+    for read in (storage.open_file, digests.file_digest):
+        with pytest.raises(storage.MissingError):
+            read(storage.join(folder, "y"))
     if not storage.is_remote(folder):
         return
 
@@ -185,3 +189,118 @@ def test_temporary_files_of_a_killed_process_go(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     storage.remove_temporary(str(tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)
+
+
+@pytest.fixture
+def read(monkeypatch: Patch) -> list[str]:
+    """The files that were read for their digest; what was changed a moment ago counts as old."""
+    paths: list[str] = []
+    whole = storage.file_digest
+
+    def recorded(path: str) -> str:
+        paths.append(path)
+        return whole(path)
+
+    monkeypatch.setattr(storage, "file_digest", recorded)
+    monkeypatch.setattr(digests, "_SETTLED", -10.0)
+    return paths
+
+
+def expected(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_a_file_is_read_once_until_it_changes(place: str, read: list[str]) -> None:
+    path = storage.join(place, "train.en")
+    for data, times in ((b"one", 1), (b"two", 2), (b"three", 3)):  # of one length, and of another
+        storage.write_bytes(path, data)
+        assert [digests.file_digest(path) for _ in range(3)] == [expected(data)] * 3
+        assert len(read) == times
+
+
+@pytest.mark.parametrize("how", ["in place", "replaced"])
+def test_times_that_were_set_back_do_not_hide_a_change(
+    tmp_path: Path, read: list[str], how: str, empty_cache: None
+) -> None:
+    file = tmp_path / "train.en"
+    file.write_bytes(b"one")
+    assert digests.file_digest(str(file)) == expected(b"one")
+    times = file.stat().st_atime_ns, file.stat().st_mtime_ns
+    if how == "in place":
+        file.write_bytes(b"two")
+        os.utime(file, ns=times)
+    else:
+        (tmp_path / "new").write_bytes(b"two")
+        os.utime(tmp_path / "new", ns=times)
+        (tmp_path / "new").replace(file)
+    assert file.stat().st_mtime_ns == times[1]
+    assert digests.file_digest(str(file)) == expected(b"two")
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_remembered(
+    tmp_path: Path, read: list[str], monkeypatch: Patch, empty_cache: None
+) -> None:
+    """Nor is one that changed a moment ago: it may change again with the same times."""
+    file = tmp_path / "train.en"
+    file.write_bytes(b"one")
+    whole = storage.file_digest
+
+    def grows(path: str) -> str:
+        found = whole(path)
+        file.write_bytes(b"more")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "file_digest", grows)
+        digests.file_digest(str(file))
+    monkeypatch.setattr(digests, "_SETTLED", 2.0)
+    assert [digests.file_digest(str(file)) for _ in range(2)] == [expected(b"more")] * 2
+    assert len(read) == 3
+
+
+def test_a_cache_that_cannot_be_written(
+    tmp_path: Path, read: list[str], monkeypatch: Patch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    (tmp_path / "train.en").write_bytes(b"one")
+    assert digests.file_digest(str(tmp_path / "train.en")) == expected(b"one")
+
+
+def add(files: AnswerFiles, keys: range) -> None:
+    """Keep an answer for each key."""
+    for key in keys:
+        files.add(Answer(key=f"{key}", tokens_in=key))
+
+
+def test_an_attempt_reads_what_all_earlier_ones_left(place: str) -> None:
+    """Those that failed, too."""
+    for keys in (range(2), range(2, 3)):
+        with pytest.raises(RuntimeError), AnswerFiles(place, "part-0") as files:
+            add(files, keys)
+            raise RuntimeError
+    with AnswerFiles(place, "part-0") as files:
+        add(files, range(3, 4))
+    found = AnswerFiles(place, "part-0").read()
+    assert {key: answer.tokens_in for key, answer in found.items()} == {str(n): n for n in range(4)}
+    assert AnswerFiles(place, "part-1").read() == {}
+
+
+def test_a_killed_attempt_leaves_every_answer_on_disk(tmp_path: Path) -> None:
+    files = AnswerFiles(str(tmp_path), "part-0")  # and is never closed
+    add(files, range(3))
+    (path,) = (tmp_path / "_answers" / "part-0").iterdir()
+    with path.open("ab") as stream:
+        stream.write(b'{"key": "cut o')
+    assert AnswerFiles(str(tmp_path), "part-0").read().keys() == {"0", "1", "2"}
+
+
+def test_a_killed_attempt_leaves_all_but_the_last_answers_in_a_store(
+    bucket: str, monkeypatch: Patch
+) -> None:
+    files = AnswerFiles(bucket, "part-0")
+    add(files, range(450))
+    assert len(AnswerFiles(bucket, "part-0").read()) == 400
+    monkeypatch.setattr(answer_files, "_SECONDS", 0.0)  # they have waited long enough
+    add(files, range(450, 451))
+    assert len(AnswerFiles(bucket, "part-0").read()) == 451

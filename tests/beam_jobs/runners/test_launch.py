@@ -1,3 +1,4 @@
+import io
 import os
 import re
 import sys
@@ -27,8 +28,10 @@ from paraloom.beam_jobs.runners.launch import (
     launch,
     run_pipeline,
 )
+from paraloom.beam_jobs.runners.remote_jobs import User
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
+from paraloom.models.progress import meter
 from tests.beam_jobs.runners.copying import copy, job, write
 from tests.run_helpers import Capsys, Patch, part_file
 from tests.shards import ONE
@@ -79,6 +82,9 @@ def test_receipts_with_another_key_are_set_aside_before_the_job_begins(
     assert [receipt.key for receipt in result.receipts] == [unit.key for unit in changed]
     assert result.metrics == {"rows": 6}
     assert storage.names(f"{out}/{EARLIER}") == []
+    copy(work[:1], out)  # the other units are no more
+    left = set((tmp_path / "out").rglob("part-*"))
+    assert left == {part_file(tmp_path / "out", "part-0"), tmp_path / "out/_receipts/part-0.json"}
 
 
 @pytest.mark.parametrize(("done", "rows"), [(None, 9), (lambda: 15, 15)])
@@ -97,14 +103,6 @@ def test_progress_counts_the_rows_of_finished_units(
     assert seen == [3, 9, rows, rows]  # no more processes than units
 
 
-def test_units_that_are_no_more_leave_nothing(tmp_path: Path, work: list[Unit]) -> None:
-    out = f"{tmp_path}/out"
-    copy(work, out)
-    copy(work[:1], out)
-    left = set((tmp_path / "out").rglob("part-*"))
-    assert left == {part_file(tmp_path / "out", "part-0"), tmp_path / "out/_receipts/part-0.json"}
-
-
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_users_error_in_a_worker_is_one_line(
     tmp_path: Path, work: list[Unit], workers: str
@@ -118,11 +116,7 @@ def test_a_users_error_in_a_worker_is_one_line(
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [
-        ("skip", "no receipt for part-1"),
-        ("key", "no receipt for part-0"),
-        ("short", "has 3 rows, 2 were read"),
-    ],
+    [("skip", "no receipt for part-1"), ("key", "no receipt"), ("short", "3 rows, 2 were read")],
 )
 def test_a_unit_that_is_not_accounted_for_ends_the_run(
     tmp_path: Path, work: list[Unit], fault: str, message: str
@@ -216,3 +210,36 @@ def test_an_option_that_beam_refuses_or_would_ignore_is_one_line(
 )
 def test_options_that_beam_or_its_job_server_knows(arguments: list[str]) -> None:
     launching.parse_options(arguments)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Impatient(Terminal):
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("option", "keyboard", "cancels"),
+    [
+        (["--on_interrupt=leave"], None, False),
+        (["--on_interrupt=cancel"], None, True),
+        ([], None, True),  # no terminal
+        ([], Terminal("\n"), False),
+        ([], Terminal("cancel\n"), True),
+        ([], Impatient(), False),
+        (["--on_interrupt=cancel"], Terminal("\n"), True),
+    ],
+)
+def test_ctrl_c_leaves_a_job_elsewhere_or_cancels_it(
+    option: list[str], keyboard: io.StringIO | None, cancels: bool, monkeypatch: Patch
+) -> None:
+    terminal = Terminal() if keyboard else io.StringIO()
+    monkeypatch.setattr("sys.stdin", keyboard or io.StringIO())
+    with meter("score", stream=terminal) as progress:
+        assert User(launching.parse_options(option), progress, terminal).cancels() == cancels
+    asked = "Cancel the job, too? Otherwise it goes on. [cancel/LEAVE]" in terminal.getvalue()
+    assert asked == (keyboard is not None and not option)

@@ -1,4 +1,5 @@
-"""Workers that die, of a signal, again and again, before they have begun; and Ctrl-C."""
+"""Workers that die, of a signal, again and again, before they have begun; what the records of their
+attempts say; and Ctrl-C."""
 
 import logging
 import os
@@ -6,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +18,15 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.analysis.collect import collect, concatenate
-from paraloom.beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units, write_shard
-from paraloom.beam_jobs.runners.crash_recovery import begin, unfinished
+from paraloom.beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units
+from paraloom.beam_jobs.runners.crash_recovery import Attempt, begin, note_death, unfinished
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.local import runner, worker
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from tests.beam_jobs.runners.copying import NONE, TABLE, TWO, die, job, write
 from tests.run_helpers import Patch
+from tests.shards import cut
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
@@ -119,8 +122,7 @@ class Translate(UnitDoFn):
 @pytest.mark.parametrize("most", [4, 0])
 def test_what_kills_workers_is_tried_in_smaller_batches(tmp_path: Path, most: int) -> None:
     """A row that kills them alone is named."""
-    table = pa.table({"n": range(64)})
-    work = units([write_shard(f"{tmp_path}/in/part-0.parquet", table)], "k")
+    work = units(cut(tmp_path / "in", pa.table({"n": range(64)}), 64), "k")
     out = f"{tmp_path}/out"
     transform = beam.ParDo(Translate(out, most))
     job = UnitJob(name="t", units=work, transform=transform, output=out)
@@ -129,7 +131,7 @@ def test_what_kills_workers_is_tried_in_smaller_batches(tmp_path: Path, most: in
         assert (receipt.rows_out, unfinished(out)) == (64, {})
     else:
         with pytest.raises(
-            UserError, match=r"died 6 times in a row at part-0 \(rows 7\) \(at last"
+            UserError, match=r"died 6 times .* at part-00000-00000 \(rows 7\) \(at last"
         ):
             launch(job, TWO)
 
@@ -172,3 +174,52 @@ def test_ctrl_c_ends_no_block_that_ends(before: Any, monkeypatch: Patch) -> None
         time.sleep(0.3)  # in which nothing ends the process
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+Try = Callable[..., Attempt]
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> Try:
+    """An attempt in a worker that notes its rows and ends there; the launcher may see it die."""
+
+    def make(*rows: int, dies: bool = True, key: str = "key") -> Attempt:
+        found = begin(str(tmp_path), "part-0", key)
+        found.under_way(rows)
+        if dies:
+            note_death(str(tmp_path))
+        return found
+
+    return make
+
+
+def test_batches_get_smaller_after_the_second_death(attempt: Try) -> None:
+    seen = [attempt(7) for _ in range(6)]
+    assert [each.number for each in seen] == [1, 2, 3, 4, 5, 6]
+    assert [each.deaths for each in seen] == [0, 1, 2, 3, 4, 5]
+    assert [each.smaller for each in seen] == [1, 1, 4, 16, 64, 256]
+
+
+def test_only_a_death_that_was_seen_counts(attempt: Try) -> None:
+    """Errors and kills of the command leave records, too."""
+    found = [attempt(7, dies=False) for _ in range(20)][-1]
+    assert (found.number, found.deaths) == (20, 0)
+
+
+def test_a_message_names_units_and_rows(tmp_path: Path, attempt: Try) -> None:
+    assert note_death(str(tmp_path)) == ""
+    attempt(dies=False)
+    assert note_death(str(tmp_path)) == " at part-0"
+    attempt(3, 4, dies=False)
+    begin(str(tmp_path), "part-1", "key").under_way(range(9))
+    assert note_death(str(tmp_path)) == " at part-0 (rows 3, 4), part-1 (rows 0, 1, 2, 3, 4, …)"
+
+
+def test_other_work_begins_anew(tmp_path: Path, attempt: Try) -> None:
+    attempt()
+    other = attempt(key="another")
+    assert (other.number, other.deaths) == (1, 0)
+    other.over()
+    assert unfinished(str(tmp_path)) == {}
+    (tmp_path / "_attempts" / "part-0.json").write_text("{")
+    assert attempt().number == 1

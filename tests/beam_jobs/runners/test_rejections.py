@@ -48,12 +48,9 @@ def numbers(folder: Path, shards: int, rows: int = 10, step: int = 1) -> list[Un
 
 
 def run(work: list[Unit], folder: Path, share: float, **job: Any) -> Result:
-    dofn = Odd(str(folder / "out"), **job)
-    output, limit = str(folder / "out"), Limit(share=share)
-    transform = beam.ParDo(dofn)
-    return launch(
-        UnitJob(name="odd", units=work, transform=transform, output=output, limit=limit), ONE
-    )
+    output = str(folder / "out")
+    how = {"transform": beam.ParDo(Odd(output, **job)), "limit": Limit(share=share)}
+    return launch(UnitJob(name="odd", units=work, output=output, **how), ONE)
 
 
 def test_a_running_job_is_stopped_and_continues(tmp_path: Path, monkeypatch: Patch) -> None:

@@ -51,17 +51,17 @@ def test_repeats_are_those_of_a_set_in_any_order(shards: list[list[str]], random
     assert {place for place, again in zip(places, found, strict=True) if again} == plain(shards)
 
 
-def test_all_128_bits_count() -> None:
+def test_all_128_bits_count_and_columns_are_not_run_together() -> None:
     hashes = np.array([[1, 2], [1, 3], [2, 3], [1, 2], [3, 2]], np.uint64)
     assert repeated(hashes, np.zeros(5, int), np.arange(5)).tolist() == [0, 0, 0, 1, 0]
+    one, other = row_hash(pa.array(["ab", "a"]), pa.array(["c", "bc"]))
+    assert (one != other).any()
 
 
-@pytest.mark.parametrize("kind", ["local", "remote"])
 def test_any_number_of_partitions_gives_the_same(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path: Path, kind: str
+    monkeypatch: pytest.MonkeyPatch, stored: tuple[str, list[str]]
 ) -> None:
-    place = str(tmp_path if kind == "local" else request.getfixturevalue("bucket"))
-    s3 = [] if kind == "local" else request.getfixturevalue("s3")
+    place, options = stored
     random = np.random.default_rng(3)
     shards = [[f"text {i}" for i in random.integers(0, 60, 40)] for _ in range(5)]
     units = [SimpleNamespace(index=unit, texts=texts) for unit, texts in enumerate(shards)]
@@ -85,16 +85,10 @@ def test_any_number_of_partitions_gives_the_same(
             assert_that(found, check)
             return found
 
-        run_pipeline(build, beam_options(["--direct_num_workers", "1", *s3]))
+        run_pipeline(build, beam_options(["--direct_num_workers", "1", *options]))
     assert len(storage.names(f"{place}/_hashes")) == 2 * len(units)
     remove_orphans(place, [])
     assert storage.names(f"{place}/_hashes") == []
-
-
-def test_columns_are_not_run_together() -> None:
-    left = row_hash(pa.array(["ab"]), pa.array(["c"]))
-    right = row_hash(pa.array(["a"]), pa.array(["bc"]))
-    assert (left != right).any()
 
 
 def test_no_hashes_are_shuffled(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What Dataflow would be given: the real jobs, built by its runner, which submits nothing."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,11 +168,3 @@ def test_what_is_missing_is_one_line(
     options = PipelineOptions(["--runner=DataflowRunner", *arguments])
     with pytest.raises(UserError, match=message):
         dataflow.prepare(options, output)
-
-
-def test_other_runners_pass_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "google.cloud.dataflow", None)
-    options = PipelineOptions(["--runner=FlinkRunner", "--save_main_session"])
-    before = options.get_all_options()
-    dataflow.prepare(options, "runs/x")
-    assert options.get_all_options() == before

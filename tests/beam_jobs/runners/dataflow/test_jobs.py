@@ -212,14 +212,3 @@ def test_a_cancelled_job_is_one_line(
     later(job.cancelled.set, job.asked_for.is_set)
     with pytest.raises(UserError, match="was cancelled; the same command does the rest"):
         jobs.wait(submit(service, options), options)
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_service_that_is_gone_is_one_line(
-    service: Dataflow, waiting: threading.Event, arguments: list[str]
-) -> None:
-    away = [a for a in arguments if "endpoint" not in a]
-    options = PipelineOptions([*away, "--job_name=x", "--dataflow_endpoint=http://localhost:9"])
-    with pytest.raises(Exception, match=r"[Cc]onnection") as raised:
-        submit(service, options)
-    assert re.match("Dataflow job x: .*[Cc]onnection[^\n]*$", in_a_line(raised.value))

@@ -1,4 +1,4 @@
-"""What is missing on Flink's side is one line with exit code 2, at once, by the real command."""
+"""What is missing on Flink's side is one line, at once; workers are started for whom asks."""
 
 import http.server
 import json
@@ -8,12 +8,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
+from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2 import (
+    ApiServiceDescriptor,
+)
 
-from paraloom.beam_jobs.runners.flink import submit
+from paraloom.beam_jobs.runners.flink import pool as pools
+from paraloom.beam_jobs.runners.flink import submit, worker
 from paraloom.pipeline.cli import main
-from tests.run_helpers import Capsys
+from tests.run_helpers import Capsys, Patch
 
 NOWHERE = "localhost:1"
 
@@ -77,11 +83,8 @@ def fails(tmp_path: Path, capsys: Capsys) -> Callable[..., str]:
         given = ["--runner", "FlinkRunner", *options]
         assert main(["ingest", "--config", str(tmp_path / "config.yaml"), "--", *given]) == 2
         assert time.monotonic() - started < 60
-        said: list[str] = [
-            line for line in capsys.readouterr().err.splitlines() if "paraloom:" in line
-        ]
-        assert len(said) == 1
-        return said[0]
+        (said,) = (line for line in capsys.readouterr().err.splitlines() if "paraloom:" in line)
+        return str(said)
 
     return run
 
@@ -96,10 +99,8 @@ def test_a_wrong_address(fails: Callable[..., str], flink: Flink) -> None:
 
 def test_another_cluster_than_asked_for(fails: Callable[..., str], flink: Flink) -> None:
     master = ["--flink_master", flink.address]
-    said = fails(*master, "--flink_version", "1.20")
-    assert (
-        f"Flink at {flink.address} is 1.19.3, but --flink_version of the job server is 1.20" in said
-    )
+    version = "is 1.19.3, but --flink_version of the job server is 1.20"
+    assert f"{flink.address} {version}" in fails(*master, "--flink_version", "1.20")
     assert "has 4 slots, but --parallelism asks for 5" in fails(*master, "--parallelism", "5")
     flink.answers["/overview"] = {"taskmanagers": 0, "slots-total": 0}
     assert "has 0 slots" in fails(*master)
@@ -120,3 +121,41 @@ def test_jobs_of_the_same_name_are_cancelled(flink: Flink) -> None:
     flink.answers["/jobs/overview"]["jobs"] = jobs
     submit.cancel(flink.address, "ours")
     assert flink.cancelled == ["/jobs/a?mode=cancel"]
+
+
+STAND_IN = """
+import os, time
+from pathlib import Path
+
+def main(arguments):
+    path = Path(__file__).with_name(str(os.getpid()))
+    path.with_suffix(".new").write_text(" ".join(arguments))
+    path.with_suffix(".new").rename(path)
+    time.sleep(60)
+"""
+ENDS = ("logging", "artifact", "provision", "control")
+
+
+def request(number: str) -> beam_fn_api_pb2.StartWorkerRequest:
+    urls = {f"{end}_endpoint": ApiServiceDescriptor(url=f"localhost:{end}") for end in ENDS}
+    return beam_fn_api_pb2.StartWorkerRequest(worker_id=number, **urls)
+
+
+def test_two_task_managers_use_the_same_number(monkeypatch: Patch, tmp_path: Path) -> None:
+    """Neither worker takes the other's place, and ending one by its number ends neither."""
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(worker, "__name__", "stand_in")
+    pool = pools.WorkerPool()
+    for _ in range(2):
+        assert not pool.StartWorker(request("1-1"), None).error
+    workers: list[psutil.Process] = []
+    while len(workers) < 2:
+        time.sleep(0.05)
+        workers = [psutil.Process(int(path.name)) for path in tmp_path.glob("[0-9]*[0-9]")]
+    assert not pool.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id="1-1"), None).error
+    ends = [f"--{end}_endpoint=localhost:{end}" for end in ENDS]
+    for process in workers:
+        assert process.status() == psutil.STATUS_SLEEPING
+        assert (tmp_path / str(process.pid)).read_text().split() == ["--id=1-1", *ends]
+        process.kill()
