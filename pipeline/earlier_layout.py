@@ -18,19 +18,20 @@ def rename(run: str, stages: Iterable[str]) -> None:
         before = bool(storage.names(storage.join(first, "receipts")))
         folders = [*(f for f in folders if f != first), first] if before else []
     for folder in folders:
-        above, _, name = folder.rpartition("/")
-        if name == "corpus":
+        above, _, last = folder.rpartition("/")
+        if last == "corpus":
             _move(storage.join(folder, "corpus.tsv.gz"), storage.join(above, "corpus.tsv.gz"))
             _move(storage.join(folder, "README.md"), storage.join(above, "README.md"))
         for kind in _BESIDE:
-            there = storage.join(folder, kind)
-            here = storage.join(folder, f"_{kind}")
-            if not storage.is_remote(run):
-                if Path(there).is_dir():
-                    Path(there).rename(here)
-                continue
-            for name in storage.names(there):
-                _move(storage.join(there, name), storage.join(here, name))
+            _move_folder(storage.join(folder, kind), storage.join(folder, f"_{kind}"))
+
+
+def _move_folder(source: str, target: str) -> None:
+    if storage.is_remote(source):
+        for name in storage.names(source):
+            _move(storage.join(source, name), storage.join(target, name))
+    elif Path(source).is_dir():
+        Path(source).rename(target)
 
 
 def _move(source: str, target: str) -> None:

@@ -8,9 +8,9 @@ from pkgutil import iter_modules
 
 from paraloom.models.scorers import checks, learned, tokens
 from paraloom.models.scorers.base import Scorer
+from paraloom.models.scorers.learned.encoder_similarity import ENCODER
 
-ENCODER = "encoder_similarity"
-"""The scorer that the first round does not have: its encoder is trained in the round before."""
+__all__ = ["ENCODER", "SCORERS"]
 
 SCORERS: dict[str, Scorer] = {}
 for _folder in (tokens, checks, learned):

@@ -13,6 +13,9 @@ from paraloom.models.text.tokens import PairText
 if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
 
+ENCODER = "encoder_similarity"
+"""The scorer that the first round does not have: its encoder is trained in the round before."""
+
 
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     """Cosine of the sides' sentence vectors: float32 [n] in [-1, 1]; 0 where a side has no token.
@@ -35,7 +38,7 @@ def open_encoder(folder: Path) -> SentenceEncoder:
 
 
 SCORERS = {
-    "encoder_similarity": Scorer(
+    ENCODER: Scorer(
         function=encoder_similarity,
         meaning="cosine of the two sides under the encoder of the round before",
         unit="cosine",
