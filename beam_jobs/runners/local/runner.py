@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, TypeVar
 
+import grpc
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import python_urns
 from apache_beam.portability.api import beam_fn_api_pb2, beam_provision_api_pb2
@@ -116,8 +117,9 @@ def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
     timer.daemon = True
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if not timer.ident:  # a further Ctrl-C
+        if not timer.ident:  # else a further Ctrl-C
             timer.start()
+            threading.excepthook = _without_lost_workers
         signal.default_int_handler(number, frame)
 
     before = signal.signal(signal.SIGINT, interrupt)
@@ -126,6 +128,12 @@ def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, before)
         timer.cancel()
+
+
+def _without_lost_workers(error: threading.ExceptHookArgs) -> None:
+    """Ctrl-C ends the workers, too: a thread that still listens to one prints no traceback."""
+    if not isinstance(error.exc_value, grpc.RpcError):
+        threading.__excepthook__(error)
 
 
 def _end(terminal: IO[str]) -> None:

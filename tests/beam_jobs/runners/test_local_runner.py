@@ -137,7 +137,8 @@ def test_what_kills_workers_is_tried_in_smaller_batches(tmp_path: Path, most: in
 
 
 STUCK = """
-import signal, sys, time
+import signal, sys, threading, time
+import grpc
 from paraloom.beam_jobs.runners.local import runner
 signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run in the background
 runner._PATIENCE = 0.5
@@ -147,13 +148,16 @@ with runner.ends_when_interrupted(sys.stdout):
             print("waits", flush=True)
             time.sleep(60)
         except KeyboardInterrupt:
-            pass
+            def listen():  # as Beam's thread does when its worker is gone
+                raise grpc.RpcError
+            threading.Thread(target=listen).start()
 """
 
 
 def test_ctrl_c_ends_a_block_that_goes_on() -> None:
     command = [sys.executable, "-c", STUCK]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    pipe, same = subprocess.PIPE, subprocess.STDOUT
+    with subprocess.Popen(command, stdout=pipe, stderr=same, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "waits\n"
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
