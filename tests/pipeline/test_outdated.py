@@ -149,7 +149,7 @@ def test_a_run_of_version_0_2_is_finished(a_run: Path, runs: Runs) -> None:
     assert (a_run / "run" / "README.md").exists()
     kept = manifest(a_run)
     assert kept["wanted"] == list(kept["stages"]) == list(STAGES)
-    assert kept["planned"][: len(STAGES) + 1] == [*STAGES, "embeddings"]
+    assert kept["planned"][: len(STAGES)] == [*STAGES] and "embeddings" in kept["planned"]
 
 
 @pytest.mark.parametrize("stored", ["s3", "gs"], indirect=True)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from paraloom.models.embeddings.encoders import build_encoder, kinds
+from paraloom.models.embeddings.encoders import ENCODERS, build_encoder, kinds
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
@@ -116,6 +116,14 @@ def test_weights_of_another_shape_are_named(tmp_path: Path, file: str) -> None:
     name = next(iter(state))
     save_file({**state, name: torch.zeros(1, 2, 3)}, path)
     refused(tmp_path / "model", rf"{file}(.|\n)*size mismatch for {name}")
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_every_encoder_is_saved_and_loaded(tmp_path: Path, name: str) -> None:
+    first = load_encoder(saved(tmp_path / "first", model=name))
+    first.save(tmp_path / "second")
+    vectors = load_encoder(tmp_path / "second").embed(["a b", "c", ""])
+    assert (vectors == first.embed(["a b", "c", ""])).all() and vectors[0].any()
 
 
 @pytest.mark.parametrize("name", ["lstm-avg", "bilstm-avg", "gru"])
