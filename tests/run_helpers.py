@@ -36,6 +36,13 @@ STAGES = ("ingest", "back_translate", "score", "bucket", "select")
 ONE = ["--", "--direct_num_workers", "1"]
 
 
+def small_config(run: Path | str, text: Path | str, **changes: Any) -> dict[str, Any]:
+    """The values of a configuration for a file of tabs, without a translation model."""
+    score = "trigram_overlap"
+    values: dict[str, Any] = {"run": str(run), "input": {"format": "tsv", "paths": [str(text)]}}
+    return {**values, "score": {"scorers": [score]}, "select": {"by": score}, **changes}
+
+
 def started(*arguments: str, cwd: Path = ROOT, env: Any = (), **how: Any) -> subprocess.Popen[str]:
     """The real command in a process group of its own, with variables besides its own ones."""
     paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
@@ -54,8 +61,8 @@ def popen(name: str, folder: Path, *more: str) -> subprocess.Popen[str]:
     return started(name, "--config", str(folder / "config.yaml"), *(more or ONE))
 
 
-def kill_in(stage: str, folder: Path, after: str, command: str = "select") -> None:
-    """Start the command, and kill all its processes once `after` matches files of the stage."""
+def kill_in(stage: str, folder: Path, after: str, command: str = "select") -> list[str]:
+    """Kill all processes of the command once `after` matches files of the stage: what it began."""
     process = popen(command, folder)
     while not list((folder / "run" / folder_of(stage)).glob(after)) and process.poll() is None:
         time.sleep(0.001)
@@ -63,6 +70,7 @@ def kill_in(stage: str, folder: Path, after: str, command: str = "select") -> No
     _, err = process.communicate()
     assert process.returncode == -signal.SIGKILL, "it was over before it could be killed"
     assert ran(err)[-1] == stage.removesuffix(".training")
+    return ran(err)
 
 
 def command(name: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
@@ -101,6 +109,12 @@ def one_line(capsys: Capsys) -> str:
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("paraloom: ")
     return line
+
+
+def refusal(capsys: Capsys, *arguments: str) -> str:
+    """The one line with which a command ends that refuses to work."""
+    assert main(arguments) == 2
+    return one_line(capsys)
 
 
 def part_file(folder: Path | str, name: str) -> Path:

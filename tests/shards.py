@@ -10,6 +10,7 @@ import pyarrow as pa
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Receipt, Shard, commit, read_shard, write_shard
 from paraloom.beam_jobs.runners.launch import Result
+from paraloom.models.hashing import text_hashes
 
 Write = Callable[..., list[Shard]]
 """What the fixtures `bucketed` and `scored` give."""
@@ -32,6 +33,14 @@ def filled(rows: list[dict[str, Any]], form: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist(
         [{**same, "id": f"id-{i}", **row} for i, row in enumerate(rows)], form
     )
+
+
+def deciles_by_a_sort(ids: list[str], scores: Sequence[float] | np.ndarray) -> list[int]:
+    """Decile k begins at rank ⌊k·n/10⌋ by score, and by the hash of the id among equal scores."""
+    n, order = len(ids), np.lexsort((text_hashes(pa.array(ids, pa.string())), np.asarray(scores)))
+    found = np.empty(n, int)
+    found[order] = [sum(k * n // 10 <= rank for k in range(1, 10)) for rank in range(n)]
+    return list(found.tolist())
 
 
 def shards_of(result: Result, *, rejected: bool = False) -> list[Shard]:

@@ -11,9 +11,8 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io import shards as shard_files
 from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units
 from paraloom.beam_jobs.runners.launch import Result
-from paraloom.models.hashing import text_hashes
 from tests.run_helpers import Patch
-from tests.shards import ONE, cut, filled, rows_of, shards_of
+from tests.shards import ONE, cut, deciles_by_a_sort, filled, rows_of, shards_of
 
 SCORE = ("translation_score",)
 
@@ -32,17 +31,11 @@ def rows(result: Result) -> dict[str, int]:
     return {row["id"]: row["translation_score_decile"] for row in rows_of(result)}
 
 
-def by_definition(rows: int) -> list[int]:
-    """The decile of each rank: k begins at rank ⌊k·n/10⌋."""
-    return [sum(k * rows // 10 <= rank for k in range(1, 10)) for rank in range(rows)]
-
-
 def test_where_deciles_begin() -> None:
     assert decile_ranks(25) == [2, 5, 7, 10, 12, 15, 17, 20, 22]
     for rows in range(35):
-        ranks = np.arange(rows)
-        found = np.searchsorted(decile_ranks(rows), ranks, side="right")
-        assert found.tolist() == by_definition(rows)
+        found = np.searchsorted(decile_ranks(rows), np.arange(rows), side="right")
+        assert sorted(deciles_by_a_sort([""] * rows, [0.0] * rows)) == found.tolist()
 
 
 @pytest.mark.parametrize("n", [0, 3, 137])
@@ -50,9 +43,8 @@ def test_deciles_are_exact_and_the_same_for_any_shards(tmp_path: Path, n: int) -
     score = np.random.default_rng(5).choice([-3.5, -1, -0.0, 0.0, 0.25], n).astype(np.float32)
     one = run(scored(tmp_path, score, 1000), tmp_path / "one")
     assert rows(one) == rows(run(scored(tmp_path, score, 10), tmp_path / "many"))
-    ids = pa.array([f"id-{i}" for i in range(n)], pa.string())
-    order = np.lexsort((text_hashes(ids), score))
-    assert [rows(one)[f"id-{i}"] for i in order] == by_definition(n)
+    ids = [f"id-{i}" for i in range(n)]
+    assert [rows(one)[id] for id in ids] == deciles_by_a_sort(ids, score)
 
 
 def test_each_score_has_deciles_of_its_own_and_candidates_are_rows_of_their_own(
@@ -74,10 +66,10 @@ def test_each_score_has_deciles_of_its_own_and_candidates_are_rows_of_their_own(
     result = bucket.run(units(shards, "key"), str(tmp_path / "out"), names, ONE)
     found = pa.concat_tables(map(read_shard, shards_of(result)))
     assert found.select(table.column_names).equals(table)
-    hashes = text_hashes(schema.row_ids(table))
+    ids = schema.row_ids(table).to_pylist()
     for name in names:
-        order = np.lexsort((hashes, table[name].to_numpy()))
-        assert found[schema.decile(name)].to_numpy()[order].tolist() == by_definition(57)
+        deciles = deciles_by_a_sort(ids, table[name].to_numpy())
+        assert found[schema.decile(name)].to_pylist() == deciles
 
 
 def test_the_summary_is_that_of_all_rows(tmp_path: Path) -> None:

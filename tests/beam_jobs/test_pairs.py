@@ -12,10 +12,10 @@ from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.testing.util import assert_that, equal_to
 
 from paraloom.beam_jobs.pairs import BackTranslate, ExactDeciles, ScorePairs
-from paraloom.models.hashing import text_hashes
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
+from tests.shards import deciles_by_a_sort
 from tests.small_model import new_pairs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "beam.md"
@@ -28,17 +28,15 @@ def test_all_three_in_one_pipeline(nmt_model: Path) -> None:
     options = NmtOptions(beam=2)
     expected, _ = Translator(nmt_model, options, threads=1).translate(sources)
     scores = PairScorer(["unigram_f1"]).score(pa.array(references), expected["translation"])
-    order = np.lexsort((text_hashes(pa.array([row[0] for row in given[:8]])), scores["unigram_f1"]))
-    deciles_of = np.empty(8, int)
-    deciles_of[order] = np.searchsorted([k * 8 // 10 for k in range(1, 10)], range(8), "right")
+    f1 = scores["unigram_f1"].tolist()
     wanted = [
-        (*row, text, pytest.approx(score), pytest.approx(f1), decile)
-        for row, text, score, f1, decile in zip(
+        (*row, text, pytest.approx(score), pytest.approx(overlap), decile)
+        for row, text, score, overlap, decile in zip(
             given[:8],
             expected["translation"].to_pylist(),
             expected["translation_score"].to_pylist(),
-            scores["unigram_f1"].tolist(),
-            deciles_of.tolist(),
+            f1,
+            deciles_by_a_sort([row[0] for row in given[:8]], f1),
             strict=True,
         )
     ]
@@ -64,9 +62,7 @@ def test_all_three_in_one_pipeline(nmt_model: Path) -> None:
 def test_deciles_are_those_of_a_sort(rows: int) -> None:
     scores = np.random.default_rng(2).integers(0, 40, rows).astype(np.float32)
     ids = [f"row-{i}" for i in range(rows)]
-    order = np.lexsort((text_hashes(pa.array(ids, pa.string())), scores))
-    wanted = np.searchsorted([k * rows // 10 for k in range(1, 10)], np.arange(rows), side="right")
-    expected = sorted(zip(np.array(ids)[order].tolist(), wanted.tolist(), strict=True))
+    expected = sorted(zip(ids, deciles_by_a_sort(ids, scores), strict=True))
 
     def check(found: list[Any]) -> None:
         assert sorted((row.id, row.score_decile) for row in found) == expected

@@ -38,16 +38,6 @@ def table(pairs: list[tuple[str, str]] = PAIRS, scores: list[float] | None = Non
     return filled(rows, schema.BACK_TRANSLATE)
 
 
-def test_scores_stand_beside_their_rows() -> None:
-    scored, rejected = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
-    assert scored.schema == schema.scored(SCORERS)
-    assert scored.select(schema.BACK_TRANSLATE.names).equals(table())
-    assert scored["reference_tokens"].to_pylist() == [7, 4, 4]
-    assert scored["translation_tokens"].to_pylist() == [6, 5, 4]
-    assert np.allclose(scored["trigram_overlap"].to_numpy(), [2 / 4, 0, 1])
-    assert rejected.num_rows == 0
-
-
 def test_scored_rows_get_only_what_they_lack() -> None:
     text = "from paraloom.models.scorers import Scorer\n"
     text += "s = Scorer(function=lambda pairs: [0.25, float('nan'), 0.5], meaning='', unit='')"
@@ -61,28 +51,22 @@ def test_scored_rows_get_only_what_they_lack() -> None:
     assert rejected["reason"].to_pylist() == ["s is not finite"]
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
-def test_a_score_that_is_no_number_sets_the_row_apart(bad: float) -> None:
-    rows = table(scores=[-0.5, bad, -0.7])
-    scored, rejected = score_table(rows, PairScorer(["trigram_overlap"]), SCORERS)
-    assert scored["id"].to_pylist() == ["id-0", "id-2"]
-    assert rejected.schema == schema.rejected(schema.BACK_TRANSLATE)
-    assert rejected["id"].to_pylist() == ["id-1"]
-    assert rejected["reason"].to_pylist() == ["translation_score is not finite"]
-
-
 def test_the_job_gives_what_the_function_gives(tmp_path: Path) -> None:
-    tables = [table(), table([]), table(PAIRS[:1], [float("nan")])]
+    tables = [table(), table([]), table(scores=[float("nan"), -0.7, float("-inf")])]
     shards = [write_shard(f"{tmp_path}/in/part-{i}.parquet", t) for i, t in enumerate(tables)]
     out = f"{tmp_path}/score"
     result = score.run(units(shards, "key"), out, Scoring(SCORERS), ONE)
     scorer = PairScorer(["trigram_overlap"])
     for rows, receipt in zip(tables, result.receipts, strict=True):
-        wanted, _ = score_table(rows, scorer, SCORERS)
+        wanted, rejected = score_table(rows, scorer, SCORERS)
         assert wanted.schema == schema.scored(SCORERS)  # without rows, too
+        assert rejected.schema == schema.rejected(schema.BACK_TRANSLATE)
+        assert wanted["id"].to_pylist() == [
+            row["id"] for row in rows.to_pylist() if np.isfinite(row["translation_score"])
+        ]
         assert pq.read_table(receipt.shards[0].path).equals(wanted)
         assert Path(receipt.shards[0].path).read_bytes() == encode(wanted)
-    assert [r.rejected for r in receipts(out)] == [{}, {}, {"translation_score is not finite": 1}]
+    assert [r.rejected for r in receipts(out)] == [{}, {}, {"translation_score is not finite": 2}]
 
 
 def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> None:

@@ -98,12 +98,6 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: Patch) -> None
         pass
 
 
-def test_two_at_a_time(tmp_path: Path) -> None:
-    path = tmp_path / "run" / ".lock"
-    with locked(path, "busy"), pytest.raises(UserError, match=r"^busy$"), locked(path, "busy"):
-        pytest.fail("the work began")
-
-
 def test_a_special_file_or_a_folder_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")

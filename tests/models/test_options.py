@@ -1,11 +1,9 @@
 """Options: errors of one line, input files, and the values that keys of finished runs depend on."""
 
 import json
-import pickle
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.embeddings.options import ParagramOptions
@@ -57,15 +55,6 @@ def test_files_count_by_their_content(tmp_path: Path) -> None:
     path.rename(tmp_path / "other.tsv")
     moved = options.map_files(lambda *_: str(tmp_path / "other.tsv"))
     assert keys[0] == keys[2] == content_key(moved.of_weights()) != keys[1]
-
-
-def test_options_cannot_change() -> None:
-    options = NmtOptions()
-    with pytest.raises(ValidationError, match="frozen"):
-        options.beam = 3
-    assert options.replace(beam=3).beam == 3
-    assert pickle.loads(pickle.dumps(CHANGED)) == CHANGED
-    assert SystemOptions.of(json.loads(json.dumps(CHANGED.model_dump()))) == CHANGED
 
 
 @pytest.mark.parametrize(

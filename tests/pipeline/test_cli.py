@@ -2,7 +2,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,9 +12,7 @@ import yaml
 from paraloom.models.errors import reading
 from paraloom.models.files import digest
 from paraloom.pipeline.cli import COMMANDS, PAPERS, main
-from paraloom.pipeline.config import Config
-from paraloom.pipeline.stages import TARGETS
-from tests.run_helpers import ONE, ROOT, Capsys, Patch, one_line
+from tests.run_helpers import ONE, ROOT, Capsys, Patch, one_line, refusal, small_config
 
 GOOD = """
 run: {run}
@@ -61,19 +58,17 @@ def test_an_error_says_what_a_path_is_relative_to(
         ("score.paragram=v.txt", f"score.paragram: v.txt is not there {where}"),
         ("score.paragram=/none/v.txt", "score.paragram: /none/v.txt is not there"),
     ):
-        assert main(["ingest", "--config", str(config), "--set", change]) == 2
-        assert one_line(capsys) == f"paraloom: {said}"
+        found = refusal(capsys, "ingest", "--config", str(config), "--set", change)
+        assert found == f"paraloom: {said}"
 
 
 def test_what_cannot_be_done_is_found_before_any_work(
     config: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     change = ["--set", "embeddings.model=word-agv", "--set", "nmt.model=null"]
-    assert main(["corpus", "--config", str(config), *change]) == 2
-    assert "embeddings.model: " in one_line(capsys)
+    assert "embeddings.model: " in refusal(capsys, "corpus", "--config", str(config), *change)
     (tmp_path / "run" / "model").mkdir(parents=True)
-    assert main(["train-nmt", "--config", str(config)]) == 2
-    assert "nothing to do for nmt" in one_line(capsys)
+    assert "nothing to do for nmt" in refusal(capsys, "train-nmt", "--config", str(config))
 
 
 def test_a_run_folder_that_cannot_be_written(config: Path, tmp_path: Path, capsys: Capsys) -> None:
@@ -143,26 +138,6 @@ def test_an_interrupt_says_what_to_do(
     assert "the same command resumes" in one_line(capsys)
 
 
-def test_arguments_reach_the_run(config: Path, monkeypatch: Patch) -> None:
-    import paraloom.pipeline.run
-
-    calls = []
-
-    def run_stages(
-        config: Config, targets: Sequence[str], beam: Sequence[str], *, force: bool
-    ) -> None:
-        calls.append((config.seed, targets, list(beam), force))
-
-    monkeypatch.setattr(paraloom.pipeline.run, "run_stages", run_stages)
-    path = str(config)
-    assert main(["bucket", "--config", path, "--set", "seed=4", "--", "--runner", "X"]) == 0
-    assert main(["corpus", "--force", "--config", path]) == 0
-    assert calls == [
-        (4, ("bucket",), ["--runner", "X"], False),
-        (1, TARGETS["corpus"], [], True),
-    ]
-
-
 EVERY = {entry.name: entry for entry in COMMANDS} | {
     f"papers {entry.name}": entry for entry in PAPERS
 }
@@ -202,8 +177,7 @@ def test_the_version(capsys: Capsys) -> None:
     ],
 )
 def test_a_usage_error_is_one_line(arguments: list[str], message: str, capsys: Capsys) -> None:
-    assert main(arguments) == 2
-    assert one_line(capsys).startswith(f"paraloom: {message}")
+    assert refusal(capsys, *arguments).startswith(f"paraloom: {message}")
 
 
 @pytest.mark.parametrize(
@@ -239,19 +213,10 @@ def test_libraries_say_nothing_at_import() -> None:
     assert python("-c", code).stderr == ""
 
 
-def line(capsys: Capsys, *arguments: str) -> str:
-    """The one line that a command ends with."""
-    assert main(arguments) == 2
-    return one_line(capsys)
-
-
 def write(folder: Path, values: dict[str, Any], text: str = "a\tb\n") -> str:
     """The file of a configuration that reads a.tsv, with some values changed."""
     (folder / "a.tsv").write_text(text)
-    config = yaml.safe_load(GOOD.format(run=folder / "run"))
-    config["input"]["paths"] = [str(folder / "a.tsv")]
-    score = "trigram_overlap"
-    config |= {"nmt": {}, "score": {"scorers": [score]}, "select": {"by": score}}
+    config = small_config(folder / "run", folder / "a.tsv")
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         (config[section] if section else config)[name] = value
@@ -269,7 +234,7 @@ def write(folder: Path, values: dict[str, Any], text: str = "a\tb\n") -> str:
     ],
 )
 def test_hostile_arguments_are_one_line(capsys: Capsys, path: str, message: str) -> None:
-    assert message in line(capsys, "ingest", "--config", path)
+    assert message in refusal(capsys, "ingest", "--config", path)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +250,7 @@ def test_hostile_arguments_are_one_line(capsys: Capsys, path: str, message: str)
 def test_hostile_values_are_one_line(
     tmp_path: Path, capsys: Capsys, key: str, value: Any, message: str
 ) -> None:
-    assert message in line(capsys, "select", "--config", write(tmp_path, {key: value}))
+    assert message in refusal(capsys, "select", "--config", write(tmp_path, {key: value}))
 
 
 def test_errors_of_the_system_are_one_line(
@@ -296,7 +261,7 @@ def test_errors_of_the_system_are_one_line(
             raise error
 
         monkeypatch.setattr("paraloom.pipeline.commands.run.status.status", raising)
-        return line(capsys, "status", str(tmp_path))
+        return refusal(capsys, "status", str(tmp_path))
 
     full = OSError(28, "No space left on device", "/a/b\x1b")
     assert r"/a/b\x1b: cannot be used (No space left on device)" in fail(full)
@@ -310,7 +275,7 @@ def test_errors_of_the_system_are_one_line(
 def test_a_file_name_that_is_not_utf8(tmp_path: Path, capsys: Capsys) -> None:
     Path(f"{tmp_path}/a\udcff.tsv").write_text("a\tb\n")
     config = write(tmp_path, {"input.paths": [f"{tmp_path}/*.tsv"]})
-    found = line(capsys, "ingest", "--config", config)
+    found = refusal(capsys, "ingest", "--config", config)
     assert r"/a\udcff.tsv: its name is not UTF-8; rename it" in found
     assert len(digest(tmp_path)) == 64
 

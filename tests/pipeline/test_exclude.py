@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -20,6 +19,7 @@ from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.report.describe import excluded_rows
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
+from tests.beam_jobs.transforms.test_exclusion import Letters
 from tests.json_schema import errors_of
 from tests.run_helpers import Capsys, again, one_line, table
 
@@ -93,14 +93,6 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
     assert f"sts/own, row 1: {leaked[0].upper()}" in said
 
 
-class Letters:
-    """A model whose vectors count some letters: `two` and `three` have the same ones of them."""
-
-    def encode(self, texts: list[str], **_: Any) -> np.ndarray:
-        counts = np.array([[t.lower().count(c) for c in "dgq"] for t in texts], float)
-        return np.asarray(counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9))
-
-
 def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:
     """Once in a data set, by the first rule that holds; a row with several columns once, too."""
     for name, lines in {
@@ -120,7 +112,7 @@ def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:
     assert counts.tolist() == [[1, 0, 0], [1, 1, 0], [2, 0, 0]] and rows == 3
     assert [where for where, *_ in shown["equal"]] == ["corpus.tsv, row 1"]
     assert not shown["n-grams"]
-    model: Any = Letters()
+    model: Any = Letters("dgq")  # of which `two` and `three` have the same
     similar = model, embed(model, data["text"].combine_chunks()), 0.999
     counts, rows, shown = contamination(corpus, EvaluationSentences(data, similar), examples=5)
     assert counts.tolist() == [[1, 0, 0], [1, 1, 1], [2, 0, 1]]

@@ -29,7 +29,7 @@ from paraloom.pipeline.report import document
 from paraloom.pipeline.report.generators import compare_generators
 from paraloom.pipeline.stages.generate import check, generators_of
 from tests.chat_server import ChatServer, chat_server, reworded
-from tests.run_helpers import ONE, started, table
+from tests.run_helpers import ONE, small_config, started, table
 
 CHAT = {"kind": "chat", "name": "a", "base_url": "http://127.0.0.1:9/v1", "model": "good"}
 SECRET = "sk-8f2c-SECRET-77d1"
@@ -182,14 +182,7 @@ def test_the_key_is_nowhere(finished: Finished) -> None:
 
 
 def config(*generators: dict[str, Any], **changes: Any) -> Config:
-    values: dict[str, Any] = {
-        "run": "x",
-        "input": {"format": "tsv", "paths": ["a.tsv"]},
-        "score": {"scorers": ["trigram_overlap"]},
-        "select": {"by": "trigram_overlap"},
-        "generators": list(generators),
-    }
-    return Config.of({**values, **changes})
+    return Config.of(small_config("x", "a.tsv", generators=list(generators), **changes))
 
 
 @pytest.mark.parametrize(

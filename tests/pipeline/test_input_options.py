@@ -1,7 +1,6 @@
 """`input.where`, `input.unique` and `input.keep` in runs, and other forms of input."""
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,67 +11,27 @@ import pytest
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.explain import find
 from paraloom.pipeline.config import Config
-from tests.run_helpers import Capsys, WriteConfig, again, manifest, one_line, ran, table
+from tests.run_helpers import Capsys, WriteConfig, again, manifest, one_line, small_config, table
 
 CONDITIONS = ["source_tokens <= 4", "identical = no"]
 
 
-@pytest.fixture
-def repeating(tmp_path: Path, bitext: dict[str, str]) -> dict[str, str]:
-    """The pairs of `bitext` twice; of the second ones, every third has another reference."""
-    paths = {}
-    for side, path in bitext.items():
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        again = [
-            line if side == "source" or number % 3 or not line else f"{line} {number}"
-            for number, line in enumerate(lines)
-        ]
-        paths[side] = str(tmp_path / Path(path).name)
-        text = "".join(f"{line}\n" for line in [*lines, *again])
-        Path(paths[side]).write_text(text, encoding="utf-8")
-    return paths
-
-
-def test_each_distinct_source_of_a_shard_is_translated_once(
-    tmp_path: Path, repeating: dict[str, str], write_config: WriteConfig, capsys: Capsys
-) -> None:
-    one_shard = {"paths": repeating, "shard_rows": 1000}
-    write_config(tmp_path, input=one_shard)
-    assert again("back-translate", tmp_path) == 0
-    plain = table(tmp_path, "back_translate").to_pylist()
-    capsys.readouterr()
-
-    write_config(tmp_path, input={**one_shard, "unique": "source"})
-    assert again("select", tmp_path) == 0
-    assert ran(capsys.readouterr().err)[0] == "back_translate"
-    record = manifest(tmp_path)["stages"]["back_translate"]
-    sources = [row["source"] for row in table(tmp_path, "ingest").to_pylist()]
-    assert record["rows_in"] == len(sources)
-    assert record["saved"]["input.unique"]["rows"] == len(sources) - len(set(sources))
-    assert record["metrics"]["sentences"] == len(set(sources))
-    for row, other in zip(table(tmp_path, "back_translate").to_pylist(), plain, strict=True):
-        score, exact = row.pop("translation_score"), other.pop("translation_score")
-        assert score == pytest.approx(exact, abs=1e-5)
-        assert row == other
-
-
-def test_pairs_and_conditions(
-    tmp_path: Path, repeating: dict[str, str], write_config: WriteConfig
-) -> None:
-    write_config(tmp_path, input={"paths": repeating, "unique": "pair", "where": CONDITIONS})
-    assert again("ingest", tmp_path) == 0
+def test_pairs_and_conditions(tmp_path: Path, write_config: WriteConfig, capsys: Capsys) -> None:
+    """What they reject does not count for `max_rejected`."""
+    rows = ["Pes štěká.\tA dog barks.", "Pes jde a jde dál.\tA dog walks on.", "x\tx"]
+    (tmp_path / "in.tsv").write_text("\n".join([*rows, rows[0], "bad"]))
+    given = {"format": "tsv", "paths": [str(tmp_path / "in.tsv")], "unique": "pair"}
+    write_config(tmp_path, input={**given, "where": CONDITIONS})
+    assert again("ingest", tmp_path, "--set", "max_rejected=0.19") == 2
+    assert "ingest: 1 of 5 rows are rejected (20.0%)" in capsys.readouterr().err
+    assert again("ingest", tmp_path, "--set", "max_rejected=0.2") == 0
+    assert table(tmp_path, "ingest")["source"].to_pylist() == ["Pes štěká."]
     record = manifest(tmp_path)["stages"]["ingest"]
-    accepted = table(tmp_path, "ingest").to_pylist()
-    rejected = table(tmp_path, "ingest/_rejected").to_pylist()
-    assert record["rows_in"] == len(accepted) + len(rejected) == 240
-    texts = [(row["source"], row["reference"]) for row in accepted]
-    assert len(set(texts)) == len(texts)
-    repeats = [row for row in rejected if row["reason"] == "repeats an earlier pair"]
-    assert record["rejected"]["repeats an earlier pair"] == len(repeats)
-    assert record["saved"]["input.unique"]["rows"] == len(repeats)
-    assert {row["text"] for row in repeats} <= {"\t".join(texts_of) for texts_of in texts}
-    reasons = Counter(row["reason"] for row in rejected)
-    assert record["saved"]["input.where"]["rows"] == reasons["not source_tokens <= 4"] > 0
+    long, same = (f"not {condition}" for condition in CONDITIONS)
+    reasons = [long, same, "repeats an earlier pair", "1 column instead of 2"]
+    assert record["rejected"] == dict.fromkeys(reasons, 1)
+    saved = {name: of["rows"] for name, of in record["saved"].items()}
+    assert saved == {"input.where": 2, "input.unique": 1}
 
 
 DOMAINS = ["web", "news", None]
@@ -158,9 +117,7 @@ def test_what_is_wrong_is_one_line(
 def test_select_where_may_name_kept_columns_only(parquet: dict[str, Any]) -> None:
     def config(keep: list[str], where: str) -> Config:
         select = {"by": "trigram_overlap", "where": [where]}
-        scorers = {"scorers": ["trigram_overlap"]}
-        given = {**parquet, "keep": keep}
-        return Config.of({"run": "a", "input": given, "score": scorers, "select": select})
+        return Config.of(small_config("a", "", input={**parquet, "keep": keep}, select=select))
 
     assert config(["domain"], 'domain = "web text"')
     with pytest.raises(ValueError, match=r"select\.where\[0\]: domain is no column of the pairs"):

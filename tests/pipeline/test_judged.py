@@ -63,12 +63,10 @@ def test_it_selects_the_deciles_of_the_cut(a_run: Path, runs: Runs) -> None:
 
 
 def test_new_judgments_choose_again_and_select_only_another_cut_again(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs
+    a_run: Path, runs: Runs
 ) -> None:
     judge(a_run, good_above(5))
-    write_config(a_run, select={"by": "judged"})
-    assert again("select", a_run) == 0
-    capsys.readouterr()
+    runs("select", a_run, select={"by": "judged"})
     judge(a_run, good_above(5), "Ben", rows=30)
     assert runs("select", a_run) == ["judged"]
     for name in ("Anna", "Ben"):

@@ -61,16 +61,6 @@ def test_records_have_the_type_of_their_stage() -> None:
     assert record.config.select.by == "auto"
 
 
-def test_a_finished_stage_ends_what_is_under_way(tmp_path: Path) -> None:
-    manifest = Manifest(str(tmp_path))
-    manifest.start("idf")
-    assert "under_way" in json.loads((tmp_path / "manifest.json").read_text())
-    manifest.finish("idf", IdfRecord(key="k", digest="d", words=3))
-    assert json.loads((tmp_path / "manifest.json").read_text()) == {
-        "stages": {"idf": {"key": "k", "digest": "d", "words": 3}}
-    }
-
-
 def of_run(name: str) -> Any:
     """A configuration, as `begin` reads it."""
     values = {"run": name}
@@ -130,8 +120,9 @@ def test_jobs_on_a_service_are_kept_while_they_run_and_afterwards(tmp_path: Path
     under_way = Manifest(str(tmp_path)).record.under_way
     assert under_way is not None and under_way.jobs == [job, other]
     manifest.finish("idf", IdfRecord(key="k", digest="d", words=3))
-    kept = json.loads((tmp_path / "manifest.json").read_text())["stages"]["idf"]["jobs"]
-    assert kept == [job.model_dump(), other.model_dump()]
+    kept = json.loads((tmp_path / "manifest.json").read_text())
+    jobs = [job.model_dump(), other.model_dump()]
+    assert kept == {"stages": {"idf": {"key": "k", "digest": "d", "words": 3, "jobs": jobs}}}
     manifest.finish("idf", manifest.stages["idf"])  # confirmed by another command
     assert Manifest(str(tmp_path)).stages["idf"].jobs == [job, other]
 

@@ -14,33 +14,17 @@ from paraloom.beam_jobs.io.shards import receipts
 from paraloom.pipeline.cli import main
 from tests.run_helpers import Capsys, Patch, Runs, manifest, table
 
-FILE = """
-from pathlib import Path
+CODE = """
 import numpy as np
 from paraloom.models.scorers import Scorer
 
-def shout(pairs):
+def function(pairs):
     with open({log!r}, "a") as log:
         log.write(f"{{len(pairs)}}\\n")
-    values = [float(len(text)) * {factor} for text in pairs.translation_text.to_pylist()]
-    return np.array([{broken} if "dog" in text else value for text, value in
-                     zip(pairs.translation_text.to_pylist(), values)], np.float32)
+    return np.array([{value} for text in pairs.translation_text.to_pylist()], np.float32)
 
-loudness = Scorer(function=shout, meaning="letters of the translation", unit="letters",
-                  range=(0, 1000), version={version})
-"""
-PACKAGE = """
-import numpy as np
-from paraloom.models.scorers import Scorer
-
-def vowels(pairs):
-    with open({log!r}, "a") as log:
-        log.write(f"{{len(pairs)}}\\n")
-    texts = pairs.translation_text.to_pylist()
-    return np.array([sum(c in "aeiou" for c in t) / max(len(t), 1) for t in texts], np.float32)
-
-SCORER = Scorer(function=vowels, meaning="share of vowels of the translation", unit="share",
-                version={version})
+{name} = Scorer(function=function, meaning="{meaning} of the translation", unit="{unit}",
+                range=(0, 1000), version={version})
 """
 
 
@@ -51,8 +35,11 @@ class Own:
         self.folder, self.site = folder, folder / "site"
         self.entry = f"{folder / 'loud.py'}:loudness"
 
-    def write_file(self, *, factor: int = 1, version: int = 1, broken: str = "value") -> None:
-        code = FILE.format(log=str(self.log("loud")), factor=factor, version=version, broken=broken)
+    def write_file(self, *, factor: int = 1, version: int = 1, broken: str = "") -> None:
+        """Its score of a text with a dog is `broken`."""
+        value = f"{factor} * len(text)" + (f" if 'dog' not in text else {broken}" if broken else "")
+        of = {"meaning": "letters", "unit": "letters", "log": str(self.log("loud"))}
+        code = CODE.format(**of, name="loudness", value=value, version=version)
         (self.folder / "loud.py").write_text(code)
 
     def install(self, *, version: int = 1) -> None:
@@ -60,7 +47,9 @@ class Own:
         shutil.rmtree(self.site, ignore_errors=True)
         about = self.site / f"vowel_score-{version}.dist-info"
         about.mkdir(parents=True)
-        code = PACKAGE.format(log=str(self.log("vowel")), version=version)
+        value = "sum(c in 'aeiou' for c in text) / max(len(text), 1)"
+        of = {"meaning": "share of vowels", "unit": "share", "log": str(self.log("vowel"))}
+        code = CODE.format(**of, name="SCORER", value=value, version=version)
         (self.site / "vowel_score.py").write_text(code)
         (about / "METADATA").write_text(f"Name: vowel-score\nVersion: {version}\n")
         entry = "[paraloom.scorers]\nvowel_share = vowel_score:SCORER\n"

@@ -10,7 +10,7 @@ import yaml
 
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.pipeline import cli
-from tests.run_helpers import Capsys, manifest, one_line
+from tests.run_helpers import Capsys, manifest, refusal
 
 SMALL = ("--set", "embeddings.dim=8", "--set", "embeddings.epochs=2")
 PHRASES = "dog\thound\ncat\tkitten\nman\tguy\nruns\tsprints\nsleeps\tnaps\n"
@@ -55,8 +55,7 @@ def test_mistakes_are_one_line(capsys: Capsys) -> None:
         ((), "train-embeddings: give --config FILE, or --pairs FILE and --out DIR"),
         (("--pairs", "gone.tsv", "--out", "x"), "embeddings.pairs[0].paths[0]: gone.tsv is not th"),
     ):
-        assert cli.main(["train-embeddings", *arguments]) == 2
-        assert message in one_line(capsys)
+        assert message in refusal(capsys, "train-embeddings", *arguments)
 
 
 def config_of(folder: Path, pairs: str, **changes: Any) -> Path:
@@ -90,6 +89,9 @@ def test_an_encoder_starts_from_the_vectors_of_the_run(
     changed = ("--set", "score.training.epochs=3")
     assert train(capsys, "--config", config, *changed)[0] == 0
     assert manifest(tmp_path)["stages"]["embeddings"]["key"] != found["embeddings"]["key"]
+    without = ("--set", "embeddings.initial_vectors=null")
+    assert train(capsys, "--config", config, *without) == (0, "embeddings …\n")
+    assert "initial_vectors" not in manifest(tmp_path)["stages"]["embeddings"]["training"]
 
 
 def test_vectors_of_another_dimension_are_not_used(

@@ -121,19 +121,6 @@ def files(folder: Path) -> dict[str, bytes]:
     return parts(folder) | found
 
 
-def test_a_second_round_runs_nothing_of_the_first(
-    one_round: Path, write_config: WriteConfig, changes: dict[str, Any], tmp_path: Path, runs: Runs
-) -> None:
-    shutil.copytree(one_round / "run", tmp_path / "run")
-    write_config(tmp_path, **changes)
-    assert not (tmp_path / "run" / "rounds").exists()
-    assert runs("corpus", tmp_path) == [*of_round(2), *RESULT]
-    old, new = manifest(one_round)["stages"], manifest(tmp_path)["stages"]
-    for name in FIRST:
-        assert new[name] == old[name.rsplit("/", 1)[1]]
-    assert runs("corpus", tmp_path) == []
-
-
 def test_every_round_has_its_folder(two_rounds: Path) -> None:
     run = two_rounds / "run"
     first_has = sorted(path.name for path in (run / "rounds/1").iterdir())
@@ -285,19 +272,28 @@ def test_a_deleted_part_file_is_made_again_and_nothing_else(
     assert files(copy) == files(two_rounds)
 
 
-def test_killed_in_the_second_round(
-    one_round: Path,
-    two_rounds: Path,
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    tmp_path: Path,
-    runs: Runs,
-) -> None:
+@pytest.fixture
+def second(
+    one_round: Path, write_config: WriteConfig, changes: dict[str, Any], tmp_path: Path
+) -> Path:
+    """A copy of the run with one round, to be continued with a second one."""
     shutil.copytree(one_round / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
-    kill_in("rounds/2/embeddings.training", tmp_path, "*", command="corpus")
-    assert runs("corpus", tmp_path) == [*of_round(2)[3:], *RESULT]
-    assert files(tmp_path) == files(two_rounds)
+    return tmp_path
+
+
+def test_a_second_round_runs_nothing_of_the_first_also_if_it_is_killed(
+    one_round: Path, two_rounds: Path, second: Path, runs: Runs
+) -> None:
+    assert not (second / "run" / "rounds").exists()
+    begun = kill_in("rounds/2/embeddings.training", second, "*", command="corpus")
+    assert begun == of_round(2)[:4]
+    assert runs("corpus", second) == [*of_round(2)[3:], *RESULT]
+    assert files(second) == files(two_rounds)
+    old, new = manifest(one_round)["stages"], manifest(second)["stages"]
+    for name in FIRST:
+        assert new[name] == old[name.rsplit("/", 1)[1]]
+    assert runs("corpus", second) == []
 
 
 def test_killed_while_the_best_round_is_copied(
@@ -324,29 +320,20 @@ def test_killed_while_the_best_round_is_copied(
     assert files(copy) == files(two_rounds)
 
 
-def test_every_round_chooses_for_itself(
-    one_round: Path,
-    write_config: WriteConfig,
-    changes: dict[str, Any],
-    tmp_path: Path,
-    capsys: Capsys,
-) -> None:
-    shutil.copytree(one_round / "run", tmp_path / "run")
+def test_every_round_chooses_for_itself(second: Path, changes: dict[str, Any], runs: Runs) -> None:
     auto = {"by": "auto", "auto": {"pairs": 40, "seeds": 1}}
-    write_config(tmp_path, **{**changes, "select": {**changes["select"], **auto}})
-    assert again("corpus", tmp_path) == 0
-    begun = ran(capsys.readouterr().err)
+    begun = runs("corpus", second, **{**changes, "select": {**changes["select"], **auto}})
     one, two = begun.index("auto_select"), begun.index("rounds/2/auto_select")
     assert begun.index("rounds/1/select") in range(one, two)
     assert begun.index("rounds/2/select") > two
-    stages = manifest(tmp_path)["stages"]
+    stages = manifest(second)["stages"]
     chosen = [stages[name]["chosen"] for name in ("auto_select", "rounds/2/auto_select")]
     assert [choice["scorer"] for choice in chosen] == ["translation_score", "encoder_similarity"]
     for number, choice in enumerate(chosen, 1):
-        corpus = table(tmp_path, f"rounds/{number}/corpus")
+        corpus = table(second, f"rounds/{number}/corpus")
         deciles = set(corpus[f"{choice['scorer']}_decile"].to_pylist())
         assert deciles <= set(choice["deciles"])
-    report = (tmp_path / "run/report/index.html").read_text()
+    report = (second / "run/report/index.html").read_text()
     for number in (1, 2):
         assert f"Automatic selection of deciles, round {number}" in report
 

@@ -1,5 +1,6 @@
 """What the stages of pairs share: their record, its digest, and whether their files are valid."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.stage import Run, pairs_record, shards_are_valid
-from tests.run_helpers import Patch, part_file
+from tests.run_helpers import Patch, part_file, small_config
 from tests.shards import accepted
 
 
@@ -42,10 +43,7 @@ def record(*receipts: Receipt) -> PairsRecord:
 
 def run_of(folder: Path, *changes: str) -> Run:
     path = folder / "config.yaml"
-    path.write_text(
-        f"run: {folder}/run\ninput: {{format: tsv, paths: [a.tsv]}}\n"
-        "score: {scorers: [trigram_overlap]}\nselect: {by: trigram_overlap}\n"
-    )
+    path.write_text(json.dumps(small_config(folder / "run", "a.tsv")))
     return Run(read_config(path, list(changes)), Manifest(f"{folder}/run"))
 
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, preview
+from paraloom.beam_jobs.io.bitext import Paths, find_bitext, preview
 from paraloom.beam_jobs.io.bitext import lines as lines_module
 from paraloom.beam_jobs.io.bitext.preview import BitextPreview
 from paraloom.models.errors import UserError
 from tests.run_helpers import Patch
 
 
-def looked_at(paths: Paths, format: Format = "tsv", rows: int = 50) -> BitextPreview:
-    return preview.preview(find_bitext(format, paths), rows=rows, max_characters=100)
+def looked_at(paths: Paths) -> BitextPreview:
+    return preview.preview(find_bitext("tsv", paths), rows=50, max_characters=100)
 
 
 def lines(count: int, start: int = 0) -> str:
@@ -70,19 +70,6 @@ def test_of_many_files_some_are_looked_into(tmp_path: Path, monkeypatch: Patch) 
     assert {int(text.split()[-1]) // 100 - 10 for text in seen.pairs["source"].to_pylist()} == {
         0, 2, 5, 7,
     }  # fmt: skip
-
-
-def test_moses_counts_the_source_and_bad_rows_are_a_share(tmp_path: Path) -> None:
-    (tmp_path / "cs").write_text("a\n\nb\nc\n")
-    (tmp_path / "en").write_text("A\nB\nC\nD\n")
-    paths: Paths = {"source": str(tmp_path / "cs"), "reference": str(tmp_path / "en")}
-    seen = looked_at(paths, "moses")
-    assert (seen.rows, seen.counted, seen.rejected) == (4, True, 0.25)
-
-
-def test_empty_lines_between_documents_are_no_rows(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("\n".join(["i1\t1\t1\t1\ta\tb", "", "i2\t1\t1\t1\ta\tb", ""]))
-    assert looked_at([str(tmp_path / "a")], "czeng20").rows == 2
 
 
 def test_none_that_can_be_used_is_an_error(tmp_path: Path) -> None:

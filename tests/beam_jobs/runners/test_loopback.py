@@ -14,17 +14,13 @@ import pytest
 
 from paraloom.beam_jobs.runners.loopback import loopback_servers, on_loopback
 from tests.listening import exposed, listening
-from tests.run_helpers import ROOT, started
+from tests.run_helpers import ROOT, small_config, started
 
 
 def test_a_run(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("zdroj\todkaz\n" * 400)
-    config = {
-        "run": "run",
-        "input": {"format": "tsv", "paths": ["pairs.tsv"], "shard_rows": 10},
-        "score": {"scorers": ["trigram_overlap"]},
-        "select": {"by": "trigram_overlap"},
-    }
+    config = small_config("run", "pairs.tsv")
+    config["input"]["shard_rows"] = 10
     (tmp_path / "config.yaml").write_text(json.dumps(config))
     command = ["ingest", "--config", "config.yaml", "--", "--direct_num_workers", "2"]
     process = started(*command, cwd=tmp_path)

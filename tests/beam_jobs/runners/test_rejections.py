@@ -11,13 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from paraloom.beam_jobs import ingest
-from paraloom.beam_jobs.io.bitext import find_bitext
 from paraloom.beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units, write_receipt
 from paraloom.beam_jobs.runners import rejections
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch, check_not_stopped
-from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from tests.run_helpers import Patch
@@ -110,22 +107,3 @@ def test_a_killed_command_does_not_stop_the_next(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / rejections._MESSAGE).write_text("odd: too many")
     assert len(run(work, tmp_path, 1.0).receipts) == 2
-
-
-def test_what_the_user_rejects_does_not_count(tmp_path: Path) -> None:
-    lines = ["a b\tc\n"] * 6 + ["a b c\td\n"] * 3 + ["bad\n"]
-    (tmp_path / "in.tsv").write_text("".join(lines))
-
-    def run(max_rejected: float) -> Result:
-        where = (Predicate.parse("source_tokens >= 3"),)
-        reading = ingest.Reading(shard_rows=100, max_characters=100, where=where, unique_pairs=True)
-        found = find_bitext("tsv", [str(tmp_path / "in.tsv")])
-        return ingest.run(found, str(tmp_path / "out"), "key", reading, ONE, max_rejected)
-
-    assert run(0.1).receipts[0].rejected == {
-        "1 column instead of 2": 1,
-        "not source_tokens >= 3": 6,
-        "repeats an earlier pair": 2,
-    }
-    with pytest.raises(UserError, match=r"ingest: 1 of 10 rows .*; is input.format right\? remove"):
-        run(0.09)

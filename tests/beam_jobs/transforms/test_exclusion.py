@@ -84,17 +84,21 @@ def test_what_counts_as_the_same_sentence(sentence: str, text: str, rules: list[
     assert min(found, default=None) == min(rules, default=None)
 
 
-class _Letters:
-    """A model whose vectors count letters."""
+class Letters:
+    """A model whose vectors count three letters."""
+
+    def __init__(self, letters: str) -> None:
+        self.letters = letters
 
     def encode(self, texts: list[str], **_: Any) -> np.ndarray:
-        counts = np.array([[t.count(c) for c in "abc"] for t in texts], float).reshape(-1, 3)
+        found = [[text.lower().count(letter) for letter in self.letters] for text in texts]
+        counts = np.array(found, float).reshape(-1, 3)
         norms = np.linalg.norm(counts, axis=1, keepdims=True)
         return np.asarray(counts / np.maximum(norms, 1e-9))
 
 
 def test_similar_sentences_have_a_higher_cosine_than_the_bound(monkeypatch: Patch) -> None:
-    model: Any = _Letters()
+    model: Any = Letters("abc")
     texts = pa.array(["aab", "b", "c", "b"])
     vectors = exclusion.embed(model, pa.array(["ab", "aaab", "c"]))
     for most in (1, 1 << 24):
@@ -109,7 +113,7 @@ def test_a_pair_with_an_evaluation_sentence_is_rejected(tmp_path: Path, monkeypa
     """With the first rule that holds, of either side; a similar one only if no other rule does."""
     sentences = table("Short one.", "a dog runs in the snow", "abc")
     pq.write_table(sentences, tmp_path / SENTENCES)
-    model: Any = _Letters()
+    model: Any = Letters("abc")
     np.save(tmp_path / "vectors.npy", exclusion.embed(model, sentences["text"].combine_chunks()))
     monkeypatch.setattr(exclusion, "open_sentence_model", lambda path: model)
     pairs = [

@@ -11,15 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs import generate
-from paraloom.beam_jobs.generate import GenerationJob, GenerationUnit
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import read_shard, write_shard
-from paraloom.beam_jobs.runners.rejections import Limit
-from paraloom.models.chat.options import ChatGenerator
+from tests.beam_jobs.test_generate import PAIRS, chat, job, run, unit
 from tests.chat_model import SAYS, make_chat_model
 from tests.extras import needs
 
@@ -56,32 +50,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
 
 def test_candidates_of_a_real_server(served: tuple[str, str], tmp_path: Path) -> None:
     address, model = served
-    pairs = pa.table(
-        {
-            "id": [f"pair-{i}" for i in range(ROWS)],
-            "source": [f"Pes {i}" for i in range(ROWS)],
-            "reference": [f"dog number {i}" for i in range(ROWS)],
-        },
-        schema.INGEST,
-    )
     kinds: dict[str, dict[str, Any]] = {"whole": {}, "cut": {"max_tokens": 4}, "two": {"n": 2}}
-    generators = [
-        ChatGenerator(kind="chat", name=name, base_url=address, model=model, **more)
-        for name, more in kinds.items()
-    ]
-    job = GenerationJob(
-        generators=[(of, of.template()) for of in generators],
-        first=0,
-        nmt=None,
-        model=None,
-        languages=("cs", "en"),
-        limit=Limit(share=1.0),
-    )
-    shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), pairs)
-    unit = GenerationUnit(index=0, key="key", shard=shard, candidates=4)
-    arguments = ["--direct_num_workers", "1"]
-    (receipt,) = generate.run([unit], str(tmp_path / "out"), job, arguments).receipts
-    table = read_shard(receipt.shards[0])
+    work = job(*(chat(name, address, model=model, **more) for name, more in kinds.items()))
+    table, receipt = run(tmp_path, work, unit(tmp_path, work, PAIRS.slice(0, ROWS)))
     assert table["generator"].to_pylist() == ["whole", "two"] * ROWS
     assert {*table["translation"].to_pylist()} == {SAYS}
     assert receipt.rejected == {

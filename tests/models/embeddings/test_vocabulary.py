@@ -54,13 +54,6 @@ def decoded(vocabulary: Vocabulary, lines: list[str]) -> list[list[str]]:
     return [[vocabulary.words[i] for i in row] for row in rows_of(flat)]
 
 
-def test_limits_keep_the_most_frequent() -> None:
-    only_a = Vocabulary.build([column(TEXT)], kind="words", max_size=1)
-    assert only_a.words == ["<unk>", "a"] and len(only_a) == 2
-    unknown = ["<unk>", "<unk>"]
-    assert decoded(only_a, TEXT) == [["a", *unknown, "a", *unknown], [], ["<unk>", *unknown]]
-
-
 def test_tags_stand_around_every_sentence_and_cannot_be_written_in_text() -> None:
     vocabulary = Vocabulary(["a", "<s>", "s"], kind="words", tags=True)
     assert decoded(vocabulary, ["a </s>", ""]) == [

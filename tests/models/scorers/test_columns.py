@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from paraloom.models.files import digest
 from paraloom.models.hashing import text_hashes
-from paraloom.models.scorers import PairScorer, columns
-from paraloom.models.scorers.columns import MISSING, SEVERAL, ColumnScorer, find, store
+from paraloom.models.scorers import columns
+from paraloom.models.scorers.columns import MISSING, SEVERAL, find, store
 
 IDS = st.text("abcč .:0", min_size=1, max_size=4)
 VALUES = st.floats(width=32, allow_nan=True)
@@ -68,15 +68,3 @@ def test_the_files_depend_on_the_rows_not_on_their_order(tmp_path: Path) -> None
     stored(tmp_path / "b", rows[::-1], block=100)
     stored(tmp_path / "c", [*rows[1:], ("id-0", -1.0)])
     assert digest(tmp_path / "a") == digest(tmp_path / "b") != digest(tmp_path / "c")
-
-
-def test_as_a_scorer(tmp_path: Path) -> None:
-    stored(tmp_path / "comet", [("a", 0.5), ("b", 2.5), ("b", 2.5), ("x", 1)])
-    sources = [ColumnScorer("comet", "scores/comet.tsv")]
-    scorer = PairScorer(["comet"], sources=sources, columns=tmp_path)
-    texts = pa.array(["one", "two", "three"])
-    scores = scorer.score(texts, texts, ids=pa.array(["a", "b", "c"]))
-    assert scores["comet"][0] == 0.5
-    assert [*scores.reasons["comet"]] == ["", SEVERAL, MISSING]
-    assert scorer.scorers["comet"].meaning == "computed elsewhere: read from comet.tsv"
-    assert scorer.score(texts[:1], texts[:1], ids=pa.array(["a"])).reasons == {}

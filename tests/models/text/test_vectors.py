@@ -1,5 +1,4 @@
 import gzip
-import math
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from paraloom.models.errors import UserError
-from paraloom.models.text.idf import count_words, idf_table, merge_counts
+from paraloom.models.text.idf import count_words, merge_counts
 from paraloom.models.text.vectors import (
     UNKNOWN,
     WordVectors,
@@ -224,15 +223,3 @@ def test_counts_of_parts_add_up(texts: list[str], cut: int) -> None:
         for w in sorted(documents)
     ]
     assert merged.table.equals(turned.table)
-
-
-def test_the_table_survives_its_file(tmp_path: Path) -> None:
-    counts = count_words(pa.array(["A dog , a cat", "a dog 7", "a 7"]))
-    table = idf_table(counts)
-    write_vectors(tmp_path / "idf.txt", table.words, table.matrix)
-    compact_vectors(tmp_path / "idf.txt", tmp_path / "compact")
-    for read in (table, open_vectors(tmp_path / "compact")):
-        assert set(read.words.to_pylist()) == {UNKNOWN, "a", "dog", ",", "cat", "7"}
-        found = read.at(read.rows(["a", "dog", "cat", "bird"]))[:, 0]
-        expected = [math.log(4 / (1 + count)) for count in (3, 2, 1, 0)]
-        np.testing.assert_allclose(found, expected, rtol=1e-6)

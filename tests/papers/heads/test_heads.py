@@ -57,14 +57,6 @@ def test_the_kl_objective_is_the_papers() -> None:
     assert head.predict(a, b) == pytest.approx(np.array(expected), abs=1e-12)
 
 
-def test_the_gradient_of_the_kl_objective() -> None:
-    torch.manual_seed(1)
-    head = Distribution(dim=3, units=4, lowest=0, highest=5).double()
-    sides = [torch.from_numpy(side).requires_grad_() for side in random_vectors(4, 3)]
-    labels = torch.tensor([0.0, 2.5, 5.0, 3.75], dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda a, b: head.loss(a, b, labels), sides)
-
-
 def test_the_distance_of_malstm() -> None:
     head = Manhattan(lowest=1, highest=5).double()
     a, b = (side / 5 for side in random_vectors(6, 8))

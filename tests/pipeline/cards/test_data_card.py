@@ -14,7 +14,6 @@ from paraloom.beam_jobs.io.shards import write_shard
 from paraloom.pipeline.cards import data_card as card
 from paraloom.pipeline.records import RunRecord
 from tests.pipeline.report.made_run import SCORERS, MadeRun
-from tests.run_helpers import Patch
 
 
 def data_card(record: dict[str, Any], size: int) -> str:
@@ -32,17 +31,6 @@ def text(run: Path, made_run: MadeRun) -> str:
     (run / "corpus.tsv.gz").write_bytes(b"not for datasets")
     card.write_data_card(str(run), RunRecord.model_validate(made_run.record))
     return (run / "README.md").read_text()
-
-
-def test_the_readme_opens_the_shards(
-    run: Path, corpus: list[dict[str, Any]], text: str, monkeypatch: Patch
-) -> None:
-    readme = Path(__file__).parents[3] / "README.md"
-    example = readme.read_text().split("```python\n")[1].split("from sentence_transformers")[0]
-    monkeypatch.chdir(run)
-    found: dict[str, Any] = {}
-    exec(example.replace("runs/sample/", ""), found)
-    assert found["pairs"].to_pylist() == corpus
 
 
 def test_datasets_opens_the_folder_by_its_card(

@@ -7,7 +7,7 @@ import pytest
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.judging.agreement import default_names
-from tests.run_helpers import Capsys, one_line
+from tests.run_helpers import Capsys, refusal
 
 HEADER = "reference\tparaphrase\tscore\n"
 WORDS = "the old dog runs fast over green hills today and sleeps".split()  # noqa: SIM905
@@ -81,5 +81,4 @@ def test_wrong_arguments_are_one_line(
     labels: Path, capsys: Capsys, arguments: list[str], message: str
 ) -> None:
     given = [str(labels) if word == "LABELS" else word for word in arguments]
-    assert main(["agreement", *given]) == 2
-    assert message in one_line(capsys)
+    assert message in refusal(capsys, "agreement", *given)

@@ -11,7 +11,7 @@ import yaml
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
-from tests.run_helpers import ONE, Capsys, Patch, manifest, table
+from tests.run_helpers import ONE, Capsys, Patch, manifest, refusal, table
 
 CZECH = ("Pes běží ve sněhu.", "Muž hraje na starou kytaru.", "Dvě děti jedí zmrzlinu.")
 ENGLISH = ("A dog runs in the snow.", "A man plays an old guitar.", "Two children eat ice cream.")
@@ -110,6 +110,5 @@ def test_files_that_say_too_little(
     monkeypatch.chdir(tmp_path)
     for name, text in files.items():
         Path(name).write_text(text)
-    assert main(["init", *(files or ["none"])]) == 2
-    assert said in capsys.readouterr().err
+    assert said in refusal(capsys, "init", *(files or ["none"]))
     assert not Path("paraloom.yaml").exists()

@@ -20,7 +20,7 @@ from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import InputSection
-from tests.run_helpers import Capsys, WriteConfig
+from tests.run_helpers import Capsys, WriteConfig, refusal
 
 
 class Reply(NamedTuple):
@@ -254,6 +254,5 @@ def test_nothing_to_judge(write_run: WriteConfig, tmp_path: Path, capsys: Capsys
     assert "no pair with two different sides" in capsys.readouterr().err
     assert main(["judge", str(write_run(100)), "--judge", "../x"]) == 2
     assert "cannot be a judge's name" in capsys.readouterr().err
-    assert main(["judge", str(tmp_path / "none")]) == 2
-    assert "no run here" in capsys.readouterr().err
+    assert "no run here" in refusal(capsys, "judge", str(tmp_path / "none"))
     assert not (tmp_path / "none").exists()

@@ -161,6 +161,9 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
         (["--license", "mine", "--license-link", "none"], "none"),
         (["--repo", "a/b/c", "--push"], "give --repo OWNER/NAME"),
         (["--held-out", "10000"], "--held-out: must be below the"),
+        (["--triplets", "far"], "--triplets far: there are near, number, negation"),
+        (["--triplets", "near"], "has no encoder to find neighbours with; name one with --tripl"),
+        (["--triplets", "near", "--triplets-model", "/nowhere"], "/nowhere: cannot be read"),
     ],
 )
 def test_wrong_options_are_one_line(

@@ -21,7 +21,7 @@ from paraloom.pipeline.publishing.negatives import KINDS, Block, Rows, TripletOp
 from paraloom.pipeline.publishing.release import files_of
 from tests.models.scorers.small_transformers import write_sentence_model
 from tests.models.text.test_changes import BITES, OLD, TWO, parsed
-from tests.run_helpers import Capsys, Patch, one_line
+from tests.run_helpers import Patch
 
 pytest.importorskip("faiss", reason="faiss is not installed")
 
@@ -203,19 +203,3 @@ def test_a_killed_release_goes_on(run: Path, model: str, monkeypatch: Patch) -> 
     for name in files_of(run / "whole"):
         assert (run / "whole" / name).read_bytes() == (run / "release" / name).read_bytes()
     assert publish(run, "--triplets-model", model, "--min-score", "2") == 2  # no pair has one
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--triplets", "far"], "--triplets far: there are near, number, negation"),
-        ([], "has no encoder to find neighbours with; name one with --triplets-model"),
-        (["--triplets-model", "/nowhere"], "/nowhere: cannot be read"),
-    ],
-)
-def test_wrong_options_are_one_line(
-    run: Path, options: list[str], message: str, capsys: Capsys
-) -> None:
-    assert publish(run, *options) == 2
-    assert message in one_line(capsys)
-    assert not (run / "release").exists()

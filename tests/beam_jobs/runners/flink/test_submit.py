@@ -19,7 +19,7 @@ from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2
 from paraloom.beam_jobs.runners.flink import pool as pools
 from paraloom.beam_jobs.runners.flink import submit, worker
 from paraloom.pipeline.cli import main
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import Capsys, Patch, small_config
 
 NOWHERE = "localhost:1"
 
@@ -70,12 +70,7 @@ def flink() -> Iterator[Flink]:
 def fails(tmp_path: Path, capsys: Capsys) -> Callable[..., str]:
     """Run the command with Beam options; give its one line."""
     (tmp_path / "text.tsv").write_text("Pes štěká.\tA dog barks.\n")
-    config = {
-        "run": str(tmp_path / "run"),
-        "input": {"format": "tsv", "paths": [str(tmp_path / "text.tsv")]},
-        "score": {"scorers": ["trigram_overlap"]},
-        "select": {"by": "trigram_overlap"},
-    }
+    config = small_config(tmp_path / "run", tmp_path / "text.tsv")
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
 
     def run(*options: str) -> str:

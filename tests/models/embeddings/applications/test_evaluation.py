@@ -123,12 +123,6 @@ def test_errors_of_labels_count_every_data_set_once(bag_of_words: Embed) -> None
         )
 
 
-def test_cosines_of_zero_vectors_are_zero() -> None:
-    a = np.array([[0.0, 0.0], [1.0, 1.0], [3.0, 4.0]], np.float32)
-    b = np.array([[1.0, 0.0], [2.0, 2.0], [-4.0, 3.0]], np.float32)
-    assert cosines(a, b) == pytest.approx([0, 1, 0])
-
-
 def test_models_and_data_sets_need_names_of_their_own(bag_of_words: Embed) -> None:
     with pytest.raises(UserError, match="a: stands twice"):
         evaluate_models([("a", constant), ("a", constant)])

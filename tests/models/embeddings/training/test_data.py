@@ -13,7 +13,9 @@ from paraloom.models.embeddings.training.data import Pairs, PairSource, learnabl
 from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.hashing import text_hashes
+from tests.models.embeddings.encoders.test_encoders import rows_of
 from tests.run_helpers import Patch
+from tests.sample import odd_sentences
 
 
 @pytest.fixture
@@ -93,6 +95,20 @@ def test_null_is_empty(tmp_path: Path) -> None:
     source.vocabularies = {"words": Vocabulary.build(source.texts())}
     (pairs,) = source.epoch(0)
     assert (len(pairs), pairs.empty, pairs.identical) == (1, 2, 1) and source.rows == 4
+
+
+def test_pairs_are_those_of_their_texts(tmp_path: Path) -> None:
+    """With the tokens that scoring and evaluation have, too: those of the vocabulary."""
+    texts = odd_sentences(900)
+    sides = {"l": texts[::2], "r": texts[1::2]}
+    pq.write_table(pa.table(sides), tmp_path / "a.parquet")
+    source = PairSource([tmp_path / "a.parquet"], ("l", "r"))
+    kinds: tuple[Kind, ...] = ("words", "trigrams")
+    source.vocabularies = {kind: Vocabulary.build(source.texts(), kind=kind) for kind in kinds}
+    (pairs,) = source.epoch(0)
+    for kind, vocabulary in source.vocabularies.items():
+        for side, of in zip((pairs.left, pairs.right), sides.values(), strict=True):
+            assert rows_of(side[kind]) == rows_of(vocabulary.ids(pa.array(of)))
 
 
 def test_translations_of_a_source_are_known_by_its_id(tmp_path: Path) -> None:

@@ -10,10 +10,8 @@ import torch
 
 from paraloom.models.embeddings.encoders import embedding_matrices, random_vectors
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks.paraphrases import _initial
 from paraloom.models.embeddings.training.initial_model import new_model
-from paraloom.models.text.vectors import UNKNOWN, WordVectors, write_vectors
-from tests.run_helpers import Capsys
+from paraloom.models.text.vectors import UNKNOWN, WordVectors
 
 TEXTS = [pa.array(["b a", "a c a"]), pa.array(["c d"])]
 MATRIX = np.random.default_rng(0).normal(0, 3, (4, 5)).astype(np.float32)
@@ -74,16 +72,3 @@ def test_vocabularies_of_a_folder_are_taken_from_there(tmp_path: Path) -> None:
     (tmp_path / "trigrams.txt").unlink()  # killed between the two
     with pytest.raises(AssertionError):
         new_model(options, unread(), 1, folder=tmp_path)
-
-
-def test_the_vectors_of_the_run_are_taken_where_they_fit(tmp_path: Path, capsys: Capsys) -> None:
-    path = str(tmp_path / "v.txt")
-    write_vectors(path, ["a", "b"], MATRIX[:2])
-    auto = EmbeddingOptions(dim=5)
-    found = _initial(auto, path)
-    assert found is not None and found.dim == 5
-    assert _initial(auto, None) is None
-    assert _initial(auto.replace(initial_vectors=None), path) is None
-    assert not capsys.readouterr().err
-    assert _initial(auto.replace(dim=4), path) is None
-    assert "have 5 dimensions, embeddings.dim is 4; training starts" in capsys.readouterr().err
