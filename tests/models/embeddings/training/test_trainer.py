@@ -172,6 +172,24 @@ def test_a_pair_needs_a_negative_for_each_side(monkeypatch: Patch) -> None:
         assert np.array_equal(sentences["words"].offsets, expected.offsets)
 
 
+def test_noise_and_scrambling_depend_on_the_seed_alone() -> None:
+    noise: dict[str, Any] = {
+        "dropout": 0.3,
+        "word_dropout": 0.2,
+        "scramble": 0.7,
+        "model": "bilstm-avg",
+    }
+    results = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(np.random.default_rng().integers(1000))
+        trainer = make_trainer(seed, epochs=2, **noise)
+        state = torch.random.get_rng_state()
+        trainer.fit()
+        assert torch.equal(torch.random.get_rng_state(), state)  # the caller's numbers stay its own
+        results.append(next(iter(trainer.matrices.values())).current())
+    assert torch.equal(results[0], results[1]) and not torch.equal(results[0], results[2])
+
+
 @pytest.mark.parametrize("noise", ["dropout", "word_dropout"])
 def test_every_step_has_noise_of_its_own(noise: str) -> None:
     options: dict[str, Any] = {noise: 0.5}
