@@ -245,8 +245,9 @@ def selection_view(record: RunRecord, name: str) -> RunRecord:
 def check_selection(folder: str, known: Collection[str], name: str) -> None:
     """Check that a run has a named selection; "" stands for its own."""
     if name and name not in known:
-        names = ", ".join(known) or "none; `paraloom select --name` makes one"
-        raise UserError(f"{folder}: it has no selection {name!r}; there are {names}")
+        names = ", ".join(known) or "none"
+        remedy = f"`paraloom select --name {name} --set select.KEY=VALUE` makes it"
+        raise UserError(f"{folder}: it has no selection {name!r}; there are {names}; {remedy}")
 
 
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> str:
