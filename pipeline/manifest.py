@@ -246,7 +246,7 @@ def check_selection(folder: str, known: Collection[str], name: str) -> None:
     """Check that a run has a named selection; "" stands for its own."""
     if name and name not in known:
         names = ", ".join(known) or "none"
-        remedy = f"`paraloom select --name {name} --set select.KEY=VALUE` makes it"
+        remedy = "`paraloom select --config FILE --name NAME --set select.KEY=VALUE` makes one"
         raise UserError(f"{folder}: it has no selection {name!r}; there are {names}; {remedy}")
 
 

@@ -192,7 +192,7 @@ class Sample:
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():
             values = values if values.dtype == object else np.round(values, 3)
             for row in np.flatnonzero(fails):
-                rows[row]["why"] = f"{reason}: {values[row]!s}"
+                rows[row]["why"] = f"{reason}: {values[row]!s}"  # else a float32 has 16 digits
         return rows
 
 

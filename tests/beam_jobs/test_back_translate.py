@@ -6,6 +6,7 @@ Where it does not matter what a translation says, a translator that reverses sta
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -250,6 +251,22 @@ def test_candidates_keep_the_order_of_the_translator(
     ]
     for row in rows:
         assert row["translation"] == f"{row['source'][::-1]} {row['candidate']}"
+
+
+def test_the_first_candidate_is_the_only_one_of_a_run_with_one(
+    tmp_path: Path, shards: list[list[str]], nmt_model: Path
+) -> None:
+    work = ingested(tmp_path, *shards, candidates=3)
+    single = [replace(unit, candidates=1) for unit in work]
+    results = (
+        run(work, tmp_path / "several", nmt_model, N_BEST),
+        run(single, tmp_path / "one", nmt_model, N_BEST.replace(candidates=1)),
+    )
+    several, alone = (pa.concat_tables(map(read_shard, shards_of(result))) for result in results)
+    assert several.schema == schema.translated(candidates=True)
+    assert alone.schema == schema.BACK_TRANSLATE
+    best = several.filter(pa.array(several["candidate"].to_numpy() == 0))
+    assert best.drop_columns(["candidate"]).equals(alone)
 
 
 def test_samples_depend_on_the_seed_and_the_shards_alone(

@@ -2,6 +2,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,6 +13,8 @@ import yaml
 from paraloom.models.errors import reading
 from paraloom.models.files import digest
 from paraloom.pipeline.cli import COMMANDS, PAPERS, main
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.stages import TARGETS
 from tests.run_helpers import ONE, ROOT, Capsys, Patch, one_line, refusal, small_config
 
 GOOD = """
@@ -144,6 +147,26 @@ EVERY = {entry.name: entry for entry in COMMANDS} | {
 
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def test_arguments_reach_the_run(config: Path, monkeypatch: Patch) -> None:
+    import paraloom.pipeline.run
+
+    calls = []
+
+    def run_stages(
+        config: Config, targets: Sequence[str], beam: Sequence[str], *, force: bool
+    ) -> None:
+        calls.append((config.seed, targets, list(beam), force))
+
+    monkeypatch.setattr(paraloom.pipeline.run, "run_stages", run_stages)
+    path = str(config)
+    assert main(["bucket", "--config", path, "--set", "seed=4", "--", "--runner", "X"]) == 0
+    assert main(["corpus", "--force", "--config", path]) == 0
+    assert calls == [
+        (4, ("bucket",), ["--runner", "X"], False),
+        (1, TARGETS["corpus"], [], True),
+    ]
 
 
 @pytest.mark.parametrize("words", EVERY)

@@ -188,6 +188,29 @@ def test_the_configuration_of_paranmt_is_the_recipe_of_the_paper(monkeypatch: Pa
     assert "paragram-sl999" in str(training.initial_vectors)
 
 
+def test_declared_files_by_key(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        GOOD,
+        "nmt.model=m",
+        "select.labelled=[l1, l2]",
+        "input={format: moses, paths: {source: [s1, s2], reference: r}}",
+        "embeddings={task: phrases, phrases: {table: t}, context: {text: [c]}}",
+        "score.spacy=en",
+    )
+    checked = {"nmt.model": "m", "embeddings.phrases.table": "t"}
+    assert config.files(lambda mark: mark.checked) == checked
+    assert config.files() == {
+        **checked,
+        "input.paths.source[0]": "s1",
+        "input.paths.source[1]": "s2",
+        "input.paths.reference": "r",
+        "select.labelled[0]": "l1",
+        "select.labelled[1]": "l2",
+        "score.spacy": "en",
+    }
+
+
 def test_remote_files_are_replaced_by_local_copies(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.beam_jobs.io.remote.localise", lambda path: f"/copy/{path[5:]}")
     config = read(

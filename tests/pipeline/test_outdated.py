@@ -149,7 +149,8 @@ def test_a_run_of_version_0_2_is_finished(a_run: Path, runs: Runs) -> None:
     assert (a_run / "run" / "README.md").exists()
     kept = manifest(a_run)
     assert kept["wanted"] == list(kept["stages"]) == list(STAGES)
-    assert kept["planned"][: len(STAGES)] == [*STAGES] and "embeddings" in kept["planned"]
+    assert kept["planned"][: len(STAGES)] == [*STAGES]
+    assert kept["planned"].count("embeddings") == 1  # a new stage may stand before it
 
 
 @pytest.mark.parametrize("stored", ["s3", "gs"], indirect=True)

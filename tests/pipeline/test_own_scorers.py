@@ -36,8 +36,10 @@ class Own:
         self.entry = f"{folder / 'loud.py'}:loudness"
 
     def write_file(self, *, factor: int = 1, version: int = 1, broken: str = "") -> None:
-        """Its score of a text with a dog is `broken`."""
-        value = f"{factor} * len(text)" + (f" if 'dog' not in text else {broken}" if broken else "")
+        """Its score is `factor` times the letters; of a text with a dog, `broken`."""
+        value = f"{factor} * len(text)"
+        if broken:
+            value += f" if 'dog' not in text else {broken}"
         of = {"meaning": "letters", "unit": "letters", "log": str(self.log("loud"))}
         code = CODE.format(**of, name="loudness", value=value, version=version)
         (self.folder / "loud.py").write_text(code)

@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 TRANSLATE = {"back_translate", "translation_model"}
 TRAINED = {"nmt", "paragram", "select", "embeddings"}
 LANGUAGE = ("nmt", "idf", "paragram", "score", "embeddings")
-NOTHING = "seed=1"
+NOTHING = "seed=1"  # the default
 AUTO = "select.by=auto"
 JUDGED = "select.by=judged"
 SEVERAL = "nmt.candidates=3"

@@ -92,6 +92,7 @@ def test_a_deleted_file_is_made_again(
     if stage == "select":
         (a_run / "run" / "corpus.tsv.gz").unlink()
         assert runs("select", a_run) == ["select"]
+        assert parts(a_run) == parts(finished_run)
     before = stamps(a_run, stage)
     part_file(a_run / "run" / folder_of(stage), "part-00000-00003").unlink()
     assert runs("select", a_run) == [stage]

@@ -273,7 +273,7 @@ def test_a_deleted_part_file_is_made_again_and_nothing_else(
 
 
 @pytest.fixture
-def second(
+def to_continue(
     one_round: Path, write_config: WriteConfig, changes: dict[str, Any], tmp_path: Path
 ) -> Path:
     """A copy of the run with one round, to be continued with a second one."""
@@ -283,17 +283,17 @@ def second(
 
 
 def test_a_second_round_runs_nothing_of_the_first_also_if_it_is_killed(
-    one_round: Path, two_rounds: Path, second: Path, runs: Runs
+    one_round: Path, two_rounds: Path, to_continue: Path, runs: Runs
 ) -> None:
-    assert not (second / "run" / "rounds").exists()
-    begun = kill_in("rounds/2/embeddings.training", second, "*", command="corpus")
+    assert not (to_continue / "run" / "rounds").exists()
+    begun = kill_in("rounds/2/embeddings.training", to_continue, "*", command="corpus")
     assert begun == of_round(2)[:4]
-    assert runs("corpus", second) == [*of_round(2)[3:], *RESULT]
-    assert files(second) == files(two_rounds)
-    old, new = manifest(one_round)["stages"], manifest(second)["stages"]
+    assert runs("corpus", to_continue) == [*of_round(2)[3:], *RESULT]
+    assert files(to_continue) == files(two_rounds)
+    old, new = manifest(one_round)["stages"], manifest(to_continue)["stages"]
     for name in FIRST:
         assert new[name] == old[name.rsplit("/", 1)[1]]
-    assert runs("corpus", second) == []
+    assert runs("corpus", to_continue) == []
 
 
 def test_killed_while_the_best_round_is_copied(
@@ -320,20 +320,22 @@ def test_killed_while_the_best_round_is_copied(
     assert files(copy) == files(two_rounds)
 
 
-def test_every_round_chooses_for_itself(second: Path, changes: dict[str, Any], runs: Runs) -> None:
+def test_every_round_chooses_for_itself(
+    to_continue: Path, changes: dict[str, Any], runs: Runs
+) -> None:
     auto = {"by": "auto", "auto": {"pairs": 40, "seeds": 1}}
-    begun = runs("corpus", second, **{**changes, "select": {**changes["select"], **auto}})
+    begun = runs("corpus", to_continue, **{**changes, "select": {**changes["select"], **auto}})
     one, two = begun.index("auto_select"), begun.index("rounds/2/auto_select")
     assert begun.index("rounds/1/select") in range(one, two)
     assert begun.index("rounds/2/select") > two
-    stages = manifest(second)["stages"]
+    stages = manifest(to_continue)["stages"]
     chosen = [stages[name]["chosen"] for name in ("auto_select", "rounds/2/auto_select")]
     assert [choice["scorer"] for choice in chosen] == ["translation_score", "encoder_similarity"]
     for number, choice in enumerate(chosen, 1):
-        corpus = table(second, f"rounds/{number}/corpus")
+        corpus = table(to_continue, f"rounds/{number}/corpus")
         deciles = set(corpus[f"{choice['scorer']}_decile"].to_pylist())
         assert deciles <= set(choice["deciles"])
-    report = (second / "run/report/index.html").read_text()
+    report = (to_continue / "run/report/index.html").read_text()
     for number in (1, 2):
         assert f"Automatic selection of deciles, round {number}" in report
 

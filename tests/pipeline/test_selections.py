@@ -122,7 +122,7 @@ def test_commands_take_its_name(
     capsys.readouterr()
     for wrong in (["compare", run, run], ["publish", run]):
         assert main([*wrong, "--selection", "stirct", *ONE]) == 2
-        assert "it has no selection 'stirct'; there are strict" in one_line(capsys)
+        assert "it has no selection 'stirct'; there are strict; `paraloom sel" in one_line(capsys)
 
 
 @pytest.mark.parametrize(

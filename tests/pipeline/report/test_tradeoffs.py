@@ -120,8 +120,8 @@ def test_pairs_that_just_missed_say_why(sample: Sample, record: RunRecord) -> No
         overlap, f1 = (np.float32(pair[name]) for name in ("trigram_overlap", "unigram_f1"))
         why = {
             f"more tokens than max_tokens: {tokens}": tokens > 11,
-            f"not trigram_overlap <= 0.4: {overlap:.3}": overlap > np.float32(0.4),
-            f"not unigram_f1 >= 0.6: {f1:.3}": f1 < np.float32(0.6),
+            f"not trigram_overlap <= 0.4: {round(float(overlap), 3)}": overlap > np.float32(0.4),
+            f"not unigram_f1 >= 0.6: {round(float(f1), 3)}": f1 < np.float32(0.6),
         }
         assert [reason for reason, fails in why.items() if fails] == [pair["why"]]
     assert len({pair["why"].partition(":")[0] for pair in found}) == 3 == len(found) / 3

@@ -98,7 +98,7 @@ def test_null_is_empty(tmp_path: Path) -> None:
 
 
 def test_pairs_are_those_of_their_texts(tmp_path: Path) -> None:
-    """With the tokens that scoring and evaluation have, too: those of the vocabulary."""
+    """They have the ids that the vocabulary gives."""
     texts = odd_sentences(900)
     sides = {"l": texts[::2], "r": texts[1::2]}
     pq.write_table(pa.table(sides), tmp_path / "a.parquet")
