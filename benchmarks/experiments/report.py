@@ -63,11 +63,11 @@ def write(path: Path, table: Table, found: Found) -> None:
 
 
 def _time(table: Table, found: Found) -> str:
-    """The seeds, and what the cells took, if it is known."""
-    cells = [scores for cell in dict.fromkeys(table.rows.values()) for scores in found[cell]]
+    """The seeds, and what the cells took, if it is known and worth mentioning."""
+    cells = {id(scores): scores for cell in table.rows.values() for scores in found[cell]}
     seeds = max(map(len, found.values()))
-    seconds = sum(figure(scores.get("seconds", math.nan)) for scores in cells)
-    took = "" if math.isnan(seconds) else f", {seconds / 60:,.0f} minutes of one core"
+    minutes = sum(figure(scores.get("seconds", math.nan)) for scores in cells.values()) / 60
+    took = f", {minutes:,.0f} minutes of one core" if minutes > 0.5 else ""
     return f"{seeds} seeds{took}."
 
 

@@ -42,7 +42,7 @@ def train(
         for cell in wanted
         for seed in range(1, seeds + 1)
     }
-    missing = [key for key, path in paths.items() if not path.exists()]
+    missing = {path: key for key, path in paths.items() if not path.exists()}
     start = multiprocessing.get_context("spawn")
     os.environ["OMP_NUM_THREADS"] = "1"  # inherited by the workers: each trains on one core
     with (
@@ -50,8 +50,8 @@ def train(
         ProcessPoolExecutor(workers, start) as processes,
     ):
         futures = [
-            processes.submit(_compute, cell, seed, inputs, paths[cell, seed])
-            for cell, seed in missing
+            processes.submit(_compute, cell, seed, inputs, path)
+            for path, (cell, seed) in missing.items()
         ]
         try:
             for done, future in enumerate(as_completed(futures), 1):
@@ -60,9 +60,8 @@ def train(
         except BaseException:
             processes.shutdown(cancel_futures=True)
             raise
-    return {
-        cell: [load_scores(paths[cell, seed]) for seed in range(1, seeds + 1)] for cell in wanted
-    }
+    found = {path: load_scores(path) for path in dict.fromkeys(paths.values())}
+    return {cell: [found[paths[cell, seed]] for seed in range(1, seeds + 1)] for cell in wanted}
 
 
 def _compute(cell: Any, seed: int, inputs: Inputs, path: Path) -> None:
