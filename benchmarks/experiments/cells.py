@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.applications.evaluation import correlation, scores
+from benchmarks.experiments.bootstrap import resampled
+from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.embeddings.datasets.phrases import read_phrases
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
+from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, ParagramOptions
 from paraloom.models.embeddings.training.paragram import train_paragram
@@ -33,7 +34,6 @@ from paraloom.papers.tasks import train
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 digest = cache(files_digest)  # the data do not change while tables are made
-RESAMPLES = 200  # their spread is known to 5%
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
 
 
@@ -72,8 +72,7 @@ def transfer_folders(inputs: Inputs) -> list[Path]:
 
 Scores = dict[str, Any]
 """Figures by measure, such as Pearson × 100 of STS 2012–2014 (`development`), STS 2015 (`sts_2015`)
-and SICK trial (`sick`): numbers, or arrays [1 + RESAMPLES] of the figure, then those of resampled
-test pairs."""
+and SICK trial (`sick`): numbers, or those of `bootstrap`."""
 
 
 def prepare(inputs: Inputs) -> None:
@@ -131,7 +130,7 @@ def similarity_scores(embed: Embed, inputs: Inputs) -> Scores:
     years: dict[str, list[NDArray[np.float64]]] = {}
     for pairs in read_sts(inputs.sts):
         if pairs.group.removeprefix("STS ").isdecimal():
-            by_set = resampled(scores(embed, pairs), pairs)
+            by_set = resampled(scores(embed, pairs), pairs).pearson
             found[f"{pairs.group} {pairs.name}"] = by_set
             years.setdefault(pairs.group, []).append(by_set)
     for year, of_year in years.items():
@@ -139,22 +138,7 @@ def similarity_scores(embed: Embed, inputs: Inputs) -> Scores:
     if development := [found[year] for year in DEVELOPMENT if year in years]:
         found["development"] = np.mean(development, axis=0)
     (trial,) = (pairs for pairs in read_sick(inputs.sick) if pairs.name == "trial")
-    return found | {"sick": resampled(scores(embed, trial), trial)}
-
-
-def resampled(predicted: NDArray[np.floating], pairs: LabelledPairs) -> NDArray[np.float64]:
-    """Pearson × 100 on the pairs, then on samples of as many with replacement: [1 + RESAMPLES].
-
-    The samples of a data set are the same for every encoder, so that differences are paired.
-    """
-    random = np.random.default_rng(list(f"{pairs.group} {pairs.name}".encode()))
-    n = len(pairs)
-    weights = random.multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
-    x, y = (side - side.mean() for side in (predicted.astype(float), pairs.scores))
-    (mean_x, mean_y), products = (weights @ side for side in (x, y)), weights @ (x * y)
-    spread = (weights @ x**2 - mean_x**2) * (weights @ y**2 - mean_y**2)
-    found = 100 * (products - mean_x * mean_y) / np.sqrt(np.maximum(spread, 1e-30))
-    return np.append(correlation(predicted, pairs.scores).pearson, found).round(4)
+    return found | {"sick": resampled(scores(embed, trial), trial).pearson}
 
 
 def figure(score: float | NDArray[np.float64]) -> float:

@@ -20,14 +20,17 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.experiments import decoding_figures
+from benchmarks.experiments.bootstrap import resampled
 from benchmarks.experiments.cells import (
     Inputs,
     Scores,
     digest,
+    figure,
     save_scores,
     task_cell,
     transfer_folders,
 )
+from benchmarks.experiments.paranmt_cells import transfer_scores
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
@@ -38,12 +41,10 @@ from paraloom.papers.analyses.decoder_spaces import (
     compare_spaces,
     in_space,
 )
-from paraloom.papers.analyses.transfer import evaluate
-from paraloom.papers.datasets.transfer import find_tasks
 from paraloom.papers.encoders.context import Vector
 from paraloom.papers.options import ContextOptions, SystemOptions
 
-VERSION = 2  # bump when cells have other scores: all cells are then computed again
+VERSION = 3  # bump when cells have other scores: all cells are then computed again
 BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
 _COMPARE = ("dot", "cosine")
 _HOW: tuple[Vector, ...] = ("concat", "mean")
@@ -106,7 +107,7 @@ def run(cell: ContextCell, seed: int, inputs: Inputs, path: Path) -> Scores:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         metrics = tasks.train(cell.options, Path(folder) / "model", seed=seed, threads=1)
         model = load_encoder(Path(folder) / "model")
-    found = compare_spaces(model, _data(inputs), steps=_STEPS)
+    found = compare_spaces(model, _data(inputs), steps=_STEPS, agree=resampled)
     scores: Scores = {}
     chosen: dict[str, int] = {}
     transferred = {"encoder": Space("encoder")}
@@ -116,7 +117,7 @@ def run(cell: ContextCell, seed: int, inputs: Inputs, path: Path) -> Scores:
         for how in _HOW if len(of) > 1 else ():
             best = max(
                 (space for space in of if space.vector == how),
-                key=lambda space: of[space]["development"],
+                key=lambda space: figure(of[space]["development"]),
             )
             chosen[f"{how}, {compare}"] = best.steps
             named[how] = {**of[best], "steps": best.steps}
@@ -144,17 +145,18 @@ def _scores(agreement: Correlations, compare: str) -> Scores:
         "steps": 0,
     }
     development = [pearson[year] for year in _DEVELOPMENT if year in pearson]
-    return {"development": float(np.mean(development)), **reported}
+    return {"development": np.mean(development, axis=0), **reported}
 
 
 def _transfer(model: SentenceEncoder, spaces: Mapping[str, Space], inputs: Inputs) -> Scores:
-    """The first measure of every task; NaN for those without data."""
-    found = [task for folder in transfer_folders(inputs) for task in find_tasks(folder)[0]]
-    scores = {f"{name} {task}": np.nan for name in spaces for task in decoding_figures.TASKS}
+    """The accuracy of every task, or SICK's r; NaN for those without data."""
+    tasks = decoding_figures.TASKS
+    scores: Scores = {f"{name} {task}": np.nan for name in spaces for task in tasks}
     for name, space in spaces.items():
-        vectors = in_space(model, space)
-        for task in found:
-            scores[f"{name} {task.name}"] = next(iter(evaluate(vectors.embed, task).values()))
+        for measure, value in transfer_scores(in_space(model, space).embed, inputs).items():
+            task, _, kind = measure.partition(" ")
+            if kind != "f1":
+                scores[f"{name} {task}"] = value
     return scores
 
 

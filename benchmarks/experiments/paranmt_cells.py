@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks.experiments import bootstrap
+from benchmarks.experiments.bootstrap import resampled
 from benchmarks.experiments.cells import (
     Inputs,
     Scores,
@@ -23,7 +25,6 @@ from benchmarks.experiments.cells import (
     figure,
     keyed_path,
     known_scores,
-    resampled,
     save_scores,
     similarity_scores,
     transfer_folders,
@@ -102,16 +103,12 @@ class TransferCell:
         """The file of the scores; its name is a hash of what they depend on."""
         path = self.encoder.cell_path(seed, inputs)
         data = [digest(folder) for folder in transfer_folders(inputs)]
-        return keyed_path({"transfer": path.stem, "data": data, "version": VERSION}, inputs)
+        key = {"transfer": path.stem, "data": data, "resamples": bootstrap.RESAMPLES}
+        return keyed_path({**key, "version": VERSION}, inputs)
 
     def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
         """Evaluate the encoder and write the scores to `path`: accuracies, MRPC's F1, SICK's r."""
-        embed = load_encoder(self.encoder.encoder(seed, inputs)).embed
-        found: Scores = {}
-        for folder in transfer_folders(inputs):
-            for task in find_tasks(folder)[0]:
-                of_task = transfer.evaluate(embed, task)
-                found |= {f"{task.name} {name}": value for name, value in of_task.items()}
+        found = transfer_scores(load_encoder(self.encoder.encoder(seed, inputs)).embed, inputs)
         save_scores(path, found, self.encoder.options, seed=seed)
         return found
 
@@ -230,7 +227,23 @@ def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
             second=pairs.second.filter(rows),
             scores=pairs.scores[rows],
         )
-        found[name] = resampled(predicted[rows], part)
+        found[name] = resampled(predicted[rows], part).pearson
+    return found
+
+
+def transfer_scores(embed: Embed, inputs: Inputs) -> Scores:
+    """The measures of the transfer tasks at hand, such as `MR accuracy`."""
+    found: Scores = {}
+    for folder in transfer_folders(inputs):
+        for task in find_tasks(folder)[0]:
+            predicted, labels = transfer.predictions(embed, task)
+            if labels.dtype.kind == "f":
+                r, _ = bootstrap.correlations(predicted, labels, task.name)
+                found[f"{task.name} pearson"] = r
+            else:
+                found[f"{task.name} accuracy"] = bootstrap.share(predicted == labels, task.name)
+            if task.name == "MRPC":
+                found["MRPC f1"] = bootstrap.f1(predicted, labels, transfer.PARAPHRASE, task.name)
     return found
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from benchmarks.experiments.bootstrap import share
 from benchmarks.experiments.cells import Inputs, Scores, digest, keyed_path, save_scores, task_cell
 from benchmarks.experiments.tables import MINUS, Claim, Table, printed_claims
 from paraloom.beam_jobs.io import storage
@@ -36,7 +37,7 @@ from paraloom.papers.analyses.phrase_tests import (
 from paraloom.papers.options import PhrasesOptions, SystemOptions
 from paraloom.papers.tasks.phrase_data import read_phrase_data
 
-VERSION = 2  # bump when cells have other scores: all cells are then computed again
+VERSION = 3  # bump when cells have other scores: all cells are then computed again
 _NEGATIVES = (9, 29, 99)
 _SHARES = {"1%": (0.01, 60), "10%": (0.1, 30), "100%": (1.0, 12)}  # and epochs
 _BATCH = 128
@@ -80,16 +81,19 @@ def run(cell: PhraseCell | PhraseTaskCell, seed: int, inputs: Inputs, path: Path
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         metrics = tasks.train(options, Path(folder) / "model", seed=seed, threads=1)
         model = load_encoder(Path(folder) / "model")
-    if metrics["choose_among_100"] is None:
-        raise UserError(f"{_table(inputs)}: too few phrases to choose among 100")
-    scores = {"chosen": metrics["choose_among_100"], "development": metrics["development"]}
+    assert options.phrases is not None
+    file = options.vector_file
+    data = read_phrase_data(options.phrases, load_vectors(Path(file)).words if file else None)
+    scores: Scores = {}
+    compared = {"": model.named("model")}
     if not metrics["steps"]:  # the paper does not say how averages are compared
-        assert options.phrases is not None and options.vector_file is not None
-        data = read_phrase_data(options.phrases, load_vectors(Path(options.vector_file)).words)
-        compared = ComparedModel("cosine", model.embed, cosines)
-        assert data.development is not None
-        scores["cosine development"] = data.development(compared)
-        scores["cosine chosen"] = data.chosen(compared) or 0.0
+        compared["cosine "] = ComparedModel("cosine", model.embed, cosines)
+    for prefix, each in compared.items():
+        chosen = data.chosen(each)
+        if chosen is None or data.development is None:
+            raise UserError(f"{_table(inputs)}: too few phrases to choose among 100")
+        scores[f"{prefix}development"] = data.development(each)
+        scores[f"{prefix}chosen"] = share(chosen, "phrases")
     save_scores(path, scores, options, seed=seed, metrics=metrics)
     return scores
 

@@ -6,9 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import f1_score
 
 from benchmarks.experiments import cells
-from benchmarks.experiments.cells import RESAMPLES, Cell, Scores, cell_path, resampled
+from benchmarks.experiments.bootstrap import RESAMPLES, f1, resampled, share
+from benchmarks.experiments.cells import Cell, Scores, cell_path
 from benchmarks.experiments.report import counts, interval, judge, judgements, write
 from benchmarks.experiments.tables import Claim, Table
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -65,16 +68,34 @@ def test_resampled_pairs_have_the_error_of_pearsons_r() -> None:
     random = np.random.default_rng(0)
     labels, noise = random.standard_normal((2, 2000))
     pairs = labelled([""] * 2000, [""] * 2000, labels, "STS 2015", "a")
-    one = resampled(labels + noise, pairs)
+    one, rank = resampled(labels + noise, pairs)
     r = np.corrcoef(labels, labels + noise)[0, 1]
     assert one[0] == pytest.approx(100 * r, abs=1e-3) and len(one) == 1 + RESAMPLES
     assert np.std(one[1:]) == pytest.approx(100 * (1 - r**2) / np.sqrt(2000), rel=0.15)
-    almost = resampled(labels + noise + 0.01 * random.standard_normal(2000), pairs)
+    almost, _ = resampled(labels + noise + 0.01 * random.standard_normal(2000), pairs)
     assert np.std((one - almost)[1:]) < 0.1 * np.std(one[1:])
     of_set = np.random.default_rng(list(b"STS 2015 a"))  # the same pairs for all encoders
     times = of_set.multinomial(2000, np.full(2000, 1 / 2000), RESAMPLES)[0]
     again = np.corrcoef(np.repeat(labels, times), np.repeat(labels + noise, times))[0, 1]
     assert one[1] == pytest.approx(100 * again, abs=1e-3)
+    again = spearmanr(np.repeat(labels, times), np.repeat(labels + noise, times)).statistic
+    assert rank[0] == pytest.approx(100 * spearmanr(labels, labels + noise).statistic, abs=1e-3)
+    assert rank[1] == pytest.approx(100 * again, abs=0.1)  # its ranks are those of the sample
+
+
+def test_resampled_examples_of_classes() -> None:
+    """A share has the error √(p (1 − p) / n); F1 is that of scikit-learn on the same sample."""
+    labels, predicted = np.random.default_rng(0).choice(["0", "1"], size=(2, 2000), p=[0.3, 0.7])
+    right = share(labels == predicted, "MRPC")
+    p = (labels == predicted).mean()
+    assert right[0] == pytest.approx(100 * p)
+    assert np.std(right[1:]) == pytest.approx(100 * np.sqrt(p * (1 - p) / 2000), rel=0.15)
+    times = np.random.default_rng(list(b"MRPC")).multinomial(2000, np.full(2000, 1 / 2000), 200)
+    sample = [np.repeat(side, times[5]) for side in (labels, predicted)]
+    found = f1(predicted, labels, "1", "MRPC")
+    assert found[0] == pytest.approx(100 * f1_score(labels, predicted, pos_label="1"))
+    assert found[6] == pytest.approx(100 * f1_score(*sample, pos_label="1"))
+    assert f1(predicted, labels, "2", "MRPC")[0] == 0
 
 
 def test_equal_encoders_are_told_apart_in_one_of_twenty_cases() -> None:

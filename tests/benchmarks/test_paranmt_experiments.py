@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments import paranmt
-from benchmarks.experiments.cells import RESAMPLES, Inputs, figure, load_scores
+from benchmarks.experiments.bootstrap import RESAMPLES
+from benchmarks.experiments.cells import Inputs, figure, load_scores
 from benchmarks.experiments.paranmt_cells import (
     DifferenceCell,
     EncoderCell,
@@ -17,8 +18,11 @@ from benchmarks.experiments.paranmt_cells import (
     OtherCell,
     TransferCell,
 )
+from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
+from paraloom.papers.analyses.transfer import evaluate
+from paraloom.papers.datasets.transfer import find_tasks
 from tests.benchmarks.conftest import write_corpus
 from tests.labelled import WORDS
 from tests.run_helpers import Capsys, Patch
@@ -73,7 +77,12 @@ def test_cells(with_corpus: Inputs) -> None:
     transferred = TransferCell(encoder=cell)
     found = transferred.run(1, inputs, transferred.cell_path(1, inputs))
     assert set(found) == {"SICK-R pearson", "SICK-E accuracy"}
-    assert 0 < found["SICK-E accuracy"] < 100
+    tasks, _ = find_tasks(inputs.sick)
+    for task in tasks:
+        ((measure, value),) = evaluate(load_encoder(folder).embed, task).items()
+        of_task = found[f"{task.name} {measure}"]
+        assert of_task[0] == pytest.approx(value, abs=1e-3) and len(of_task) == 1 + RESAMPLES
+    assert 0 < found["SICK-E accuracy"][0] < 100
 
     best = FilterCell(options=SMALL, score="trigram_overlap")
     assert figure(best.run(1, inputs, best.cell_path(1, inputs))["development_decile"]) in range(10)

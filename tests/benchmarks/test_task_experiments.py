@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments import context, labelled, phrases
+from benchmarks.experiments.bootstrap import RESAMPLES
 from benchmarks.experiments.cells import Inputs, digest, load_scores
 from benchmarks.experiments.report import judgements
 from paraloom.models.errors import UserError
@@ -63,7 +64,10 @@ def test_phrases(inputs: Inputs) -> None:
         cell = phrases.PhraseCell(options=cells[name].options.replace(dim=4, epochs=2))
         path = phrases.cell_path(cell, 1, inputs)
         scores = phrases.run(cell, 1, inputs, path)
-        assert scores == load_scores(path) and 0 <= scores["chosen"] <= 100
+        np.testing.assert_equal(load_scores(path), scores)
+        assert np.shape(scores["chosen"]) == (1 + RESAMPLES,) and 0 <= scores["chosen"][0] <= 100
+        metrics = json.loads(path.read_text())["metrics"]
+        assert scores["chosen"][0] == pytest.approx(metrics["choose_among_100"])
         assert ("cosine chosen" in scores) == (name == "AVG, cosine")
         assert [p for p in path.parent.iterdir() if p.suffix != ".json"] == []
     # Nine of PGRU, an average that is trained, and one that is not, in two rows.
@@ -119,7 +123,7 @@ def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
     for cell in (with_states, without):
         path = context.cell_path(cell, 1, inputs)
         scores[cell] = context.run(cell, 1, inputs, path)
-        assert scores[cell] == pytest.approx(load_scores(path), rel=0, nan_ok=True)
+        np.testing.assert_equal(load_scores(path), scores[cell])
     chosen = json.loads(context.cell_path(with_states, 1, inputs).read_text())["chosen"]
     found = scores[with_states]
     for compare in ("dot", "cosine"):
@@ -127,13 +131,14 @@ def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
             steps = chosen[f"{how}, {compare}"]
             for measure in ("development", "sts_2015", "sts_2015_spearman", "sick"):
                 best = found[f"{how} {steps}, {compare} {measure}"]
-                assert best == found[f"{how}, {compare} {measure}"]
-            development = [found[f"{how} {k}, {compare} development"] for k in range(1, 11)]
-            assert found[f"{how}, {compare} development"] == max(development)
+                assert best.shape == (1 + RESAMPLES,)
+                np.testing.assert_equal(found[f"{how}, {compare} {measure}"], best)
+            development = [found[f"{how} {k}, {compare} development"][0] for k in range(1, 11)]
+            assert found[f"{how}, {compare} development"][0] == max(development)
             assert found[f"{how}, {compare} steps"] == steps
         two, three, both = (found[f"concat {k}, {compare} sick"] for k in ("2", "3", "2–3"))
         assert both == pytest.approx((two + three) / 2)
-    assert found["encoder SICK-E"] >= 0 and np.isnan(found["concat MR"])  # no data
+    assert found["encoder SICK-E"][0] >= 0 and np.isnan(found["concat MR"])  # no data
     assert set(scores[without]) == {name for name in found if name.startswith("encoder")}
 
 
@@ -151,8 +156,13 @@ def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:
     ):
         path = labelled.cell_path(cell, 1, inputs)
         assert not path.exists()
-        assert set(labelled.run(cell, 1, inputs, path)) == measures
-        assert load_scores(path).keys() == measures
+        scores = labelled.run(cell, 1, inputs, path)
+        assert load_scores(path).keys() == scores.keys() == measures
+        metrics = json.loads(path.read_text())["metrics"]["test"]
+        (of_test,) = (of["pearson"] for name, of in metrics.items() if name != "mean")
+        assert scores["pearson"][0] == pytest.approx(of_test, abs=1e-3)
+        of_pairs = {name for name in measures if np.shape(scores[name]) == (1 + RESAMPLES,)}
+        assert of_pairs == measures & {"pearson", "sts_2015"}
         assert sorted(p.suffix for p in path.parent.iterdir()) == [".json"] * (1 + (cell is sts))
     names = {labelled.cell_path(cell, n, inputs) for cell, n in ((sick, 1), (sick, 2), (sts, 1))}
     (inputs.sick / "SICK_trial.txt").write_text("sentence_A\tsentence_B\trelatedness_score\n")
@@ -178,6 +188,10 @@ def test_malstms_ablation_takes_parts_from_the_whole_model(inputs: Inputs) -> No
     for measure in table.measures:
         assert measure in scores and f"uncalibrated {measure}" in scores
     assert scores["mse"] != scores["uncalibrated mse"]
+    metrics = json.loads(labelled.cell_path(cell, 1, inputs).read_text())["metrics"]
+    for prefix, key in (("", "test"), ("uncalibrated ", "uncalibrated")):
+        (of_test,) = metrics[key].values()
+        assert scores[f"{prefix}pearson"][0] == pytest.approx(of_test["pearson"], abs=1e-3)
     assert scores["entailment"] == scores["uncalibrated entailment"]
     found = {cell: [scores] for cell in table.rows.values()}
     ((heads, rows),) = judgements(table, found)  # no claim is about the other measures

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments import gates, revisiting, supervised
-from benchmarks.experiments.cells import RESAMPLES, Cell, Inputs
+from benchmarks.experiments.bootstrap import RESAMPLES
+from benchmarks.experiments.cells import Cell, Inputs
 from benchmarks.experiments.context import BOOKS
 from benchmarks.experiments.report import judgements, write
 from benchmarks.experiments.revisiting import CorrelationCell

@@ -2,16 +2,16 @@
 2018): the encoder's vector, and the decoders' states, concatenated or averaged."""
 
 import copy
-from collections.abc import Iterator, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import typer
 from rich.table import Table
 
-from paraloom.models.embeddings.applications.evaluation import correlation
-from paraloom.models.embeddings.comparison import Vectors, cosines, dots
+from paraloom.models.embeddings.applications.evaluation import LabelCorrelation, correlation
+from paraloom.models.embeddings.comparison import Scores, Vectors, cosines, dots
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
@@ -40,7 +40,7 @@ class Space(NamedTuple):
         return f"{self.vector} {self.steps}" if self.steps else self.vector
 
 
-Correlations = dict[str, dict[str, float]]
+Correlations = dict[str, dict[str, Any]]
 """Mean correlation × 100 over the data sets of each group: Pearson by comparison function (`dot`),
 and Spearman (`dot_spearman`)."""
 
@@ -58,23 +58,34 @@ def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
     return SentenceEncoder(encoder, model.vocabularies, options, model.head)
 
 
+def _agree(scores: Scores, pairs: LabelledPairs) -> LabelCorrelation:
+    return correlation(scores, pairs.scores)
+
+
 def compare_spaces(
-    model: SentenceEncoder, data: Sequence[LabelledPairs], *, steps: int = 10
+    model: SentenceEncoder,
+    data: Sequence[LabelledPairs],
+    *,
+    steps: int = 10,
+    agree: Callable[[Scores, LabelledPairs], Any] = _agree,
 ) -> dict[Space, Correlations]:
-    """Correlations on labelled pairs of each space with up to so many steps (Tables 1, 4 and 5)."""
-    by_space: dict[Space, dict[str, dict[str, list[float]]]] = {}
+    """Correlations on labelled pairs of each space with up to so many steps (Tables 1, 4 and 5).
+
+    `agree` gives `pearson` and `spearman` of scores: numbers, or arrays of equal shapes.
+    """
+    by_space: dict[Space, dict[str, dict[str, list[Any]]]] = {}
     for pairs in data:
         text = pa.concat_arrays([pairs.first, pairs.second])
         for space, vectors in _vectors(model, text, steps):
             first, second = np.split(vectors, 2)
             for name, compare in _COMPARE.items():
-                agreed = correlation(compare(first, second), pairs.scores)
+                agreed = agree(compare(first, second), pairs)
                 for key, value in ((name, agreed.pearson), (f"{name}_spearman", agreed.spearman)):
                     found = by_space.setdefault(space, {}).setdefault(key, {})
                     found.setdefault(pairs.group, []).append(value)
     return {
         space: {
-            name: {group: float(np.mean(found)) for group, found in groups.items()}
+            name: {group: np.mean(found, axis=0) for group, found in groups.items()}
             for name, groups in of.items()
         }
         for space, of in by_space.items()

@@ -32,8 +32,8 @@ def choose(
     *,
     among: int = 100,
     seed: int = 0,
-) -> float:
-    """Percentage of pairs whose paraphrase scores highest among `among` phrases (Zhou et al. 2017).
+) -> NDArray[np.bool_]:
+    """Of which pairs the paraphrase scores highest among `among` phrases (Zhou et al. 2017), [n].
 
     The phrases besides the paraphrase (the right side of the pair) are sampled from `others`, which
     are distinct, without the two of the pair; the same for every model. A tie counts as an error.
@@ -44,7 +44,7 @@ def choose(
     vectors = model.embed(texts)
     left, right, pool = (pc.index_in(side, texts).to_numpy() for side in (*pairs, others))
     random = np.random.default_rng(seed)
-    hits = 0
+    hits = []
     for start in range(0, len(pairs), max(1, _BLOCK // among)):
         here = slice(start, start + max(1, _BLOCK // among))
         # Two more than needed: enough remain without the two of the pair.
@@ -54,8 +54,8 @@ def choose(
         choices = np.concatenate([right[here, None], np.take_along_axis(sampled, order, 1)], axis=1)
         first = vectors[np.repeat(left[here], among)]
         scores = model.compare(first, vectors[choices.ravel()]).reshape(-1, among)
-        hits += int((scores[:, 0] > scores[:, 1:].max(axis=1)).sum())
-    return 100 * hits / len(pairs)
+        hits.append(scores[:, 0] > scores[:, 1:].max(axis=1))
+    return np.concatenate(hits)
 
 
 def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> NDArray[np.int64]:
@@ -229,7 +229,9 @@ def evaluate_phrases(
     """The results of all tests with data, by name."""
     found: dict[str, Any] = {}
     if pairs is not None:
-        found["choose among 100"] = {"accuracy": choose(model, pairs, pairs.phrases())}
+        found["choose among 100"] = {
+            "accuracy": 100 * float(choose(model, pairs, pairs.phrases()).mean())
+        }
     if semeval is not None:
         found["SemEval-2013 5(a)"] = semeval2013(model, semeval)
     if questions is not None:

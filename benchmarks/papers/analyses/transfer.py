@@ -21,6 +21,7 @@ from paraloom.pipeline.console import console
 FOLDS = 10
 _STRENGTHS = (0.001, 0.01, 0.1)  # C of the regression, of features with variance 1
 _HELD_OUT = 0.1  # share of the training part that selects C
+PARAPHRASE = "1"  # the label of MRPC whose F1 counts
 
 TaskScores = dict[str, float]
 """In percent: `accuracy`, for MRPC also `f1`; for SICK-R `pearson`."""
@@ -74,15 +75,21 @@ def evaluate(embed: Embed, task: TransferTask, *, seed: int = 1) -> TaskScores:
     It is trained on the training part and tested on the test part, if the task has one, else by
     cross-validation in `FOLDS`. A tenth of the training part selects its regularisation.
     """
+    return _judge(*predictions(embed, task, seed=seed), task.name)
+
+
+def predictions(
+    embed: Embed, task: TransferTask, *, seed: int = 1
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What the regression of `evaluate` predicts for the tested examples, and their labels."""
     features, labels = _features(embed, task.train), task.train.labels
     if task.test is not None:
         other = _features(embed, task.test)
-        predicted = _predictor(features, labels, seed)(other)
-        return _judge(predicted, task.test.labels, task.name)
+        return _predictor(features, labels, seed)(other), task.test.labels
     predicted = np.empty_like(labels)
     for train, test in _folds(labels, seed):
         predicted[test] = _predictor(features[train], labels[train], seed)(features[test])
-    return _judge(predicted, labels, task.name)
+    return predicted, labels
 
 
 def _features(embed: Embed, examples: LabelledSentences) -> Vectors:
@@ -152,7 +159,8 @@ def _judge(predicted: NDArray[Any], labels: NDArray[Any], task: str) -> TaskScor
 
     scores = {"accuracy": 100 * float(np.mean(predicted == labels))}
     if task == "MRPC":
-        scores["f1"] = 100 * float(f1_score(labels, predicted, pos_label="1", zero_division=0.0))
+        f1 = f1_score(labels, predicted, pos_label=PARAPHRASE, zero_division=0.0)
+        scores["f1"] = 100 * float(f1)
     return scores
 
 

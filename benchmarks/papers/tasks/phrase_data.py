@@ -44,8 +44,8 @@ class PhraseData(NamedTuple):
         contrasts = None if self.contrasts is None else self.contrasts[rows]
         return self._replace(train=self.train.take(rows), contrasts=contrasts)
 
-    def chosen(self, model: ComparedModel) -> float | None:
-        """Percentage of test pairs whose paraphrase is found among 100; None if too few."""
+    def chosen(self, model: ComparedModel) -> NDArray[np.bool_] | None:
+        """Of which test pairs the paraphrase is found among 100, [n]; None if there are too few."""
         enough = len(self.test) and len(self.phrases) > AMONG
         return choose(model, self.test, self.phrases) if enough else None
 
@@ -74,7 +74,7 @@ def _of_table(path: Path, section: PhrasesOptions, known: pa.StringArray | None)
     development = parts.development
 
     def evaluate(model: ComparedModel) -> float:
-        return choose(model, development, phrases)
+        return 100 * float(choose(model, development, phrases).mean())
 
     enough = len(development) and len(phrases) > AMONG
     return PhraseData(

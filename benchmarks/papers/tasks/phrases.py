@@ -65,11 +65,12 @@ def train(
         evaluate=evaluate and partial(evaluate, compared),
     )
     trainer.fit()
+    chosen = data.chosen(compared)
     metrics = {
         **trainer.metrics(),
         "held_out": len(data.test),
         "development_pairs": data.development_pairs,
-        "choose_among_100": data.chosen(compared),
+        "choose_among_100": None if chosen is None else 100 * float(chosen.mean()),
     }
     model.save(
         folder, metrics={**metrics, "history": trainer.progress.evaluations}, texts=list(data.train)
