@@ -3,6 +3,7 @@
 The samples of a data set are the same for every encoder, so that differences are paired.
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +60,7 @@ def _pearson(x: Floats, y: Floats, weights: Floats) -> Floats:
     return 100 * (products - mean_x * mean_y) / np.sqrt(np.maximum(spread, 1e-30))
 
 
+@cache  # drawn once for all encoders and spaces that a process compares
 def _weights(data: str, n: int) -> Floats:
     """How often each of n examples of a data set is drawn, as a share of n: [RESAMPLES, n]."""
     random = np.random.default_rng(list(data.encode()))

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from benchmarks.experiments import bootstrap
 from benchmarks.experiments.bootstrap import resampled
 from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.comparison import Embed
@@ -30,6 +31,8 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
 from paraloom.models.files import digest as files_digest
 from paraloom.models.text.vectors import compact_vectors
+from paraloom.papers.analyses import transfer
+from paraloom.papers.datasets.transfer import find_tasks
 from paraloom.papers.tasks import train
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
@@ -139,6 +142,22 @@ def similarity_scores(embed: Embed, inputs: Inputs) -> Scores:
         found["development"] = np.mean(development, axis=0)
     (trial,) = (pairs for pairs in read_sick(inputs.sick) if pairs.name == "trial")
     return found | {"sick": resampled(scores(embed, trial), trial).pearson}
+
+
+def transfer_scores(embed: Embed, inputs: Inputs) -> Scores:
+    """The measures of the transfer tasks at hand, such as `MR accuracy`."""
+    found: Scores = {}
+    for folder in transfer_folders(inputs):
+        for task in find_tasks(folder)[0]:
+            predicted, labels = transfer.predictions(embed, task)
+            if labels.dtype.kind == "f":
+                r, _ = bootstrap.correlations(predicted, labels, task.name)
+                found[f"{task.name} pearson"] = r
+            else:
+                found[f"{task.name} accuracy"] = bootstrap.share(predicted == labels, task.name)
+            if task.name == "MRPC":
+                found["MRPC f1"] = bootstrap.f1(predicted, labels, transfer.PARAPHRASE, task.name)
+    return found
 
 
 def figure(score: float | NDArray[np.float64]) -> float:

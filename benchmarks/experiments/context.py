@@ -29,8 +29,8 @@ from benchmarks.experiments.cells import (
     save_scores,
     task_cell,
     transfer_folders,
+    transfer_scores,
 )
-from benchmarks.experiments.paranmt_cells import transfer_scores
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder

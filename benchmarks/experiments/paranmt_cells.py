@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.experiments import bootstrap
-from benchmarks.experiments.bootstrap import resampled
+from benchmarks.experiments.bootstrap import RESAMPLES, resampled
 from benchmarks.experiments.cells import (
     Inputs,
     Scores,
@@ -28,6 +27,7 @@ from benchmarks.experiments.cells import (
     save_scores,
     similarity_scores,
     transfer_folders,
+    transfer_scores,
 )
 from paraloom.beam_jobs.io.schema import decile
 from paraloom.models.embeddings.applications.evaluation import scores
@@ -37,8 +37,6 @@ from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
-from paraloom.papers.analyses import transfer
-from paraloom.papers.datasets.transfer import find_tasks
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 _SETS = tuple(f"STS {year} " for year in range(2012, 2017))
@@ -103,7 +101,7 @@ class TransferCell:
         """The file of the scores; its name is a hash of what they depend on."""
         path = self.encoder.cell_path(seed, inputs)
         data = [digest(folder) for folder in transfer_folders(inputs)]
-        key = {"transfer": path.stem, "data": data, "resamples": bootstrap.RESAMPLES}
+        key = {"transfer": path.stem, "data": data, "resamples": RESAMPLES}
         return keyed_path({**key, "version": VERSION}, inputs)
 
     def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
@@ -228,22 +226,6 @@ def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
             scores=pairs.scores[rows],
         )
         found[name] = resampled(predicted[rows], part).pearson
-    return found
-
-
-def transfer_scores(embed: Embed, inputs: Inputs) -> Scores:
-    """The measures of the transfer tasks at hand, such as `MR accuracy`."""
-    found: Scores = {}
-    for folder in transfer_folders(inputs):
-        for task in find_tasks(folder)[0]:
-            predicted, labels = transfer.predictions(embed, task)
-            if labels.dtype.kind == "f":
-                r, _ = bootstrap.correlations(predicted, labels, task.name)
-                found[f"{task.name} pearson"] = r
-            else:
-                found[f"{task.name} accuracy"] = bootstrap.share(predicted == labels, task.name)
-            if task.name == "MRPC":
-                found["MRPC f1"] = bootstrap.f1(predicted, labels, transfer.PARAPHRASE, task.name)
     return found
 
 
