@@ -48,9 +48,12 @@ CAPTION_SETS = {  # of ParaNMT's Table 11
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class EncoderCell:
-    """An encoder, its training pairs, and its results on STS, the STS Benchmark and SICK."""
+    """An encoder, its training pairs, and its results on STS, the STS Benchmark and SICK.
+
+    Compared by identity: options with lists have no hash.
+    """
 
     options: EmbeddingOptions
     pairs: str = ""

@@ -57,6 +57,23 @@ def test_the_claims_of_paranmt() -> None:
     assert order.printed["sts_2016"] == -0.7 and order.stated  # 77.5 and 76.8
     larger = {claim.better for claim in found["paranmt8"].claims if claim.worse == "LSTM Avg"}
     assert "LSTM Avg, 600" in larger  # 6.5.1: they help on transfer
+    stated = {tuple(claim.rows) for claim in found["paranmt8"].claims if claim.stated}
+    assert ("Trigram-Word, concatenated", "LSTM Avg") in stated  # section 7: larger dimensions
+    assert ("Trigram-Word, concatenated", "LSTM Avg, 600") not in stated  # as many
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "better", "worse"),
+    [
+        (revisiting, "wg2", "LSTM Avg", "LSTM, scrambling"),  # 4.2: the most effective modification
+        (supervised, "wg5-sick", "GRAN, scrambling", "AVG"),  # 4.3: the GRAN is best
+        (context, "decoding-transfer", "BOW–GRU, concat", "BOW–BOW, encoder"),  # 5: curiously
+    ],
+)
+def test_claims_of_the_text(module: ModuleType, name: str, better: str, worse: str) -> None:
+    claims = module.tables(NOWHERE)[name].claims
+    (claim,) = (claim for claim in claims if claim.rows == [better, worse])
+    assert claim.stated
 
 
 def test_the_trial_pairs_choose_the_epoch_if_there_are_test_pairs(inputs: Inputs) -> None:
