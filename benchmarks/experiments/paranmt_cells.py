@@ -91,6 +91,8 @@ class EncoderCell:
         file = self.options.vector_file
         vectors = digest(file) if file else None
         options = {**self.options.chosen(), "initial_vectors": vectors}
+        if files := self.options.development_files:
+            options["development"] = [digest(file) for file in files]
         return {"options": options, "seed": seed, "pairs": digest(self._shards(inputs))}
 
 
