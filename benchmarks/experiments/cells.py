@@ -66,6 +66,11 @@ class Inputs:
         """The initial word vectors of all encoders, in the compact form."""
         return self.folder / "paragram"
 
+    @property
+    def development(self) -> list[str]:
+        """The folders of STS 2012 to 2014, by which the experiments choose."""
+        return [str(self.sts / year.removeprefix("STS ")) for year in DEVELOPMENT]
+
 
 def transfer_folders(inputs: Inputs) -> list[Path]:
     """Those of the transfer tasks that are there; SICK is one."""

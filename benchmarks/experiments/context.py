@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.experiments import decoding_figures
 from benchmarks.experiments.bootstrap import resampled
 from benchmarks.experiments.cells import (
+    DEVELOPMENT,
     Inputs,
     Scores,
     digest,
@@ -76,7 +77,6 @@ _STATED: dict[str, list[tuple[str, str]]] = {
 """Those of the text about STS: the abstract, section 5, Appendix C, the caption of Table 4. About
 transfer, section 5 says that BOW–GRU, concat is best."""
 _STEPS = 10
-_DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
 _SMALL = "Decoding Decoders on three books with 1000 words"
 _NOTE = (
     "21,000 sentences, 3 epochs with a rate of 0.003, batches of 32, words of 300 components, GRUs "
@@ -145,7 +145,7 @@ def _scores(agreement: Correlations, compare: str) -> Scores:
         "sick": pearson.pop("SICK"),
         "steps": 0,
     }
-    development = [pearson[year] for year in _DEVELOPMENT if year in pearson]
+    development = [pearson[year] for year in DEVELOPMENT if year in pearson]
     return {"development": np.mean(development, axis=0), **reported}
 
 

@@ -274,12 +274,11 @@ def _by_year(encoders: Mapping[str, EncoderCell]) -> Table:
 
 def _readings(inputs: Inputs) -> Table:
     """Our readings and those of the authors' code, with the encoder of configs/multi30k.yaml."""
-    development = [str(inputs.sts / str(year)) for year in (2012, 2013, 2014)]
     words = EmbeddingOptions(
         initial_vectors=str(inputs.vectors),
         negatives="both",
         dropout=0.3,
-        development=development,
+        development=inputs.development,
     )
     trigrams = words.replace(model="trigram-avg", initial_vectors=None)
     over = trigrams.replace(model="sentence-trigram-avg")
@@ -309,9 +308,8 @@ def _transfer(encoders: Mapping[str, EncoderCell]) -> Table:
         row: {key: of_row[task] for task, key in tasks.items()}
         for row, of_row in paper.TABLE_8.items()
     }
-    concatenated = [pair for pair in _OVER_SINGLE if "concatenated" in pair[0]]
     equal = ("Trigram-Word, concatenated", paper.LARGER)  # 600 dimensions each
-    wider = [_LARGER, *(pair for pair in concatenated if pair != equal)]
+    wider = [pair for pair in _PAIRS if "added" not in pair[0] and pair != equal]
     return Table(
         "ParaNMT Table 8: transfer, on the parts at hand (SICK trial; dev sets; 10-fold)",
         {name: TransferCell(encoder=cell) for name, cell in encoders.items()},

@@ -88,11 +88,7 @@ class EncoderCell:
         return inputs.folder / self.pairs if self.pairs else inputs.corpus
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, object]:
-        file = self.options.vector_file
-        vectors = digest(file) if file else None
-        options = {**self.options.chosen(), "initial_vectors": vectors}
-        if files := self.options.development_files:
-            options["development"] = [digest(file) for file in files]
+        options = self.options.map_files(lambda key, path, mark: digest(path)).chosen()
         return {"options": options, "seed": seed, "pairs": digest(self._shards(inputs))}
 
 

@@ -214,8 +214,7 @@ def _wg2(plain: dict[str, SystemOptions]) -> Table:
     pairs = [(name, name.split(",")[0]) for name in paper if "," in name]
     both = f"LSTM Avg, {BOTH}"
     pairs += [(both, "AVG"), (f"BiLSTM Avg, {BOTH}", both), ("LSTM Avg", "LSTM")]
-    single = ("L2", "dropout", "word dropout", "scrambling")
-    most = [("LSTM Avg", f"LSTM, {modification}") for modification in single]
+    most = [("LSTM Avg", f"LSTM, {single}") for single in REGULARISERS if single != BOTH]
     figures = _figures(paper)
     improved = (f"LSTM, {BOTH}", "LSTM, word dropout", "LSTM, scrambling", "LSTM Avg")
     stated = [(better, "LSTM") for better in improved]

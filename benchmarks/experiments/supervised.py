@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.experiments.cells import Inputs
-from benchmarks.experiments.labelled import YEARS, LabelledCell
+from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.revisiting import BOTH, REGULARISERS, as_printed, options_of
 from benchmarks.experiments.tables import Table
 from paraloom.papers.options import SimilarityOptions, SystemOptions
@@ -112,7 +112,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
     found = {}
     for data, paths in (
         ("sick", [str(inputs.sick)]),
-        ("sts", [str(inputs.sts / year) for year in YEARS]),
+        ("sts", inputs.development),
     ):
         cells = _cells(data, paths, inputs)
         found[f"wg5-{data}"] = _wg5(data, cells, inputs)

@@ -69,6 +69,6 @@ def _compute(cell: Any, seed: int, inputs: Inputs, path: Path) -> None:
     start = time.monotonic()
     KINDS[type(cell)].run(cell, seed, inputs, path)
     kept = json.loads(path.read_text())
-    kept["scores"]["seconds"] = round(time.monotonic() - start, 1)
+    kept["scores"]["seconds"] = round(time.monotonic() - start, 3)
     with atomic_file(path) as temporary:
         temporary.write_text(json.dumps(kept))

@@ -40,7 +40,7 @@ def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
     }
     small: Table = replace(whole, rows=cells)
     found = train({"wg4": small}, 1, inputs, workers=1)
-    assert sum(scores["seconds"] for (scores,) in found.values()) > 0  # a fast cell has 0.0
+    assert all(scores["seconds"] > 0 for (scores,) in found.values())
     write(tmp_path / "wg4.md", small, found)
     written = (tmp_path / "wg4.md").read_text()
     assert "| Pearson × 100 | LSTM Avg | AVG | GRAN |" in written
