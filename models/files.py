@@ -1,18 +1,14 @@
 """Local files and folders that are either complete or absent; locks; digests."""
 
 import fcntl
-import gzip
 import hashlib
 import os
-import re
 import secrets
 import shutil
 import tempfile
-import zlib
 from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 from paraloom.models.errors import UserError, in_one_line
 
@@ -110,39 +106,6 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
                 f"set {LOCKS}=off, and let only one paraloom work there at a time"
             ) from error
         yield
-
-
-GZIP = b"\x1f\x8b"
-"""What gzip files begin with."""
-
-_PACKED = {
-    "zstd": rb"\x28\xb5\x2f\xfd",
-    "xz": rb"\xfd7zXZ\x00",
-    "bzip2": rb"BZh[1-9]1AY&SY",
-    "zip": rb"PK\x03\x04",
-}
-
-
-def packed(head: bytes) -> str:
-    """The compression, other than gzip, of a file that begins so; empty if it has none."""
-    found = (kind for kind, magic in _PACKED.items() if re.match(magic, head, re.DOTALL))
-    return next(found, "")
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a plain or gzip file for reading; its first bytes tell which."""
-    try:
-        with path.open("rb") as raw:
-            head = raw.peek(10)
-            if packed(head):
-                raise UserError(f"{path}: is packed; give it plain or as gzip")
-            zipped = head.startswith(GZIP)
-            yield gzip.GzipFile(fileobj=raw) if zipped else raw  # type: ignore[misc]
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: damaged gzip file ({error})") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:

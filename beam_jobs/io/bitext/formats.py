@@ -6,14 +6,13 @@ the configuration, the search for files, the preview and `ingest` then know it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from paraloom.beam_jobs.io.bitext.files import expand, unit_name
-from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_text
+from paraloom.beam_jobs.io.bitext.lines import open_text
 from paraloom.beam_jobs.io.bitext.parquet import Hub, Parquet
 from paraloom.beam_jobs.io.bitext.reader import (
     HEAD,
@@ -26,6 +25,7 @@ from paraloom.beam_jobs.io.bitext.reader import (
 from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RawRows, RowBlock
 from paraloom.beam_jobs.io.bitext.tmx import Tmx
 from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.text.files import CHUNK, json_object
 
 
 class CzEng16(BitextReader):
@@ -100,7 +100,7 @@ class JsonLines(RecordReader):
         """The objects among the first lines."""
         with open_text(path) as stream:
             lines = stream.read(CHUNK).split(b"\n")[:HEAD]
-        records = [record for line in lines if (record := _parsed(line))]
+        records = [record for line in lines if (record := json_object(line))]
         if not records:
             raise UserError(f"{path}: none of the first lines is a JSON object")
         return records, _names(records[0])
@@ -109,18 +109,10 @@ class JsonLines(RecordReader):
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
     ) -> RawRows:
         """The objects in some lines."""
-        (lines,), objects = group, [*map(_parsed, group[0])]
+        (lines,), objects = group, [*map(json_object, group[0])]
         found = from_records(bitext, [record or {} for record in objects], numbers)
         no = {row: "no JSON object" for row, record in enumerate(objects) if record is None}
         return replace(found, texts=lines, faults=found.faults | no | too_long(lines, limit))
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return record if isinstance(record, dict) else None
 
 
 def _names(record: Record, prefix: str = "") -> Iterable[str]:

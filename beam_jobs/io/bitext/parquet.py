@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.io.bitext.lines import CHUNK, changed, file_errors
+from paraloom.beam_jobs.io.bitext.lines import changed, file_errors
 from paraloom.beam_jobs.io.bitext.reader import Record, RecordReader, columns_of
 from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RawRows
 from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.beam_jobs.io.storage import open_file, size
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.hub import fetch_dataset, is_hub_name
+from paraloom.models.text.files import CHUNK
 
 
 class Parquet(RecordReader):

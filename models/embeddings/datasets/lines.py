@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paraloom.models.errors import UserError
-from paraloom.models.files import opened
+from paraloom.models.text.files import opened
 
 
 def tab_separated(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import islice, zip_longest
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import pyarrow.parquet as pq
 
 from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import opened
 from paraloom.models.hub import fetch_dataset, is_hub_name
+from paraloom.models.text.files import is_parquet, opened
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 _ROWS = 20_000  # of a block
@@ -77,15 +78,19 @@ def _has_sentences(column: pa.ChunkedArray) -> bool:
 
 def _tables(path: Path) -> Iterator[tuple[int, pa.Table]]:
     """Blocks of the columns of text in a file, and their first rows."""
-    with opened(path) as stream:
-        head = stream.read(4)
-    if head == b"PAR1" or head.startswith(b"{"):
-        with in_one_line(f"{path}: cannot be read"), opened(path) as stream:
+    parquet = is_parquet(path)
+    with nullcontext(None) if parquet else opened(path) as stream:
+        as_json = stream is not None and stream.peek(1).startswith(b"{")
+    if parquet or as_json:
+        with (
+            in_one_line(f"{path}: cannot be read"),
+            nullcontext() if parquet else opened(path) as stream,
+        ):
             options = pajson.ReadOptions(use_threads=False, block_size=_BLOCK)
             first = 1
             for batch in (
                 pq.ParquetFile(path).iter_batches(_ROWS)
-                if head == b"PAR1"
+                if parquet
                 else pajson.open_json(stream, options)
             ):
                 table = pa.table(batch).flatten()  # of a column of languages, one for each

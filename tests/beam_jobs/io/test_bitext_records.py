@@ -206,12 +206,20 @@ def jsonl(folder: Path, *lines: bytes, keep: tuple[str, ...] = ()) -> list[RowBl
 GOOD = b'{"id": 1, "source": "a", "reference": "b", "n": 1, "s": "x"}'
 
 
+@pytest.mark.parametrize("further", [b"NaN", b"-1e999", b'"\\ud800"', b'["\xff"]'])
+def test_a_value_that_nobody_asks_for_costs_no_row(tmp_path: Path, further: bytes) -> None:
+    line = b' {"id": 2, "source": "a", "reference": "b", "further": %s}' % further
+    assert rejects(jsonl(tmp_path, b"\xef\xbb\xbf" + line, GOOD)) == []
+
+
 @pytest.mark.parametrize(
     ("line", "id", "reason"),
     [
         (b'{"id": 2, "source": "a", "reference": ', "1-a:2", "no JSON object"),
         (b'["a", "b"]', "1-a:2", "no JSON object"),
-        (b'{"id": 2, "source": "\\ud800", "reference": "b"}', "1-a:2", "no JSON object"),
+        (b'{"id": 2, "source": "\\ud800", "reference": "b"}', "2", "invalid UTF-8 in source"),
+        (b'{"id": 2, "source": "a", "reference": "\xff"}', "2", "invalid UTF-8 in reference"),
+        (b'{"id": 2, "source": "a", "reference": "b", "s": "\xff"}', "2", "invalid UTF-8 in s"),
         (b"[" * 3000, "1-a:2", "no JSON object"),
         (b'{"id": 2, "source": 7, "reference": "b"}', "2", "source is no string"),
         (b'{"id": 2, "source": "a"}', "2", "no reference"),

@@ -81,7 +81,7 @@ def test_words_are_only_words(tmp_path: Path) -> None:
         (TEXT + "dog 1 inf\n", "word 4 is empty, or has a value that is not finite, or over 1e12"),
         (TEXT.encode() + b"\xff\xfe 1 2\n", "is no word followed by 2 numbers"),
         ("3 200000000000\n\n" + TEXT, "holds no word vectors of 1 to 65,536 dimensions"),
-        (gzip.compress(TEXT.encode() * 100, mtime=0)[:-20], "damaged gzip file"),
+        (gzip.compress(TEXT.encode() * 100, mtime=0)[:-20], "truncated or corrupt gzip"),
         (binary(WORDS, VALUES)[:-9], "line 1 promises 5 words, but 4 are there"),
         (binary(WORDS, VALUES * np.float32(np.nan)), "word 1 is empty, or has a value"),
         (binary(WORDS, VALUES).replace("日本".encode(), b"\xe6"), "cannot be read after 0 words"),

@@ -5,7 +5,6 @@ import gzip
 import json
 import lzma
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config.selection import SelectOptions
 from tests.run_helpers import Patch
 
-PACKERS = (bz2.compress, lzma.compress, partial(pa.compress, codec="zstd", asbytes=True))
+Pack = Callable[[bytes], bytes]
+PACKERS: list[Pack] = [bytes, gzip.compress, bz2.compress, lzma.compress]
 DOG, CAT = "A dog runs fast.", "The cat sits there."
 
 
@@ -51,12 +51,12 @@ def read(path: Path) -> list[tuple[int, list[str | None]]]:
          [(1, [DOG]), (2, [None])]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("pack", PACKERS)
 def test_forms_of_text(
-    tmp_path: Path, name: str, text: str, rows: list[tuple[int, list[str]]], zipped: bool
+    tmp_path: Path, name: str, text: str, rows: list[tuple[int, list[str]]], pack: Pack
 ) -> None:
     path = tmp_path / name
-    path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
+    path.write_bytes(pack(text.encode()))
     assert read(path) == rows
 
 
@@ -120,8 +120,7 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         (b"one\ntwo words\n", "no column of sentences"),
         (b"PAR1 and no more", "cannot be read"),
         (b'{"a": "one two three"}\n{"a": \n', "cannot be read"),
-        (gzip.compress(b"a dog runs fast\n" * 99, mtime=0)[:-9], "damaged gzip"),
-        *((pack(b"a dog runs fast\n" * 99), "is packed; give it plain or") for pack in PACKERS),
+        (gzip.compress(b"a dog runs fast\n" * 99, mtime=0)[:-9], "truncated or corrupt gzip"),
     ],
 )
 def test_what_is_no_file_of_sentences_is_one_line(

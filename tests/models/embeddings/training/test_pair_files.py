@@ -87,7 +87,7 @@ def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> 
         (b"a\tb\nc\n", {}, "row 2: 1 tab-separated columns, but column 2 is needed"),
         (b"a\tb\n", {"first": "x"}, "no column 'x', there are a, b"),
         (b"a\tb\nc\t\xff\n", {}, "row 2: not UTF-8"),
-        (gzip.compress(tsv(rows()))[:-30], {}, "damaged gzip file"),
+        (gzip.compress(tsv(rows()))[:-30], {}, "truncated or corrupt gzip"),
         (b"PAR1 and more", {}, "Parquet magic bytes"),
         (None, {}, "no column 'translation', there are reference"),
     ],

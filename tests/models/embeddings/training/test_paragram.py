@@ -32,7 +32,7 @@ def test_formats(tmp_path: Path, text: str, zipped: bool) -> None:
         (b"a\tb\nc\n", "line 2 holds no pair"),
         (b"a b\n\xff c\n", "row 2: not UTF-8"),
         (b"", "empty"),
-        (gzip.compress(b"a b\n" * 1000, mtime=0)[:-9], "damaged gzip"),
+        (gzip.compress(b"a b\n" * 1000, mtime=0)[:-9], "truncated or corrupt gzip"),
         (None, "cannot be read"),
     ],
 )
