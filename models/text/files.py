@@ -172,18 +172,14 @@ _DECODERS: dict[str, Callable[[io.BufferedReader], Iterator[bytes]]] = {
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether values of a type of Arrow are text: any form of strings, dictionaries of them too."""
-    if pa.types.is_dictionary(kind):
-        return is_text(kind.value_type)
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(test(kind) for test in tests)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return str(kind) in {"string", "large_string", "string_view"}
 
 
 def is_binary(kind: pa.DataType) -> bool:
     """Whether values of a type of Arrow are bytes, which may be text that nobody declared so."""
-    if pa.types.is_dictionary(kind):
-        return is_binary(kind.value_type)
-    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    return any(test(kind) for test in (*tests, pa.types.is_binary_view))
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return "binary" in str(kind) and not pa.types.is_nested(kind)
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
@@ -213,12 +209,11 @@ def text_array(values: list[str | None]) -> pa.StringArray:
         return pa.array(raw, pa.binary()).view(pa.string())
 
 
-def csv_rows(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
+def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
     """The rows of CSV (RFC 4180): the number of the line where each begins, from 1; its columns; ""
     or why it is no CSV, and then the next line begins another row. Empty lines are no rows.
     """
-    texts = (line.decode(errors="surrogateescape") for line in lines)
-    reader = csv.reader(texts, delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         number = reader.line_num + 1
         try:
@@ -236,15 +231,16 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     Without `named`, which says that it is one, its first line must have names, and all rows as many
     columns, separated by commas or semicolons: sentences, one a line, have commas, too.
     """
-    lines = list(islice(io.BytesIO(head), _LINES))
-    first = re.sub(rb'"[^"]*"', b"", lines[0]) if lines else b""
-    delimiter = max(",;\t", key=lambda of: first.count(of.encode()))
+    text = io.StringIO(head.decode(errors="replace"), newline="")
+    lines = list(islice(text, _LINES))
+    first = re.sub('"[^"]*"', "", "".join(lines[:1]))
+    delimiter = max(",;\t", key=first.count)
     if named:
         return delimiter
     rows = list(csv_rows(lines, delimiter))
     if len(lines) == _LINES or len(head) == CHUNK:
         rows.pop()  # it may be cut
-    if len(rows) < 2 or b"\t" in first or any(fault for _, _, fault in rows):
+    if len(rows) < 2 or "\t" in first or any(fault for _, _, fault in rows):
         return None
     names = {name for name in rows[0][1] if _NAME.fullmatch(name)}
     counts = {len(row) for _, row, _ in rows}

@@ -1,118 +1,200 @@
-"""Sentences of files in any form: Parquet, JSON Lines, tab-separated text, one sentence a line."""
+"""Sentences of files in any form: Parquet, JSON Lines, CSV, tab-separated text, one a line."""
 
 import re
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
-from paraloom.models.embeddings.datasets.lines import numbered_lines
+from paraloom.models.embeddings.datasets.lines import (
+    JSON,
+    LINES,
+    PARQUET,
+    csv_lines,
+    form_of,
+    json_objects,
+    numbered_lines,
+)
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.hub import fetch_dataset, is_hub_name
-from paraloom.models.text.files import is_parquet, opened
+from paraloom.models.text.files import is_binary, is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
+T = TypeVar("T", bound=Hashable)
+Column = tuple[np.ndarray, pa.StringArray]
+"""The texts of a column, and the position of each one's row in the block, int64 [n]."""
+Place = tuple[object, ...]
+"""Of a column: its name or number, then those of the fields within it."""
+
 _ROWS = 20_000  # of a block
-_BLOCK = 1 << 24  # bytes of JSON Lines at once, which no line may be longer than
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
 # Of the middle row of a column of sentences: names, labels, ids and addresses have fewer.
 _WORDS = 3
 _LABEL = re.compile(r"(?:\d|[A-Z]{2,6}:[a-z]+) ")  # at the beginning of lines of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
 """Suffixes of the other files in the folder of a data set."""
+_SUFFIXES = re.compile(r"(\.(tsv|csv|txt|jsonl|parquet))?(\.(gz|zst|bz2|xz))?$")
+_FALLBACK = "latin-1"  # as some of the transfer tasks
 
 
-def sentence_files(path: Path | str) -> dict[str, Path]:
-    """A file, the files in a folder at any depth, or the Parquet files of a data set of the Hub.
+class Sentences(NamedTuple):
+    """The sentences in a block of rows; a row may have several in a column with lists."""
 
-    They are by name: the path from the folder on, without suffixes, such as `sts/2012/MSRpar`.
+    rows: np.ndarray  # the numbers of all rows in the file, from 1 on, int64
+    columns: list[Column]
+
+
+def sentence_files(*paths: Path | str) -> dict[str, Path]:
+    """Files, the files in folders at any depth, and the Parquet files of data sets of the Hub.
+
+    They are by name: the path from the folder on, without suffixes, such as `sts/2012/MSRpar`. Of
+    files that would have one name, it has the suffixes or folders above that tell them apart.
     """
+    found = list(dict.fromkeys(of for path in paths for of in _named(path)))
+    names = distinct_names([names for _, names in found])
+    return {name: file for name, (file, _) in zip(names, found, strict=True)}
+
+
+def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
+    """For each of some things, the first of its names that no other has; else its last.
+
+    >>> distinct_names([("dev", "a/dev"), ("test", "a/test"), ("test", "b/test")])
+    ['dev', 'a/test', 'b/test']
+    """
+    at = [0] * len(choices)
+    while True:
+        names = [of[i] for of, i in zip(choices, at, strict=True)]
+        counts = Counter(names)
+        more = [k for k, of in enumerate(choices) if counts[names[k]] > 1 and at[k] + 1 < len(of)]
+        if not more:
+            return names
+        for k in more:
+            at[k] += 1
+
+
+def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """The files at a path, and the names of each, shortest first."""
     if is_hub_name(str(path)):
         key = "select.exclude or --against"
         where, names = fetch_dataset(
             str(path), lambda names: [n for n in names if n.endswith(".parquet")], [], key
         )
-        repo = str(path).partition("@")[0]
-        return {f"{repo}/{name.removesuffix('.parquet')}": where / name for name in names}
-    folder = Path(path).resolve()
-    files = [folder]
-    if folder.is_dir():
-        files = [file for file in sorted(folder.rglob("*")) if file.suffix not in _NO_DATA]
-    parts = {file: file.relative_to(folder.parent).parts for file in files if not file.is_dir()}
-    found = {
-        re.sub(r"\.(tsv|csv|txt|jsonl|parquet)?(\.gz)?$", "", "/".join(of)): file
-        for file, of in parts.items()
-        if not any(part.startswith(".") for part in of[1:])
-    }
-    if not found:
+        for name in names:
+            short = name.removesuffix(".parquet")
+            yield where / name, tuple(f"{of}/{short}" for of in (str(path).partition("@")[0], path))
+        return
+    folder, some = Path(path).resolve(), False
+    for file in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
+        parts = file.relative_to(folder.parent).parts
+        of_folder = file != folder
+        hidden = any(part.startswith(".") for part in parts[1:])
+        if hidden or file.is_dir() or (of_folder and file.suffix in _NO_DATA):
+            continue
+        some = True
+        above = range(len(parts), len(file.parts))
+        yield file, tuple(n for k in above for n in without_suffixes("/".join(file.parts[-k:])))
+    if not some:
         raise UserError(f"{path}: no file of sentences here")
-    return found
 
 
-def sentence_blocks(path: Path) -> Iterator[tuple[int, pa.Table]]:
-    """The columns of a file that hold sentences, in blocks, with the number of the first row.
+def without_suffixes(name: str) -> tuple[str, str]:
+    """A file's name without suffixes, and with them."""
+    return _SUFFIXES.sub("", name), name
+
+
+def sentence_blocks(path: Path) -> Iterator[Sentences]:
+    """The columns of a file that hold sentences, in blocks.
 
     Rows are numbered from 1; a row of text is a line, the one with the names of columns too. A
-    column holds sentences if the median of its first block's texts has three words or more.
+    column holds sentences if the median of the first texts in it has three words or more; of a
+    column of lists or structures, these are the texts within.
     """
-    names: list[str] = []
-    for first, table in _tables(path):
-        if not names:
-            names = [name for name in table.column_names if _has_sentences(table[name])]
-            if not names:
-                raise UserError(f"{path}: no column of sentences, with three words in most rows")
-        yield first, table.select([name for name in names if name in table.column_names])
-    if not names:
+    chosen: dict[Place, bool] = {}
+    some = False
+    for rows, columns in _blocks(path):
+        some = True
+        for place, (_, texts) in columns.items():
+            if len(texts) and place not in chosen:
+                counts = pc.count_substring_regex(texts, _WORD)
+                chosen[place] = pc.approximate_median(counts).as_py() >= _WORDS
+        found = (of for place, of in columns.items() if chosen.get(place))
+        yield Sentences(rows, [of for of in found if len(of[1])])
+    if not some:
         raise UserError(f"{path}: no rows, the file is empty")
+    if not any(chosen.values()):
+        raise UserError(f"{path}: no column of sentences, with three words in most rows")
 
 
-def _has_sentences(column: pa.ChunkedArray) -> bool:
-    counts = pc.count_substring_regex(column, _WORD).drop_null()
-    return len(counts) > 0 and pc.approximate_median(counts).as_py() >= _WORDS
-
-
-def _tables(path: Path) -> Iterator[tuple[int, pa.Table]]:
-    """Blocks of the columns of text in a file, and their first rows."""
-    parquet = is_parquet(path)
-    with nullcontext(None) if parquet else opened(path) as stream:
-        as_json = stream is not None and stream.peek(1).startswith(b"{")
-    if parquet or as_json:
-        with (
-            in_one_line(f"{path}: cannot be read"),
-            nullcontext() if parquet else opened(path) as stream,
-        ):
-            options = pajson.ReadOptions(use_threads=False, block_size=_BLOCK)
-            first = 1
-            for batch in (
-                pq.ParquetFile(path).iter_batches(_ROWS)
-                if parquet
-                else pajson.open_json(stream, options)
-            ):
-                table = pa.table(batch).flatten()  # of a column of languages, one for each
-                names = [f.name for f in table.schema if _is_text(f.type)]
-                yield first, pa.table({n: table[n].cast(pa.string()) for n in names})
-                first += len(table)
+def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
+    """The numbers of rows, and all columns of text, without what is empty."""
+    form, first = form_of(path), 1
+    if form == PARQUET:
+        with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_ROWS):
+                columns: dict[Place, Column] = {}
+                for i, column in enumerate(batch):
+                    if is_text(column.type) and not pa.types.is_dictionary(column.type):
+                        columns[i,] = _column(np.arange(len(batch)), column)
+                    elif _holds_text(column.type):
+                        columns |= _texts(column.to_pylist(), (i,))
+                yield np.arange(first, first + len(batch)), columns
+                first += len(batch)
         return
-    lines = numbered_lines(path, fallback="latin-1")  # as some of the transfer tasks
-    while block := list(islice(lines, _ROWS)):
-        yield block[0][0], _columns([line for _, line in block])
+    if form == JSON:
+        objects = json_objects(path)
+        while some := list(islice(objects, _ROWS)):
+            numbers, records = zip(*some, strict=True)
+            yield np.array(numbers), _texts(records)
+        return
+    lines = numbered_lines(path, _FALLBACK)
+    rows = csv_lines(path, form, _FALLBACK)
+    if form == LINES:
+        rows = ((number, line.split("\t")) for number, line in lines)
+    while block := list(islice(rows, _ROWS)):
+        numbers, cells = zip(*block, strict=True)
+        if form == LINES and all(len(row) == 1 and _LABEL.match(row[0]) for row in cells):
+            cells = tuple([_LABEL.sub("", row[0], count=1)] for row in cells)
+        at = np.arange(len(cells))
+        found = enumerate(pa.array(column, pa.string()) for column in zip_longest(*cells))
+        yield np.array(numbers), {(i,): _column(at, column) for i, column in found}
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    of = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(of) or pa.types.is_large_string(of))
+def _column(at: np.ndarray, texts: pa.Array) -> Column:
+    """The texts that are not empty; invalid UTF-8 is an error."""
+    texts = texts.cast(pa.binary()).cast(pa.string())
+    there = pc.not_equal(texts, "").fill_null(False)
+    return at[there.to_numpy(zero_copy_only=False)], texts.filter(there)
 
 
-def _columns(lines: list[str]) -> pa.Table:
-    if "\t" in lines[0]:  # a row of STS without a score is no test
-        rows = [[] if line.startswith("\t") else line.split("\t") for line in lines]
-    else:
-        labelled = all(map(_LABEL.match, lines))
-        rows = [[_LABEL.sub("", line, count=1) if labelled else line] for line in lines]
-    columns = [pa.array(column, pa.string()) for column in zip_longest(*rows)]
-    return pa.table(columns, names=[f"{i}" for i in range(len(columns))])
+def _holds_text(kind: pa.DataType) -> bool:
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    inner = (kind.field(i).type for i in range(kind.num_fields))
+    return is_text(kind) or is_binary(kind) or any(map(_holds_text, inner))
+
+
+def _texts(values: Sequence[object], place: Place = ()) -> dict[Place, Column]:
+    """The texts within values of JSON or of Arrow, by the way to them; bytes are text, too, unless
+    some are NUL.
+    """
+    found = defaultdict[Place, list[tuple[int, str]]](list)
+    for at, value in enumerate(values):
+        waiting = [(place, value)]
+        while waiting:
+            way, of = waiting.pop()
+            if isinstance(of, bytes) and b"\0" not in of:
+                of = of.decode(errors="replace")
+            if isinstance(of, str):
+                found[way].append((at, of.encode(errors="replace").decode()))
+            elif isinstance(of, list):
+                waiting += [((*way, None), inner) for inner in reversed(of)]
+            elif isinstance(of, dict | tuple):  # Arrow's maps have tuples
+                inner = [*(of.items() if isinstance(of, dict) else enumerate(of))]
+                waiting += [((*way, name), each) for name, each in reversed(inner)]
+    columns = ((way, *zip(*of, strict=True)) for way, of in found.items())
+    return {way: _column(np.array(at), pa.array(of, pa.string())) for way, at, of in columns}

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.datasets.lines import tab_separated, wrong_columns
+from paraloom.models.embeddings.datasets.lines import rows_of, wrong_columns
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import looked_up
 
@@ -145,7 +145,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
         name = SEMEVAL["2017"][0]
     rows: list[tuple[str, str, float]] = []
     unscored = 0
-    for number, row in tab_separated(path):
+    for number, row in rows_of(path):
         # The benchmark's rows may have further columns, with the sources of the sentences.
         columns = row[4:7] if path.suffix == ".csv" else row
         if len(columns) != 3:
@@ -188,7 +188,7 @@ def _read_judgments(path: Path, columns: tuple[str, str, str]) -> LabelledPairs:
 def _named_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a file below its header, by column, and their numbers."""
     header = _header(path)
-    for number, row in islice(tab_separated(path, len(header)), 1, None):
+    for number, row in islice(rows_of(path, len(header)), 1, None):
         yield number, dict(zip(header, row, strict=True))
 
 
@@ -209,7 +209,7 @@ def _labelled(
 
 
 def _header(path: Path) -> list[str]:
-    _, header = next(tab_separated(path), (1, [""]))
+    _, header = next(rows_of(path), (1, [""]))
     return header
 
 

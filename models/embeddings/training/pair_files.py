@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.models.embeddings.datasets.lines import tab_separated
+from paraloom.models.embeddings.datasets.lines import rows_of
 from paraloom.models.embeddings.options import PairsOptions
 from paraloom.models.embeddings.training.data import PairColumns, opened_parquet
 from paraloom.models.errors import UserError, reading
@@ -82,7 +82,7 @@ def _read_parquet(columns: list[str | int], path: Path) -> Iterator[list[pa.Stri
 
 
 def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringArray]]:
-    lines = ((number, row) for number, row in tab_separated(path) if row != [""])
+    lines = ((number, row) for number, row in rows_of(path) if row != [""])
     if (first := next(lines, None)) is None:
         return
     names = [column for column in columns if isinstance(column, str)]
