@@ -20,40 +20,25 @@ from paraloom.models.text.files import (
     opened,
 )
 
-PARQUET, JSON, LINES = "parquet", "jsonl", "lines"
-"""Forms of files; that of CSV is what separates its columns."""
-
 _ARRAY = re.compile(rb'\s*\[\s*[{"]')  # of JSON, over several lines or on one
-_HEAD = 1_000  # objects of JSON Lines that tell the names of all
+_HEAD = 1_000  # records that tell the names of all, and a batch of Parquet
 _CSV = re.compile(r"\.csv(\.\w+)?$")
 
 
-def form_of(path: Path) -> str:
-    """The form of a file, by its beginning; a CSV file may also have the suffix, and no tabs."""
-    if is_parquet(path):
-        return PARQUET
-    with opened(path) as stream:
-        head = stream.read(CHUNK)
-    if _ARRAY.match(head):
-        raise UserError(f"{path}: is a JSON array; give it as JSON Lines, an object a line")
-    if head.lstrip().startswith(b"{"):
-        return JSON
-    named = bool(_CSV.search(path.name)) and b"\t" not in head.partition(b"\n")[0]
-    return csv_delimiter(head, named=named) or LINES
-
-
 def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Row numbers from 1, and columns, of tab-separated text without quoting, CSV, JSON Lines or
-    Parquet. Row 0 of the latter two has the names of the columns; a dot leads into a structure.
+    """Row numbers and columns of the rows of `values_of`.
+
+    Row 0 of Parquet and JSON Lines has the names of the columns; a dot leads into a structure.
     """
-    form = form_of(path)
-    if form in (PARQUET, JSON):
-        rows = _of_records(_parquet_objects(path) if form == PARQUET else json_objects(path))
-    elif form == LINES:
-        rows = ((number, line.split("\t")) for number, line in numbered_lines(path))
-    else:
-        rows = csv_lines(path, form)
-    for number, row in rows:
+    values = values_of(path)
+    head = list(islice(values, _HEAD))
+    names = list(dict.fromkeys(n for _, of in head if isinstance(of, dict) for n, _ in _texts(of)))
+    if names:
+        yield 0, names
+    for number, row in chain(head, values):
+        if isinstance(row, dict):
+            of = dict(_texts(row))
+            row = [of.get(name, "") for name in names]
         if columns is not None and len(row) != columns:
             raise wrong_columns(path, number, row, columns)
         yield number, row
@@ -64,28 +49,45 @@ def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) 
     return UserError(f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}")
 
 
-def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of JSON Lines by line; empty lines have none."""
-    for number, line in _lines(path):
-        if line.strip():
+def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
+    """The rows of a file, numbered from 1: records of Parquet and JSON Lines; the columns of
+    tab-separated text without quoting, or of CSV, as texts. A row of text is called by its line.
+
+    The beginning tells the form; a file without tabs is CSV if it is called so, too. `fallback` is
+    as for `numbered_lines`.
+    """
+    if is_parquet(path):
+        with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
+            batches = map(pa.RecordBatch.to_pylist, file.iter_batches(_HEAD))
+            yield from enumerate(chain.from_iterable(batches), 1)
+        return
+    with opened(path) as stream:
+        head = stream.read(CHUNK)
+    if not head:
+        raise UserError(f"{path}: no rows, the file is empty")
+    if _ARRAY.match(head):
+        raise UserError(f"{path}: is a JSON array; give it as JSON Lines, an object a line")
+    named = bool(_CSV.search(path.name)) and b"\t" not in head.partition(b"\n")[0]
+    if head.lstrip().startswith(b"{"):
+        for number, line in _lines(path):
             record = json_object(line)
-            if record is None:
+            if record is None and line.strip():
                 raise UserError(f"{path}, row {number}: no JSON object; a line must have one")
-            yield number, record
-
-
-def csv_lines(path: Path, delimiter: str, fallback: str = "") -> Iterator[tuple[int, list[str]]]:
-    """The rows of CSV, numbered by line; all have as many columns."""
-    size, lines = 0, (_decoded(path, *line, fallback) for line in _lines(path))
-    for number, row, fault in csv_rows(lines, delimiter):
-        size = size or len(row)
-        if fault or len(row) != size:
-            fault = fault or f"{len(row)} columns, expected {size}"
-            raise UserError(
-                f"{path}, row {number}: no CSV ({fault}); quote what holds {delimiter!r}, or "
-                "give lines as .txt"
-            )
-        yield number, row
+            if record is not None:
+                yield number, record
+    elif delimiter := csv_delimiter(head, named=named):
+        size, lines = 0, (_decoded(path, *line, fallback) for line in _lines(path))
+        for number, row, fault in csv_rows(lines, delimiter):
+            size = size or len(row)
+            if fault or len(row) != size:
+                raise UserError(
+                    f"{path}, row {number}: no CSV ({fault or f'{len(row)} columns, not {size}'}); "
+                    f"quote what holds {delimiter!r}, or give lines as .txt"
+                )
+            yield number, row
+    else:
+        for number, text in numbered_lines(path, fallback):
+            yield number, text.split("\t")
 
 
 def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
@@ -119,26 +121,10 @@ def _decoded(path: Path, number: int, line: bytes, fallback: str) -> str:
         return line.decode(fallback)
 
 
-def _parquet_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
-        batches = map(pa.RecordBatch.to_pylist, file.iter_batches(_HEAD))
-        yield from enumerate(chain.from_iterable(batches), 1)
-
-
-def _of_records(records: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, list[str]]]:
-    """The names of the columns, row 0, and the values."""
-    head = [(number, dict(_scalars(record))) for number, record in islice(records, _HEAD)]
-    names = list(dict.fromkeys(name for _, record in head for name in record))
-    yield 0, names
-    rest = ((number, dict(_scalars(record))) for number, record in records)
-    for number, record in chain(head, rest):
-        yield number, [record.get(name, "") for name in names]
-
-
-def _scalars(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _texts(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in record.items():
         if isinstance(value, dict):
-            yield from _scalars(value, f"{prefix}{name}.")
+            yield from _texts(value, f"{prefix}{name}.")
         elif not isinstance(value, list):
             text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
             yield prefix + name, "" if value is None else text.encode(errors="replace").decode()

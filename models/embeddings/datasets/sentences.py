@@ -12,18 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paraloom.models.embeddings.datasets.lines import (
-    JSON,
-    LINES,
-    PARQUET,
-    csv_lines,
-    form_of,
-    json_objects,
-    numbered_lines,
-)
+from paraloom.models.embeddings.datasets.lines import values_of
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.hub import fetch_dataset, is_hub_name
-from paraloom.models.text.files import is_binary, is_text
+from paraloom.models.text.files import is_parquet, is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 T = TypeVar("T", bound=Hashable)
@@ -109,79 +101,57 @@ def without_suffixes(name: str) -> tuple[str, str]:
 
 
 def sentence_blocks(path: Path) -> Iterator[Sentences]:
-    """The columns of a file that hold sentences, in blocks.
+    """The columns of a file that hold sentences, in blocks of rows.
 
     Rows are numbered from 1; a row of text is a line, the one with the names of columns too. A
     column holds sentences if the median of the first texts in it has three words or more; of a
     column of lists or structures, these are the texts within.
     """
     chosen: dict[Place, bool] = {}
-    some = False
     for rows, columns in _blocks(path):
-        some = True
-        for place, (_, texts) in columns.items():
-            if len(texts) and place not in chosen:
-                counts = pc.count_substring_regex(texts, _WORD)
-                chosen[place] = pc.approximate_median(counts).as_py() >= _WORDS
-        found = (of for place, of in columns.items() if chosen.get(place))
-        yield Sentences(rows, [of for of in found if len(of[1])])
-    if not some:
-        raise UserError(f"{path}: no rows, the file is empty")
+        columns = {place: of for place, of in columns.items() if len(of[1])}
+        for place in columns.keys() - chosen.keys():
+            counts = pc.count_substring_regex(columns[place][1], _WORD)
+            chosen[place] = pc.approximate_median(counts).as_py() >= _WORDS
+        yield Sentences(rows, [of for place, of in columns.items() if chosen[place]])
     if not any(chosen.values()):
         raise UserError(f"{path}: no column of sentences, with three words in most rows")
 
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
-    """The numbers of rows, and all columns of text, without what is empty."""
-    form, first = form_of(path), 1
-    if form == PARQUET:
+    """The numbers of rows, and the texts in them by the way to them."""
+    if is_parquet(path):
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
+            first = 1
             for batch in file.iter_batches(_ROWS):
-                columns: dict[Place, Column] = {}
-                for i, column in enumerate(batch):
+                found: dict[Place, Column] = {}
+                for i, column in enumerate(batch.columns):
                     if is_text(column.type) and not pa.types.is_dictionary(column.type):
-                        columns[i,] = _column(np.arange(len(batch)), column)
-                    elif _holds_text(column.type):
-                        columns |= _texts(column.to_pylist(), (i,))
-                yield np.arange(first, first + len(batch)), columns
+                        found[i,] = _column(column.cast(pa.binary()).cast(pa.string()))  # checked
+                    elif re.search("string|binary|extension", str(column.type)):
+                        found |= _within(column.to_pylist(), (i,))
+                yield np.arange(first, first + len(batch)), found
                 first += len(batch)
         return
-    if form == JSON:
-        objects = json_objects(path)
-        while some := list(islice(objects, _ROWS)):
-            numbers, records = zip(*some, strict=True)
-            yield np.array(numbers), _texts(records)
-        return
-    lines = numbered_lines(path, _FALLBACK)
-    rows = csv_lines(path, form, _FALLBACK)
-    if form == LINES:
-        rows = ((number, line.split("\t")) for number, line in lines)
-    while block := list(islice(rows, _ROWS)):
-        numbers, cells = zip(*block, strict=True)
-        if form == LINES and all(len(row) == 1 and _LABEL.match(row[0]) for row in cells):
-            cells = tuple([_LABEL.sub("", row[0], count=1)] for row in cells)
-        at = np.arange(len(cells))
-        found = enumerate(pa.array(column, pa.string()) for column in zip_longest(*cells))
-        yield np.array(numbers), {(i,): _column(at, column) for i, column in found}
+    values = values_of(path, _FALLBACK)
+    while block := list(islice(values, _ROWS)):
+        numbers, rows = zip(*block, strict=True)
+        if isinstance(rows[0], dict):
+            yield np.array(numbers), _within(rows)
+            continue
+        if all(len(row) == 1 and _LABEL.match(row[0]) for row in rows):
+            rows = tuple([_LABEL.sub("", row[0], count=1)] for row in rows)
+        cells = (pa.array(column, pa.string()) for column in zip_longest(*rows))
+        yield np.array(numbers), {(i,): _column(column) for i, column in enumerate(cells)}
 
 
-def _column(at: np.ndarray, texts: pa.Array) -> Column:
-    """The texts that are not empty; invalid UTF-8 is an error."""
-    texts = texts.cast(pa.binary()).cast(pa.string())
+def _column(texts: pa.StringArray) -> Column:
     there = pc.not_equal(texts, "").fill_null(False)
-    return at[there.to_numpy(zero_copy_only=False)], texts.filter(there)
+    return np.flatnonzero(there), texts.filter(there)
 
 
-def _holds_text(kind: pa.DataType) -> bool:
-    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-    inner = (kind.field(i).type for i in range(kind.num_fields))
-    return is_text(kind) or is_binary(kind) or any(map(_holds_text, inner))
-
-
-def _texts(values: Sequence[object], place: Place = ()) -> dict[Place, Column]:
-    """The texts within values of JSON or of Arrow, by the way to them; bytes are text, too, unless
-    some are NUL.
-    """
+def _within(values: Sequence[object], place: Place = ()) -> dict[Place, Column]:
+    """The texts within values of JSON or Parquet; bytes without NUL are text, too."""
     found = defaultdict[Place, list[tuple[int, str]]](list)
     for at, value in enumerate(values):
         waiting = [(place, value)]
@@ -189,7 +159,7 @@ def _texts(values: Sequence[object], place: Place = ()) -> dict[Place, Column]:
             way, of = waiting.pop()
             if isinstance(of, bytes) and b"\0" not in of:
                 of = of.decode(errors="replace")
-            if isinstance(of, str):
+            if isinstance(of, str) and of:
                 found[way].append((at, of.encode(errors="replace").decode()))
             elif isinstance(of, list):
                 waiting += [((*way, None), inner) for inner in reversed(of)]
@@ -197,4 +167,4 @@ def _texts(values: Sequence[object], place: Place = ()) -> dict[Place, Column]:
                 inner = [*(of.items() if isinstance(of, dict) else enumerate(of))]
                 waiting += [((*way, name), each) for name, each in reversed(inner)]
     columns = ((way, *zip(*of, strict=True)) for way, of in found.items())
-    return {way: _column(np.array(at), pa.array(of, pa.string())) for way, at, of in columns}
+    return {way: (np.array(at), pa.array(of, pa.string())) for way, at, of in columns}
