@@ -3,17 +3,25 @@
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Container, Iterator
+from collections import Counter
+from collections.abc import Container, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from paraloom.models.errors import UserError, in_one_line
 
+T = TypeVar("T", bound=Hashable)
+
 LOCKS = "PARALOOM_LOCKS"
 """Environment variable: `off` takes no locks, for file systems that have none."""
+
+PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")
+"""The suffix of a compressed file."""
 
 CARD = "README.md"
 OWN_CARD = "# Written by Paraloom"
@@ -66,6 +74,23 @@ def looked_up(path: str) -> str:
     """Where a relative path that leads nowhere was looked up, for an error; "" of other paths."""
     relative = "://" not in path and not Path(path).is_absolute()
     return f" (relative to the current folder, {Path.cwd()})" if relative else ""
+
+
+def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
+    """For each of some things, the first of its names that no other has; else its last.
+
+    >>> distinct_names([("dev", "a/dev"), ("test", "a/test"), ("test", "b/test")])
+    ['dev', 'a/test', 'b/test']
+    """
+    at = [0] * len(choices)
+    while True:
+        names = [of[i] for of, i in zip(choices, at, strict=True)]
+        counts = Counter(names)
+        more = [k for k, of in enumerate(choices) if counts[names[k]] > 1 and at[k] + 1 < len(of)]
+        if not more:
+            return names
+        for k in more:
+            at[k] += 1
 
 
 def check_writable(path: Path) -> None:

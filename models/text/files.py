@@ -182,6 +182,13 @@ def is_binary(kind: pa.DataType) -> bool:
     return "binary" in str(kind) and not pa.types.is_nested(kind)
 
 
+def flat(table: pa.Table) -> pa.Table:
+    """The table with the fields of structures as columns, `translation.cs`."""
+    while any(map(pa.types.is_struct, table.schema.types)):
+        table = table.flatten()
+    return table
+
+
 def json_object(line: bytes) -> dict[str, Any] | None:
     r"""The object in a line of JSON Lines; None if there is none.
 

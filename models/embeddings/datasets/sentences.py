@@ -1,11 +1,11 @@
 """Sentences of files in any form: Parquet, JSON Lines, CSV, tab-separated text, one a line."""
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from paraloom.models.embeddings.datasets.lines import values_of
 from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.files import PACKED, distinct_names
 from paraloom.models.hub import fetch_dataset, is_hub_name
 from paraloom.models.text.files import is_parquet, is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
-T = TypeVar("T", bound=Hashable)
 Column = tuple[np.ndarray, pa.StringArray]
 """The texts of a column, and the position of each one's row in the block, int64 [n]."""
 Place = tuple[object, ...]
@@ -31,7 +31,7 @@ _WORDS = 3
 _LABEL = re.compile(r"(?:\d|[A-Z]{2,6}:[a-z]+) ")  # at the beginning of lines of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
 """Suffixes of the other files in the folder of a data set."""
-_SUFFIXES = re.compile(r"(\.(tsv|csv|txt|jsonl|parquet))?(\.(gz|zst|bz2|xz))?$")
+_SUFFIXES = re.compile(rf"(\.(tsv|csv|txt|jsonl|parquet))?({PACKED.pattern})?$")
 _FALLBACK = "latin-1"  # as some of the transfer tasks
 
 
@@ -51,23 +51,6 @@ def sentence_files(*paths: Path | str) -> dict[str, Path]:
     found = list(dict.fromkeys(of for path in paths for of in _named(path)))
     names = distinct_names([names for _, names in found])
     return {name: file for name, (file, _) in zip(names, found, strict=True)}
-
-
-def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
-    """For each of some things, the first of its names that no other has; else its last.
-
-    >>> distinct_names([("dev", "a/dev"), ("test", "a/test"), ("test", "b/test")])
-    ['dev', 'a/test', 'b/test']
-    """
-    at = [0] * len(choices)
-    while True:
-        names = [of[i] for of, i in zip(choices, at, strict=True)]
-        counts = Counter(names)
-        more = [k for k, of in enumerate(choices) if counts[names[k]] > 1 and at[k] + 1 < len(of)]
-        if not more:
-            return names
-        for k in more:
-            at[k] += 1
 
 
 def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
@@ -90,14 +73,10 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
             continue
         some = True
         above = range(len(parts), len(file.parts))
-        yield file, tuple(n for k in above for n in without_suffixes("/".join(file.parts[-k:])))
+        longer = ("/".join(file.parts[-k:]) for k in above)
+        yield file, tuple(each for name in longer for each in (_SUFFIXES.sub("", name), name))
     if not some:
         raise UserError(f"{path}: no file of sentences here")
-
-
-def without_suffixes(name: str) -> tuple[str, str]:
-    """A file's name without suffixes, and with them."""
-    return _SUFFIXES.sub("", name), name
 
 
 def sentence_blocks(path: Path) -> Iterator[Sentences]:
