@@ -184,6 +184,6 @@ def _names(form: str, path: str) -> list[str]:
 def _sections(start: str) -> str:
     """The sections of a configuration but run and input, as they are written there."""
     path = SAMPLE / "sample.yaml" if start == "sample" and not Path(start).exists() else Path(start)
-    text = path.read_text("utf-8").replace("${PARALOOM_SAMPLE}", str(SAMPLE))
+    text = path.read_text("utf-8-sig").replace("${PARALOOM_SAMPLE}", str(SAMPLE))
     sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
     return "".join(of for of in sections if not re.match("(run|input):", of))
