@@ -150,10 +150,7 @@ class Csv(RecordReader):
             _, names, _ = next(found)
             while block := list(islice(found, rows)):
                 numbers, values, faults = zip(*block, strict=True)
-                why = {row: f"no CSV ({fault})" for row, fault in enumerate(faults) if fault}
-                for row, of in enumerate(values):
-                    if (n := len(of)) != len(names):
-                        why.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
+                why = {row: fault for row, fault in enumerate(faults) if fault}
                 records = [dict(zip(names, of, strict=False)) for of in values]
                 read = from_records(bitext, records, np.array(numbers))
                 yield replace(read, faults=read.faults | why)

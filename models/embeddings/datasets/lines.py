@@ -76,14 +76,11 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
             if record is not None:
                 yield number, record
     elif delimiter := csv_delimiter(head, named=named):
-        size, lines = 0, (_decoded(path, *line, fallback) for line in _lines(path))
+        lines = (_decoded(path, *line, fallback) for line in _lines(path))
         for number, row, fault in csv_rows(lines, delimiter):
-            size = size or len(row)
-            if fault or len(row) != size:
-                raise UserError(
-                    f"{path}, row {number}: no CSV ({fault or f'{len(row)} columns, not {size}'}); "
-                    f"quote what holds {delimiter!r}, or give lines as .txt"
-                )
+            if fault:
+                remedy = f"quote what holds {delimiter!r}, or give lines as .txt"
+                raise UserError(f"{path}, row {number}: {fault}; {remedy}")
             yield number, row
     else:
         for number, text in numbered_lines(path, fallback):

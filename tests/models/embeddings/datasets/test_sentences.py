@@ -212,7 +212,7 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         (b'{\n "a": "one two three"\n}', "row 1: no JSON object"),
         (
             b"a,b\n" + b"1,2\n" * 99 + b"a dog runs, fast, and\n",
-            r"row 101: no CSV \(3 columns, not 2",
+            "row 101: 3 columns instead of 2; quote what holds ',', or",
         ),
         (b"a,b\n" + b"1,2\n" * 99 + b'"a dog,\n', r"row 101: no CSV \(unexpected end of data\)"),
         (b'{"a": "one two three"}\n{"a": \n', "row 2: no JSON object; a line must have one"),
