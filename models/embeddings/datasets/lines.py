@@ -44,6 +44,13 @@ def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[
         yield number, row
 
 
+def has_rows(path: Path) -> bool:
+    """Whether a JSON file has rows, as JSON Lines or in an array, and not settings."""
+    with opened(path) as stream:
+        head = stream.read(CHUNK)
+    return bool(_ARRAY.match(head)) or all(map(json_object, (head + b"\n").split(b"\n")[:2]))
+
+
 def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) -> UserError:
     """The error for a row with another number of columns."""
     return UserError(f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}")
