@@ -1,6 +1,7 @@
 """Local files and folders that are either complete or absent; locks; digests."""
 
 import fcntl
+import glob
 import hashlib
 import os
 import re
@@ -9,7 +10,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Container, Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,27 +48,68 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`; it replaces `path` if the block succeeds."""
+    """Yield a temporary folder; it replaces `path` if the block succeeds.
+
+    It is in a hidden folder beside `path`, which is locked. What a killed process left there is
+    removed first; if it was killed while it replaced `path`, that is finished.
+    """
     path = Path(path)
     with _writing(path):
-        temporary = temporary_path(path)
-        temporary.mkdir()
-        try:
-            yield temporary
-            for file in temporary.rglob("*"):
+        finish_killed(path)
+        with _scratch(path) as scratch:
+            new = scratch / path.name
+            new.mkdir()
+            yield new
+            for file in new.rglob("*"):
                 if file.is_file() and not file.is_symlink():
                     with suppress(OSError):  # some libraries let nobody else read their files
-                        file.chmod(file.stat().st_mode | temporary.stat().st_mode & 0o666)
+                        file.chmod(file.stat().st_mode | new.stat().st_mode & 0o666)
                     _flush(file)
             if path.exists():
-                old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-                path.replace(old / path.name)
-                temporary.replace(path)
-                shutil.rmtree(old)
-            else:
-                temporary.replace(path)
+                path.replace(scratch / _FORMER)
+            new.replace(path)
+
+
+_FORMER = "former"  # in a scratch folder: what stood at the path
+
+
+def finish_killed(path: Path) -> None:
+    """Finish or remove what killed processes left of `atomic_folder(path)`; nothing that a living
+    process is at work on."""
+    for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
+        with suppress(OSError), _locked_folder(scratch):
+            if (scratch / _FORMER).exists() and not path.exists():
+                (scratch / path.name).replace(path)
+            shutil.rmtree(scratch)
+
+
+@contextmanager
+def _scratch(path: Path) -> Iterator[Path]:
+    """A locked folder beside `path`, which is removed at the end; it is locked before it has the
+    name by which `finish_killed` finds it."""
+    folder = temporary_path(path)
+    new = folder.with_name(f"{folder.name}-")
+    new.mkdir()
+    with ExitStack() as lock:
+        with suppress(OSError):  # a file system without locks
+            lock.enter_context(_locked_folder(new))
+        try:
+            yield new.rename(folder)
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder for this process alone; OSError if it is locked, or locks are off."""
+    if os.environ.get(LOCKS) == "off":
+        raise OSError("no locks")
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def looked_up(path: str) -> str:

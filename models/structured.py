@@ -3,6 +3,7 @@
 import codecs
 import re
 from collections.abc import Hashable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,8 +71,18 @@ def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
         check_sizes(path, value, largest)
 
 
+_LARGEST = 1_000_000  # values of a YAML text, with its aliases written out
+
+
 class _Loader(yaml.SafeLoader):
     """YAML in which a duplicate key is an error; plain YAML silently takes the last one."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        if _values(node, {}) > _LARGEST:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"its aliases stand for more than {_LARGEST:,} values", node.start_mark
+            )
+        return super().construct_document(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -82,6 +93,21 @@ class _Loader(yaml.SafeLoader):
                 )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
+    """The values in a node, with aliases written out; `known` has those of nodes seen before."""
+    if node not in known:
+        known[node] = 0  # while its values are counted
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = chain.from_iterable(node.value) if pairs else node.value
+        inner = inner if isinstance(node, yaml.CollectionNode) else ()
+        known[node] = 1 + sum(_values(each, known) for each in inner)
+    elif not known[node]:
+        raise yaml.constructor.ConstructorError(
+            None, None, "an alias stands for what it is in", node.start_mark
+        )
+    return known[node]
 
 
 # YAML 1.1 reads 1e-5 as text, for want of a point.
