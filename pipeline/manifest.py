@@ -15,7 +15,6 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import NamedSelection
-from paraloom.pipeline.earlier_layout import rename
 from paraloom.pipeline.names import RANKED, SELECTED, folder_of, stage_path
 from paraloom.pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
 
@@ -52,7 +51,11 @@ class Manifest:
                     f"{self.path}: not a manifest; remove the file: results that are still valid "
                     "are not made again"
                 ) from error
-            rename(folder, {**dict.fromkeys(self.record.planned), **self.stages})
+            if "corpus" in {*self.record.planned, *self.stages}:
+                raise UserError(
+                    f"{folder}: a run of version 0.2, whose files have other names; run the "
+                    "configuration again with another `run`"
+                )
 
     @property
     def stages(self) -> dict[str, StageRecord]:

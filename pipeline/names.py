@@ -19,8 +19,7 @@ SELECTED = ("auto_select", "judged", *RESULTS)
 """The stages that every named selection has of its own."""
 
 _FOLDERS = {"select": "corpus", "auto_select": "choice"}
-"""The folders of stages that are not called as the stage is. Keys have these names, and so have
-manifests of version 0.2."""
+"""The folders of stages that are not called as the stage is. Keys have these names."""
 
 
 def folder_of(stage: str) -> str:

@@ -17,7 +17,6 @@ from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.options import Precision
 from paraloom.models.scorers.plugins import column_of
-from paraloom.pipeline.names import stage_in
 
 
 class Lenient(BaseModel):
@@ -301,8 +300,6 @@ class UnderWay(Lenient):
     since: float
     jobs: list[RemoteJob] = []
 
-    _of_0_2 = field_validator("stage")(stage_in)
-
 
 Kind = TypeVar("Kind", bound=StageRecord)
 
@@ -318,15 +315,9 @@ class RunRecord(Lenient):
     stages: dict[str, SerializeAsAny[StageRecord]]
     under_way: UnderWay | None = None  # the stage at work, or at which a process was killed
 
-    @field_validator("planned", "wanted")
-    @classmethod
-    def _named(cls, values: list[str]) -> list[str]:
-        return list(map(stage_in, values))
-
     @field_validator("stages", mode="before")
     @classmethod
     def _by_kind(cls, values: Any) -> Any:
-        values = {stage_in(name): of for name, of in values.items()}
         classes = {n: StageRecord.classes.get(n.rpartition("/")[2], StageRecord) for n in values}
         return {name: classes[name].model_validate(values[name]) for name in values}
 

@@ -5,31 +5,19 @@ from typing import Any
 
 import pytest
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import content_key
-from paraloom.beam_jobs.select import VERSION
 from paraloom.pipeline import run as run_module
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.commands.run.status import status
-from paraloom.pipeline.config import read_config
-from paraloom.pipeline.library import open_run
 from paraloom.pipeline.manifest import Manifest, as_made, outdated
-from paraloom.pipeline.names import folder_of
-from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import TARGETS
-from paraloom.pipeline.stages.select import fingerprint
 from tests.run_helpers import (
     ONE,
-    STAGES,
     Capsys,
     Patch,
-    Runs,
     WriteConfig,
     again,
     changed_manifest,
-    manifest,
-    parts,
     table,
 )
 
@@ -111,56 +99,11 @@ def test_a_round_that_the_configuration_does_not_have_is_not_compared(
     assert names == set(values["planned"]) - {*TARGETS["corpus"][1:]}
 
 
-def with_earlier_files(run: str) -> None:
-    """Give a run's files the names that version 0.2 gave them."""
-
-    def move(source: str, target: str) -> None:
-        storage.copy(source, target)
-        storage.remove(source)
-
-    for stage in STAGES:
-        folder = storage.join(run, folder_of(stage))
-        for kind in ("receipts", "rejected"):
-            for name in storage.names(f"{folder}/_{kind}"):
-                move(f"{folder}/_{kind}/{name}", f"{folder}/{kind}/{name}")
-    for name in ("README.md", "corpus.tsv.gz"):
-        move(f"{run}/{name}", f"{run}/corpus/{name}")
-
-
-def test_a_run_of_version_0_2_is_finished(a_run: Path, runs: Runs) -> None:
-    """It has the folders' names for stages: `corpus` for `select`. Keys still have them."""
-    run, files = str(a_run / "run"), parts(a_run)
-    with_earlier_files(run)
-    for stage in STAGES:
-        (a_run / "run" / folder_of(stage) / "_receipts").rmdir()
-    chosen = fingerprint(Run(read_config(str(a_run / "config.yaml")), Manifest(run)))
+def test_a_run_of_version_0_2_is_one_line(a_run: Path, capsys: Capsys) -> None:
     with changed_manifest(a_run) as values:
-        before = {"bucket": values["stages"]["bucket"]["digest"]}
-        values["stages"]["corpus"] = corpus = values["stages"].pop("select")
-        assert corpus["key"] == content_key("corpus", VERSION, chosen, before)
-        for names in (values["planned"], values["wanted"]):
-            names[names.index("select")] = "corpus"
-        values["under_way"] = {"stage": "rounds/2/corpus", "since": 1.0}
-    record = Manifest(run).record
-    assert record.under_way and record.under_way.stage == "rounds/2/select"
-    assert open_run(run).pairs("corpus").count_rows() == table(a_run, "corpus").num_rows > 0
-    assert runs("select", a_run) == []
-    assert parts(a_run) == files
-    assert (a_run / "run" / "README.md").exists()
-    kept = manifest(a_run)
-    assert kept["wanted"] == list(kept["stages"]) == list(STAGES)
-    assert kept["planned"][: len(STAGES)] == [*STAGES]
-    assert kept["planned"].count("embeddings") == 1  # a new stage may stand before it
-
-
-@pytest.mark.parametrize("stored", ["s3", "gs"], indirect=True)
-def test_also_in_a_store(a_run: Path, stored: tuple[str, list[str]]) -> None:
-    run = f"{stored[0]}/run"
-    files = [path for path in (a_run / "run").rglob("*") if path.is_file() and path.stat().st_size]
-    for path in files:
-        storage.write_bytes(f"{run}/{path.relative_to(a_run / 'run')}", path.read_bytes())
-    before = {entry.path for entry in storage.match(f"{run}/**")}
-    with_earlier_files(run)
-    assert {entry.path for entry in storage.match(f"{run}/**")} != before
-    Manifest(run)
-    assert {entry.path for entry in storage.match(f"{run}/**")} == before
+        values["stages"]["corpus"] = values["stages"].pop("select")
+    for name in ("select", "status"):
+        where = a_run / ("run" if name == "status" else "config.yaml")
+        assert main([name, *(["--config"] if name == "select" else []), str(where)]) == 2
+        line = f"{a_run}/run: a run of version 0.2, whose files have other names; run the "
+        assert line in capsys.readouterr().err
