@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from benchmarks import plain_scoring as plain
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
+from paraloom.models.scorers.tokens.repetition import repetition
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import UNKNOWN, WordVectors
 from tests.run_helpers import Patch
@@ -71,6 +73,21 @@ def score(rows: list[tuple[str, str]], scorer: PairScorer = SCORER) -> dict[str,
 
 def plain_idf(text: str) -> float:
     return float(np.mean([WORDS.index(token) + 1 for token in text.split()] or [0]))
+
+
+def plain_repetition(tokens: Sequence[str], least: int = 3) -> float:
+    """From each token, and for each length of a phrase: how far do tokens equal those before?"""
+    covered: set[int] = set()
+    for size, start in product(range(1, 51), range(len(tokens))):
+        end = max(start, size)
+        while end < len(tokens) and tokens[end] == tokens[end - size]:
+            end += 1
+        stretch = range(max(start, size), end)
+        if len(stretch) >= max(size, least) and any(
+            c.isalnum() for i in stretch for c in tokens[i]
+        ):
+            covered |= {*stretch}
+    return len(covered) / max(len(tokens), 1)
 
 
 @pytest.fixture(scope="module")
@@ -144,14 +161,15 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "edit_distance": (0, 1, lambda text: 0),
     "word_order": (-1, 1, lambda text: 1),
     "mean_idf": (0, 10, plain_idf),
+    "repetition": (0, 1, lambda text: plain_repetition(text.split())),
     **dict.fromkeys(CHECKS, (0, 1, lambda text: 1)),
     "reference_score": (-np.inf, 0, lambda text: -len(text) / (len(text) + 1)),
     "encoder_similarity": (-1, 1, lambda text: text != ""),
     "sentence_similarity": (-1, 1, lambda text: text.strip() != ""),
     "cross_encoder": (-np.inf, np.inf, lambda text: 0),
 }
-LOWER_IS_BETTER = {"edit_distance"}
-ONE_SIDED = {"reference_score"}  # only one of the sides is judged
+LOWER_IS_BETTER = {"edit_distance", "repetition"}
+ONE_SIDED = {"reference_score", "repetition"}  # only one of the sides is judged
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -193,6 +211,58 @@ def test_many_words_and_many_rows_make_no_two_trigrams_the_same() -> None:
     text = PairText(*columns)
     shared = shared_ngrams((text.reference, text.translation), len(text.vocabulary), 3)
     assert (shared == 198 + 98).all()
+
+
+LOOPS = {
+    "": 0,
+    "very very good": 0,
+    "bye , bye ,": 0,
+    "hand in hand in a crowd": 0,
+    "a man and a woman and a dog": 0,
+    "one man , wearing a blue jacket , is kicking another man , wearing a red jacket .": 0,
+    "what ! ! ! ! ! !": 0,
+    "the man in the man in the man in the": 7 / 10,
+    "no no no no": 3 / 4,
+    "an electric electric electric electric guitar .": 3 / 7,
+    "pants , pants , pants and boots": 3 / 7,
+    "A man sleeps . a MAN sleeps . b": 4 / 9,
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), LOOPS.items())
+def test_loops_are_found_and_emphasis_is_none(text: str, expected: float) -> None:
+    assert score([("no no no no", text)])["repetition"].tolist() == [np.float32(expected)]
+
+
+@given(
+    rows=st.lists(
+        st.tuples(sentences, sentences, st.integers(0, 5), sentences).map(
+            lambda of: f"{of[0]} {' '.join([of[1]] * of[2])} {of[3]}"
+        ),
+        min_size=1,
+        max_size=9,
+    ),
+    language=st.sampled_from(["en", "ja"]),
+)
+@settings(max_examples=60)
+def test_repetition_is_as_plainly_defined(rows: list[str], language: str) -> None:
+    """Where letters are tokens, too."""
+    least = 3
+    if language == "ja":
+        letters = dict(zip(WORDS, "犬が走る猫と見た、。", strict=True))
+        rows = ["".join(letters[word] for word in row.split()) for row in rows]
+        least = 6
+    column = pa.array(rows, pa.string())
+    text = PairText(column, column, language=language)
+    tokens = [[*row] if language == "ja" else row.split() for row in rows]
+    expected = np.array([plain_repetition(row, least) for row in tokens], np.float32)
+    assert np.array_equal(repetition(text), expected)
+
+
+def test_a_phrase_of_at_most_fifty_tokens_is_repeated() -> None:
+    for size, expected in ((50, 0.5), (51, 0)):
+        phrase = " ".join(f"w{i}" for i in range(size))
+        assert score([("", f"{phrase} {phrase}")])["repetition"].tolist() == [expected]
 
 
 def test_some_columns_alone() -> None:
