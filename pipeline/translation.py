@@ -89,7 +89,8 @@ def forward(config: Config) -> Model:
 def decoding(options: NmtOptions) -> list[Any]:
     """The options that translations depend on, for keys, but for several candidates."""
     limits = [options.batch_tokens, options.max_source_subwords]
-    return [ENGINE, options.compute_type, options.beam, *limits]
+    repetition = options.against_repetition()
+    return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
 
 
 def shares_translations(config: Config) -> bool:

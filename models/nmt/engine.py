@@ -26,7 +26,8 @@ class Hypothesis(NamedTuple):
     pieces: list[str]
     """Target subwords, without tags and the end of sentence."""
     score: float
-    """log p(translation | source) / subwords, natural logarithm."""
+    """log p(translation | source) / subwords, natural logarithm; of the probabilities that options
+    against repetition have changed."""
     subwords: int
     """Target subwords, end of sentence included."""
     ended: bool
@@ -82,6 +83,8 @@ class Engine:
             "max_input_length": 0,  # no truncation: the caller rejects long sources
             "min_decoding_length": nmt.shortest,
             "max_decoding_length": longest + self._forced,
+            "no_repeat_ngram_size": options.no_repeat_ngram,
+            "repetition_penalty": options.repetition_penalty,
             "return_scores": True,
             "return_end_token": True,
         }

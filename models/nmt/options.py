@@ -92,6 +92,12 @@ class NmtOptions(Options):
     best): the best of the beam, or samples (`sampling`)."""
     sampling: SamplingOptions | None = None
     """Draw the translations at random, instead of searching with a beam."""
+    no_repeat_ngram: Annotated[int, Field(ge=0, le=100)] = 0
+    """No sequence of so many subwords stands twice in a translation, not even where the source
+    repeats itself; 3 ends loops such as "the man in the man in the". 0: no limit."""
+    repetition_penalty: Annotated[float, Field(ge=1, le=10)] = 1.0
+    """Above 1, subwords that a translation already has become less probable (Keskar et al. 2019;
+    1.1 to 1.3 are usual), articles and commas, too. 1: no penalty."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "float32"
     """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU float16 (MADLAD:
     bfloat16, because its values exceed float16's), if the GPU has it; otherwise float32."""
@@ -108,6 +114,11 @@ class NmtOptions(Options):
         if self.sampling:
             return [self.candidates, self.sampling.model_dump()]
         return [self.candidates] if self.candidates > 1 else []
+
+    def against_repetition(self) -> dict[str, Any]:
+        """The options against repetition that are set, for keys and for words."""
+        options = {"no_repeat_ngram", "repetition_penalty"}
+        return self.model_dump(include=options, exclude_defaults=True)
 
     def _check(self) -> None:
         if not self.sampling and self.candidates > self.beam:

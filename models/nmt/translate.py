@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraloom.models.errors import one_line
@@ -139,6 +140,8 @@ class Translator:
             search = self._engine.sampler(seed, max(map(len, batches), default=0))
         with search as call.decode:
             call.run(batches, 1 if alone else len(batches), hints)
+        if self.options.against_repetition():
+            call.score_again()
         return call.finish(time.monotonic() - started)
 
     def _sources(self, texts: Sequence[str | None]) -> list[list[str]]:
@@ -152,9 +155,12 @@ class Translator:
         Natural logarithm, comparable to `translation_score`. NaN where a side is empty or too long,
         or the engine fails on the pair.
         """
-        found = np.full(len(sources), np.nan, np.float32)
-        given = self._sources(sources)
         wanted = self._subwords.encode_target([text or "" for text in references])
+        return self._score(self._sources(sources), wanted)
+
+    def _score(self, given: Sequence[Pieces], wanted: Sequence[Pieces]) -> NDArray[np.float32]:
+        """The same of subwords."""
+        found = np.full(len(given), np.nan, np.float32)
         longest = min(2 * self.options.max_source_subwords, self._engine.max_target_subwords)
         rows = [
             row
@@ -231,6 +237,7 @@ class _Call:
         self._candidates = translator.options.candidates
         empty: tuple[Any, ...] = (None,) * len(SCHEMA)
         self._rows = [empty] * (len(sources) * self._candidates)
+        self._found = dict[int, Hypothesis]()  # by row, those to score again
         self._counters = Counters(sentences=len(sources))
 
     def reject(self, row: int, reason: str) -> None:
@@ -275,8 +282,10 @@ class _Call:
     def _store(self, rows: Sequence[int], hypotheses: list[Ranked]) -> None:
         for row, best_first in zip(rows, hypotheses, strict=True):
             self.reject(row, "the model has no further translation")
-            for candidate, hypothesis in enumerate(best_first):
-                self._rows[row * self._candidates + candidate] = self._judged(hypothesis)
+            for at, hypothesis in enumerate(best_first, row * self._candidates):
+                self._rows[at] = self._judged(hypothesis)
+                if hypothesis.ended and self._translator.options.against_repetition():
+                    self._found[at] = hypothesis
 
     def _judged(self, hypothesis: Hypothesis) -> tuple[Any, ...]:
         """A row of the result."""
@@ -292,9 +301,16 @@ class _Call:
         elif not hypothesis.score <= 0:  # NaN, or the logarithm of more than 1
             reason = f"translation score is {hypothesis.score}"
         else:
-            self._counters.tokens += hypothesis.subwords
             return text, hypothesis.score, hypothesis.subwords, None
         return None, None, None, reason
+
+    def score_again(self) -> None:
+        """Score by the model's own probabilities: options against repetition change those of the
+        search, which CTranslate2's scores are of."""
+        given = [self._sources[at // self._candidates] for at in self._found]
+        own = self._translator._score(given, [of.pieces for of in self._found.values()])
+        for (at, hypothesis), score in zip(self._found.items(), own.tolist(), strict=True):
+            self._rows[at] = self._judged(hypothesis._replace(score=score))
 
     def finish(self, seconds: float) -> tuple[pa.RecordBatch, Counters]:
         """The rows and the counters."""
@@ -303,5 +319,6 @@ class _Call:
         ]
         rows = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
         self._counters.rejects = len(rows) - rows["reason"].null_count
+        self._counters.tokens = pc.sum(rows["translation_subwords"]).as_py() or 0
         self._counters.seconds = seconds
         return rows, self._counters

@@ -54,6 +54,21 @@ def test_translations_and_scores_are_those_of_transformers(
     np.testing.assert_allclose(scores[:-2][rows], truth[rows], atol=1e-4)
 
 
+def test_tags_are_no_repetition(hub_model: HubModel) -> None:
+    """Nor is the end of sentence with which this decoder starts."""
+    folder = hub_model("m2m100")
+    sources = [row.source for row in expected_of(folder)[:16]]
+    found = Translator(folder, SHORT.replace(no_repeat_ngram=1), languages=CZECH, threads=1)
+    pieces = found._sources(sources)
+    made = [best for (best,) in found._engine.submit(pieces)()]
+    assert all(len({*best.pieces}) == len(best.pieces) for best in made)
+    own = found._engine.score(pieces, [best.pieces for best in made])
+    rows, _ = found.translate(sources)
+    for row, best, score in zip(rows.to_pylist(), made, own, strict=True):
+        if best.ended and row["reason"] is None:
+            assert row["translation_score"] == pytest.approx(score, abs=1e-4)
+
+
 @pytest.mark.parametrize("family", ["marian", "m2m100"])
 def test_sampling_repeats_for_a_seed(hub_model: HubModel, family: str) -> None:
     folder = hub_model(family)

@@ -1,7 +1,9 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -135,6 +137,83 @@ def test_a_sentence_that_fails_once_is_not_rejected(toy_model: Path, monkeypatch
     rows, counters = translator_with(engine, toy_model, monkeypatch).translate(["Muž vidí dům."])
     assert rows["translation"].to_pylist() == ["Muž vidí dům."]
     assert counters.retries == 1
+
+
+def made_by(translator: Translator, monkeypatch: Patch) -> list[tuple[Pieces, Hypothesis]]:
+    """Gets what the engine makes of each source."""
+    made: list[tuple[Pieces, Hypothesis]] = []
+    submit = translator._engine._submit
+
+    def spied(engine: Any, batch: Sequence[Pieces], *more: Any) -> Callable[[], list[Ranked]]:
+        wait = submit(engine, batch, *more)
+
+        def waiting() -> list[Ranked]:
+            found = wait()
+            pairs = zip(batch, found, strict=True)
+            made.extend((source, one) for source, ranked in pairs for one in ranked)
+            return found
+
+        return waiting
+
+    monkeypatch.setattr(translator._engine, "_submit", spied)
+    return made
+
+
+def no_sequence_twice(pieces: Pieces, n: int) -> bool:
+    grams = [tuple(pieces[at : at + n]) for at in range(len(pieces) - n + 1)]
+    return len(grams) == len(set(grams))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        NmtOptions(beam=4, no_repeat_ngram=2),
+        NmtOptions(beam=4, no_repeat_ngram=1, candidates=3),
+        NmtOptions(beam=4, repetition_penalty=1.5, candidates=3),
+        SAMPLED.replace(no_repeat_ngram=2, repetition_penalty=1.5),
+    ],
+)
+def test_nothing_repeats_and_scores_are_the_models_own(
+    nmt_model: Path, czech: list[str], monkeypatch: Patch, options: NmtOptions
+) -> None:
+    """Those of the search are of the probabilities that the options have changed."""
+    translator = Translator(nmt_model, options, threads=2)
+    engine, n, sources = translator._engine, options.candidates, [*czech[:23], ""]
+    engine._decoding["min_decoding_length"] = 20  # so that a model wants to repeat
+    made = made_by(translator, monkeypatch)
+    rows, counters = translator.translate(sources)
+    assert len(made) == 23 * n
+    assert engine._decoding["repetition_penalty"] == options.repetition_penalty
+    if size := options.no_repeat_ngram:
+        assert all(no_sequence_twice(hypothesis.pieces, size) for _, hypothesis in made)
+    own: dict[tuple[str, ...], list[tuple[str, float]]] = {}
+    for source, hypothesis in sorted(made, key=lambda pair: -pair[1].score):
+        (score,) = engine.score([source], [hypothesis.pieces])
+        text = translator._subwords.decode(hypothesis.pieces).strip()
+        own.setdefault(tuple(source), []).append((text, score))
+    for at, source in enumerate(translator._sources(sources)[:-1]):
+        found = [row for row in rows.slice(at * n, n).to_pylist() if row["reason"] is None]
+        expected = own[tuple(source)]
+        if len(found) == len(expected):  # all have ended
+            assert [row["translation"] for row in found] == [text for text, _ in expected]
+            scores = [row["translation_score"] for row in found]
+            np.testing.assert_allclose(scores, [score for _, score in expected], atol=1e-4)
+    assert rows["reason"].to_pylist()[-n:] == ["empty source"] * n
+    assert counters.tokens == sum(filter(None, rows["translation_subwords"].to_pylist()))
+
+
+def test_options_against_repetition_that_change_nothing(nmt_model: Path, czech: list[str]) -> None:
+    """Of 100 subwords, no translation here can repeat a sequence. Scores differ a little: the
+    search never ends a translation at once, and shares that probability out."""
+    plain, never = (
+        Translator(nmt_model, NmtOptions(beam=4, no_repeat_ngram=n), threads=2) for n in (0, 100)
+    )
+    (first, _), (second, _) = (of.translate([*czech[:24], ""]) for of in (plain, never))
+    for name in ("translation", "translation_subwords", "reason"):
+        assert first[name].equals(second[name])
+    scores = (rows["translation_score"].drop_null().to_numpy() for rows in (first, second))
+    np.testing.assert_allclose(*scores, atol=5e-3)  # as beside fairseq's
+    assert plain.options.against_repetition() == {}
 
 
 class Hints:
