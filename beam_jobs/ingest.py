@@ -184,6 +184,7 @@ class _WriteShards(UnitDoFn):
             saved["input.where"] = Saved(rows=0, tokens=0)
         if repeats is not None:
             saved["input.unique"] = Saved(rows=0, tokens=0)
+        cleaned = dict.fromkeys(unit.bitext.clean, 0)
         has_source = READERS[unit.bitext.format].has_source
 
         def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
@@ -191,11 +192,12 @@ class _WriteShards(UnitDoFn):
             first = unit.part.before // self.reading.shard_rows
             for number, block in enumerate(self.reading.blocks(unit), first):
                 rows += block.rows
-                parts = _judged(block, self.reading, has_source, duplicates, repeats, saved)
+                of = self.reading, has_source, duplicates, repeats, saved, cleaned
+                parts = _judged(block, *of)
                 yield f"{unit.file}-{number:05d}", *parts
 
         def measured() -> Measurements:
-            return Measurements(saved=saved) if saved else Measurements()
+            return Measurements(saved=saved, cleaned=cleaned)
 
         return self.commit(unit, lambda: rows, pieces(), measured)
 
@@ -207,6 +209,7 @@ def _judged(
     duplicates: np.ndarray,
     repeats: np.ndarray | None,
     saved: dict[str, Saved],
+    cleaned: dict[str, int],
 ) -> tuple[pa.Table, pa.Table]:
     """A block's accepted pairs and its rejected rows.
 
@@ -215,6 +218,7 @@ def _judged(
         duplicates: lines with an earlier id.
         repeats: lines with an earlier pair, if pairs are to be unique.
         saved: gets the rejected rows of `where` and `repeats` added, by key of the configuration.
+        cleaned: gets the accepted pairs added that cleaning has changed, by kind.
     """
     sides = ["source", "reference"] if has_source else ["reference"]
     languages = reading.languages
@@ -239,6 +243,8 @@ def _judged(
         here = np.flatnonzero(np.isin(block.lines, repeats) & (why == ""))
         reject("input.unique", here, np.full(len(here), _REPEATS, object))
     accepted = why == ""
+    for kind, rows in block.cleaned.items():
+        cleaned[kind] += int(rows[accepted].sum())
     apart = pairs.filter(pa.array(~accepted))
     rejected = pa.table(
         {

@@ -48,6 +48,8 @@ class NmtSection(Lenient):
     beam: int = 0
     candidates: int = 1
     sampling: dict[str, float] | None = None
+    no_repeat_ngram: int = 0
+    repetition_penalty: float = 1.0
 
 
 class ScoreSection(Lenient):
@@ -131,6 +133,7 @@ class PairsRecord(StageRecord, stage=("ingest", "select")):
     worker_seconds: float = 0.0  # time that workers spent on rows, added up
     metrics: dict[str, Any] = {}  # the job's Beam counters
     saved: dict[str, Saved] = {}  # not translated, by the key of the configuration that saves it
+    cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind
     unigram_f1: float | None = None  # of a corpus: the median of (a sample of) its pairs
     text: str = ""  # of a corpus: `tsv_state` of its text form
 

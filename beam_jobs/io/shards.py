@@ -144,6 +144,8 @@ class Measurements(BaseModel):
     """`bucket`: the deciles of each score."""
     saved: dict[str, Saved] = Field(default_factory=dict)
     """`ingest` and `back_translate`: translations saved, by the key of the configuration."""
+    cleaned: dict[str, int] = Field(default_factory=dict)
+    """`ingest`: accepted pairs that cleaning has changed, by kind."""
     columns: dict[str, str] = Field(default_factory=dict)
     """`score`: the key of everything that the values of a column depend on, by column."""
     converted: str | None = None

@@ -10,7 +10,7 @@ from jinja2 import Environment
 
 from paraloom.models.printing import visible
 from paraloom.pipeline.cards.shown import last_name, model_name, reasons, served_name
-from paraloom.pipeline.report.describe import correlation, decoding
+from paraloom.pipeline.report.describe import cleaned, correlation, decoding
 from paraloom.pipeline.report.render import environment
 
 
@@ -31,7 +31,7 @@ def _markdown() -> Environment:
     made.finalize = plain
     made.filters |= {
         function.__name__: function
-        for function in (code, correlation, decoding, last_name, model_name, reasons)
+        for function in (cleaned, code, correlation, decoding, last_name, model_name, reasons)
     }
     made.filters |= {"markdown": Markdown, "served_name": served_name}
     made.filters |= {"type_name": type_name, "when": when, "yaml": as_yaml}

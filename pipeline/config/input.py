@@ -9,6 +9,7 @@ from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.languages import is_code, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.options import Count, InputPath, Options
+from paraloom.models.text.cleaning import CLEANERS
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 
@@ -47,6 +48,10 @@ class InputOptions(Options):
     translated into and back from."""
     license: str | None = None
     """Licence of the bitext; copied into data card and model card."""
+    clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
+    """How source and reference are cleaned before they are checked. entities: HTML's become their
+    characters, once; whitespace: tabs, line feeds and U+2028 become a space; nfc: characters get
+    Unicode's form NFC. The changed pairs are counted; see inputs.md."""
     where: list[str] = Field(default=[])
     """Conditions on a pair before its translation, all of which must hold: `source_tokens <= 60`,
     `token_ratio in 0.5..1.25`, `source_language = cs`, `identical = no`; see choosing-pairs.md."""
@@ -74,6 +79,7 @@ class InputOptions(Options):
             languages=codes,
             subset=self.subset,
             split=self.split,
+            clean=tuple(kind for kind in CLEANERS if kind in self.clean),
         )
 
     def _check(self) -> None:

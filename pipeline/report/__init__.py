@@ -85,7 +85,7 @@ def section(template: str, heading: str, anchor: str = "", **values: object) -> 
 def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Section]:
     if view.pair_records:
         many = view.config.nmt.candidates
-        yield section("rows", "Rows of each stage", stages=view.pair_records, many=many)
+        yield section("rows", "Rows of each stage", view=view, many=many)
     bucket = view.find(BucketRecord)
     if bucket and bucket.rows_out:
         data = _selection(folder, record, view, bucket)

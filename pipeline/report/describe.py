@@ -29,6 +29,11 @@ NEAR_COPIES = 0.8
 REWORDED = "content_overlap <= 0.8"
 """The condition on pairs that is advised then."""
 
+_CLEANED = {
+    "entities": "HTML entities",
+    "whitespace": "line feeds, tabs and separators",
+    "nfc": "characters not in NFC",
+}
 _PER_SOURCE = {
     "best": "the best translation of each source",
     "diverse": "translations of a source that differ from each other",
@@ -56,10 +61,25 @@ def decoding(nmt: NmtSection) -> str:
 
     >>> decoding(NmtSection(beam=12)), decoding(NmtSection(beam=12, sampling={"top_k": 10}))
     ('beam 12', 'sampling (top_k 10)')
+    >>> decoding(NmtSection(beam=12, no_repeat_ngram=3, repetition_penalty=1.2))
+    'beam 12, no 3 subwords twice, repetition penalty 1.2'
     """
-    if not nmt.sampling:
-        return f"beam {nmt.beam}"
-    return f"sampling ({', '.join(f'{name} {value:g}' for name, value in nmt.sampling.items())})"
+    how = [f"beam {nmt.beam}"]
+    if nmt.sampling:
+        how = [f"sampling ({', '.join(f'{name} {of:g}' for name, of in nmt.sampling.items())})"]
+    how += [f"no {nmt.no_repeat_ngram} subwords twice"] * (nmt.no_repeat_ngram > 0)
+    how += [f"repetition penalty {nmt.repetition_penalty:g}"] * (nmt.repetition_penalty > 1)
+    return ", ".join(how)
+
+
+def cleaned(record: RunRecord) -> str:
+    """How many pairs of ingest each kind of cleaning changed, in words; "" if there was none.
+
+    >>> cleaned(RunRecord(stages={"ingest": PairsRecord(cleaned={"entities": 1234, "nfc": 0})}))
+    'HTML entities in 1,234, characters not in NFC in 0'
+    """
+    kinds = (record.find(PairsRecord, "ingest") or PairsRecord()).cleaned
+    return ", ".join(f"{_CLEANED.get(kind, kind)} in {rows:,}" for kind, rows in kinds.items())
 
 
 def readable(name: str) -> str:

@@ -9,6 +9,7 @@ from paraloom.pipeline.manifest import restrict
 from paraloom.pipeline.records import AutoSelectRecord, EvaluateRecord, PairsRecord, StageRecord
 from paraloom.pipeline.report import report_path
 from paraloom.pipeline.report.describe import (
+    cleaned,
     evaluation_table,
     near_copies,
     selection_lines,
@@ -29,6 +30,8 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
     if any(rejected.values()):
         out.print(rejected_table(rejected))
+    if found := cleaned(record):
+        out.print(f"Cleaned pairs: {found}")
     if "loop" in record.stages:
         out.print(f"{verdict(record)}.")
     record = final_view(record)

@@ -24,6 +24,8 @@ def fingerprint(run: Run) -> Any:
     by_language = READERS[options.format].by_language
     if options.columns or options.keep or by_language:
         made.append([options.columns, options.keep, codes if by_language else None])
+    if options.layout.clean:
+        made.append({"clean": options.layout.clean})
     # Without these options, runs keep the keys that they had before there were such options.
     # `unique: source` does not concern this stage.
     where = list(map(str, options.conditions))
@@ -52,6 +54,9 @@ def make(run: Run, key: str) -> PairsRecord:
     place, limit = run.folder("ingest"), run.config.max_rejected
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
     record = pairs_record(PairsRecord, result)
+    if kinds := options.layout.clean:
+        counts = [receipt.numbers.cleaned for receipt in result.receipts]
+        record.cleaned = {kind: sum(of[kind] for of in counts) for kind in kinds}
     if not record.rows_out:
         raise UserError(
             f"{run.folder('ingest')}: none of {record.rows_in:,} rows can be used; "

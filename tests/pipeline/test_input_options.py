@@ -1,5 +1,6 @@
 """`input.where`, `input.unique` and `input.keep` in runs, and other forms of input."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.explain import find
+from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config import Config
 from tests.run_helpers import Capsys, WriteConfig, again, manifest, one_line, small_config, table
 
@@ -32,6 +35,64 @@ def test_pairs_and_conditions(tmp_path: Path, write_config: WriteConfig, capsys:
     assert record["rejected"] == dict.fromkeys(reasons, 1)
     saved = {name: of["rows"] for name, of in record["saved"].items()}
     assert saved == {"input.where": 2, "input.unique": 1}
+
+
+def test_cleaning_in_place_of_rejection(tmp_path: Path, capsys: Capsys) -> None:
+    """Checks, `where` and `unique` see the cleaned text; kept columns and ids stay."""
+    pairs = [
+        ("Pes &amp; kočka", "A dog &amp; a cat"),
+        ("Pes & kočka", "A dog & a cat"),  # then a repeated pair
+        ("Pes.\nKočka.", "A dog.\tA\u2028cat."),
+        ("e\u0301", "&amp;quot;"),
+        ("&#32;\n", "empty"),
+        ("&#129;", "a control character"),
+        ("a\x00b", "still one"),
+        ("dlouhý &lt;" + " " * 30, "a b c d e f &lt;"),
+    ]
+    rows = [
+        {"id": f"&lt;{n}", "source": cs, "reference": en, "note": "&lt;"}
+        for n, (cs, en) in enumerate(pairs)
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    given = {"format": "jsonl", "paths": [str(tmp_path / "in.jsonl")], "columns": {"id": "id"}}
+    more = {"keep": ["note"], "unique": "pair", "where": ["reference_tokens <= 6"]}
+
+    def write_config(**keys: Any) -> None:
+        of = {"input": {**given, **more, **keys}, "max_rejected": 1.0}
+        values = small_config(tmp_path / "run", "", **of)
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump(values))
+
+    write_config()
+    assert again("ingest", tmp_path) == 0
+    stages = manifest(tmp_path)["stages"]
+    assert "cleaned" not in stages["ingest"]
+    assert stages["ingest"]["rejected"] == {
+        "control character U+000A in source": 2,
+        "control character U+0000 in source": 1,
+        "not reference_tokens <= 6": 2,
+    }
+    write_config(clean=["nfc", "whitespace", "entities"])
+    assert again("ingest", tmp_path) == 0
+    assert table(tmp_path, "ingest").to_pylist() == [
+        {"id": f"&lt;{n}", "source": cs, "reference": en, "note": "&lt;"}
+        for n, cs, en in (
+            (0, "Pes & kočka", "A dog & a cat"),
+            (2, "Pes. Kočka.", "A dog. A cat."),
+            (3, "\xe9", "&quot;"),
+        )
+    ]
+    record = manifest(tmp_path)["stages"]["ingest"]
+    assert record["cleaned"] == {"entities": 2, "whitespace": 1, "nfc": 1}  # of accepted pairs
+    assert record["rejected"] == {
+        "control character U+0000 in source": 1,
+        "control character U+0081 in source": 1,
+        "empty source": 1,
+        "not reference_tokens <= 6": 1,
+        "repeats an earlier pair": 1,
+    }
+    assert "HTML entities in 2, line feeds, tabs and separators in 1" in capsys.readouterr().out
+    (ingest,) = status(str(tmp_path / "run"))
+    assert ingest.cleaned == record["cleaned"]
 
 
 DOMAINS = ["web", "news", None]

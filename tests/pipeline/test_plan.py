@@ -79,6 +79,7 @@ SEVERAL = "nmt.candidates=3"
 SAMPLED = "nmt.sampling={top_k: 5}"
 ROUNDS = "loop.rounds=2"
 WORDS = "input.where=['source_tokens <= 5']"
+CLEAN = "input.clean=[entities, nfc]"
 WHERE = "select.where=['trigram_overlap <= 0.5']"
 GERMAN = "input.target_language=de"
 COLUMNS = "input={format: jsonl, paths: ['{folder}/a.jsonl'], columns: {source: cs, reference: en}}"
@@ -97,11 +98,19 @@ COLUMNS = "input={format: jsonl, paths: ['{folder}/a.jsonl'], columns: {source: 
         (NOTHING, "input.license=mine", set()),
         (NOTHING, "input.where=['source_tokens <= 5']", {"ingest"}),
         (NOTHING, "input.where=[]", set()),
+        (NOTHING, "input.clean=[nfc]", {"ingest"}),
+        (NOTHING, "input.clean=[]", set()),
+        (CLEAN, "input.clean=[nfc, entities, nfc]", set()),
+        (CLEAN, "input.clean=[entities, nfc, whitespace]", {"ingest"}),
         (NOTHING, "input.unique=pair", {"ingest"}),
         (NOTHING, "input.unique=source", {"back_translate"}),
         (NOTHING, "input.unique=null", set()),
         (NOTHING, "input.source_language=ces", {"nmt"}),
         (NOTHING, "nmt.beam=3", {"back_translate"}),
+        (NOTHING, "nmt.no_repeat_ngram=3", {"back_translate"}),
+        (NOTHING, "nmt.repetition_penalty=1.1", {"back_translate"}),
+        (NOTHING, "nmt={no_repeat_ngram: 0, repetition_penalty: 1}", set()),
+        ("nmt.no_repeat_ngram=3", "nmt.no_repeat_ngram=4", {"back_translate"}),
         (NOTHING, "nmt.compute_type=int8", TRANSLATE),
         (NOTHING, "nmt.batch_tokens=77", TRANSLATE),
         (NOTHING, "nmt.max_source_subwords=77", TRANSLATE),

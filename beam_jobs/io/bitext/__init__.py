@@ -8,7 +8,8 @@ name has no `.gz` and the like, nor `.parquet`, `.jsonl`, `.tmx`; Moses pairs us
 file. Such ids do not depend on the folder, so the same files give the same ids everywhere.
 
 White space around ids and sentences is removed; the text is otherwise unchanged (no Unicode
-normalisation, no unescaping). A row is rejected, with a reason, if
+normalisation, no unescaping), unless the layout says how to `clean` it. A row is rejected, after
+that, with a reason, if
 
 - it has the wrong number of columns, or is no JSON object or no CSV;
 - a value is missing, or of another type (but kept columns may have no value);

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io.bitext.lines import Span
 from paraloom.beam_jobs.io.schema import INGEST, INGEST_REJECTED
+from paraloom.models.text.cleaning import clean
 from paraloom.models.text.controls import find_control
 
 Paths = list[str] | dict[str, str | list[str]]
@@ -28,6 +29,7 @@ class Layout:
     languages: tuple[str, str] = ("cs", "en")  # of source and reference, as short codes
     subset: str | None = None
     split: str = "train"
+    clean: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +45,8 @@ class Bitext:
     """What its file calls `columns`, in a format with names."""
     kept: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """The columns that travel with the pairs."""
+    clean: tuple[str, ...] = ()
+    """How source and reference are cleaned (`CLEANERS`)."""
     sha256: tuple[str, ...] = ()
     """Of the files; if it is given, reading other files ends in an error."""
 
@@ -78,18 +82,20 @@ class RowBlock:
     beginning of the text, reason."""
     lines: np.ndarray  # the number of each pair, int64
     rows: int  # without lines that only separate documents
+    cleaned: Mapping[str, np.ndarray]  # which pairs each kind of cleaning has changed
 
 
 def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
-    """Check rows: pairs, which get ids if they have none, and rejected rows.
+    """Clean and check rows: pairs, which get ids if they have none, and rejected rows.
 
     The reason of a row is what is known of it, or else the first fault of its columns.
     """
     why, columns = dict(rows.faults), dict(rows.columns)
+    changed = {kind: np.zeros(len(rows.numbers), bool) for kind in bitext.clean}
     for name, column in rows.columns.items():
         strict = name in _REQUIRED or not bitext.places  # the text of a line, not a value
         if strict or pa.types.is_string(column.type):
-            columns[name], faults = _checked(name, column, max_characters, strict)
+            columns[name], faults = _checked(name, column, max_characters, strict, changed)
             why = {**faults, **why}
     bad, good = np.array(sorted(why), np.int64), np.ones(len(rows.numbers), bool)
     good[bad] = False
@@ -122,13 +128,14 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
         rejected=pa.record_batch([*arrays], schema=INGEST_REJECTED),
         lines=rows.numbers[good],
         rows=len(good),
+        cleaned={kind: rows[good] for kind, rows in changed.items()},
     )
 
 
 def _checked(
-    name: str, column: pa.Array, most: int, strict: bool
+    name: str, column: pa.Array, most: int, strict: bool, changed: Mapping[str, np.ndarray]
 ) -> tuple[pa.StringArray, dict[int, str]]:
-    """The texts of a column, null where they are not valid, and why they are not.
+    """The texts of a column, cleaned, null where they are not valid, and why they are not.
 
     White space around `strict` ones is removed, they have no control characters, and the sides and
     ids are not empty.
@@ -147,6 +154,8 @@ def _checked(
     except pa.ArrowInvalid:
         text = pa.array([*map(_decoded, column.cast(pa.binary()).to_pylist())], pa.string())
         fault(pc.and_(text.is_null(), column.is_valid()), f"invalid UTF-8 in {name}")
+    if name in _REQUIRED[1:]:
+        text = clean(text, changed)
     trimmed = text
     if strict:
         for row in _with_controls(text).tolist():

@@ -76,14 +76,15 @@ def _write_sample(config: Config, rows: int, folder: str) -> dict[str, Any]:
     say(
         f"preview: {len(sample):,} of about {seen.rows:,} rows, from the beginnings of "
         f"{seen.files} file(s); {seen.rejected:.1%} of the rows there cannot be used"
+        * bool(options.clean)
     )
     if config.is_plain_text:
         path = storage.join(folder, "sample.txt")
         text = "".join(f"{line}\n" for line in sample["reference"].to_pylist())
         storage.write_bytes(path, text.encode())
-        return {"paths": [path]}
+        return {"paths": [path], "clean": []}
     path = write_shard(storage.join(folder, "sample.parquet"), sample).path
-    return {"format": "parquet", "paths": [path], "columns": {"id": "id"}}
+    return {"format": "parquet", "paths": [path], "columns": {"id": "id"}, "clean": []}
 
 
 def _with_what_is_there(config: Config) -> tuple[dict[str, dict[str, Any]], str]:

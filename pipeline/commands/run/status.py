@@ -32,6 +32,7 @@ class StageStatus(BaseModel):
     """outdated: of an earlier configuration."""
     rows: tuple[int | None, int | None] = (None, None)  # number done, and number in all
     rejected: dict[str, int] = {}  # rows so far, by reason
+    cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind, at ingest's end
     seconds: float | None = None
     """Wall-clock time; for a stage under way, since it was started or resumed."""
     rate: float | None = None  # rows a second
@@ -98,6 +99,7 @@ def status(folder: str, now: float | None = None) -> list[StageStatus]:
             shown.seconds, shown.jobs = stage.seconds, stage.jobs
             if isinstance(stage, PairsRecord):
                 shown.rows, shown.rejected = (stage.rows_in, stage.rows_in), stage.rejected
+                shown.cleaned = stage.cleaned
                 shown.rate = stage.rows_in / stage.seconds if stage.seconds else None
         found.append(shown)
     return found

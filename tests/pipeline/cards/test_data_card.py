@@ -76,6 +76,18 @@ def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     text = words(record)
     assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in text
     assert f"beam {nmt['beam']}" not in text
+    nmt |= {"sampling": None, "no_repeat_ngram": 3, "repetition_penalty": 1.25}
+    assert "no 3 subwords twice, repetition penalty 1.25, 4 translations" in words(record)
+
+
+def test_it_says_what_was_cleaned(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    assert "cleaned" not in data_card(record, 1)
+    record["stages"]["ingest"]["cleaned"] = {"entities": 1234, "whitespace": 0, "nfc": 5}
+    said = (
+        "HTML entities in 1,234, line feeds, tabs and separators in 0, characters not in NFC in 5"
+    )
+    assert said in words(record)
 
 
 def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:

@@ -103,9 +103,15 @@ def test_plain_text_and_kept_columns(
     assert len(drawn) == 4
     assert [line for line in lines if line in drawn] == drawn
 
-    rows = [f'{{"id": "{n}", "source": "s{n}", "reference": "r", "genre": "g{n}"}}' for n in (1, 2)]
+    row = '{{"id": "{n}", "source": "s{n}", "reference": "&amp;lt;", "genre": "g{n}"}}'
+    rows = [row.format(n=n) for n in (1, 2)]
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
-    more = {"keep": ["genre"], "columns": {"id": "id"}, "where": ["genre != g0"]}
+    more = {
+        "clean": ["entities"],
+        "keep": ["genre"],
+        "columns": {"id": "id"},
+        "where": ["genre != g0"],
+    }
     jsonl = {"format": "jsonl", "paths": [str(tmp_path / "rows.jsonl")], "license": "${WORD}"}
     monkeypatch.setenv("WORD", "secret")
     config = read_config(write_config(tmp_path, input=jsonl | more))
@@ -118,3 +124,4 @@ def test_plain_text_and_kept_columns(
     (block,) = read_bitext(bitext)
     assert block.pairs["genre"].to_pylist() == ["g1", "g2"]
     assert block.pairs["id"].to_pylist() == ["1", "2"]
+    assert block.pairs["reference"].to_pylist() == ["&lt;"] * 2, "cleaned once"

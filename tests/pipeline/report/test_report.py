@@ -102,6 +102,10 @@ def test_it_says_what_the_manifest_says(made_run: MadeRun, record: dict[str, Any
     assert "0" * 64 in text
     assert "max_tokens: 11" in text
     assert "peak memory" not in text
+    assert "input.clean" not in text
+    record["stages"]["ingest"]["cleaned"] = {"entities": 1234, "nfc": 0}
+    said = "HTML entities in 1,234, characters not in NFC in 0."
+    assert f"<code>input.clean</code> changed: {said}" in document(made_run.folder, record)
 
 
 def test_a_run_that_has_only_begun(
