@@ -36,10 +36,20 @@ class ColumnDiff:
     # (id, first value, second value), ordered by id; types instead of values if the types of the
     # column differ or only one side has it
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
+    largest: float | None = 0.0
+    """The largest difference of two floats; None if some values that differ are no such numbers."""
 
-    def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any]) -> None:
+    def add(
+        self,
+        ids: pa.Array,
+        first: Sequence[Any],
+        second: Sequence[Any],
+        largest: float | None = None,
+    ) -> None:
         """Count the rows of a block, ordered by id; `first` and `second` are its first values."""
         self.rows += len(ids)
+        numbers = self.largest is not None and largest is not None
+        self.largest = max(self.largest, largest) if numbers else None
         new = list(zip(ids[:_EXAMPLES].to_pylist(), first, second, strict=False))
         self.examples = sorted(self.examples + new, key=lambda e: e[0])[:_EXAMPLES]
 
@@ -143,8 +153,19 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDi
         if kinds[0] != kinds[1]:
             found.setdefault(name, ColumnDiff()).add(first["id"], kinds[:1], kinds[1:])
         elif pc.any(differ := _differ(first[name], second[name])).as_py():
-            values = (t[name].filter(differ)[:_EXAMPLES].to_pylist() for t in (first, second))
-            found.setdefault(name, ColumnDiff()).add(first["id"].filter(differ), *values)
+            sides = [table[name].filter(differ) for table in (first, second)]
+            values = (side[:_EXAMPLES].to_pylist() for side in sides)
+            ids = first["id"].filter(differ)
+            found.setdefault(name, ColumnDiff()).add(ids, *values, _largest(*sides))
+
+
+def _largest(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float | None:
+    """The largest difference of n floats; None of other values, or if one is null or not finite."""
+    if not pa.types.is_floating(first.type):
+        return None
+    sides = [side.cast(pa.float64()).to_numpy() for side in (first, second)]
+    largest = float(np.abs(sides[0] - sides[1]).max())
+    return largest if np.isfinite(largest) else None
 
 
 def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:

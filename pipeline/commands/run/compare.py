@@ -1,6 +1,7 @@
 """`paraloom compare`: whether two runs hold the same rows and values, and where they differ."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import typer
 from pydantic import BaseModel, computed_field
@@ -16,6 +17,9 @@ from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, current, finished_corpus, outdated
 from paraloom.pipeline.names import PAIR_STAGES, folder_of
 
+ROUNDING = 1e-5
+"""Scores differ by less between processors, and between batches: docs/resume.md."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
@@ -26,12 +30,15 @@ class Comparison:
     """Number in the first and in the second run; None where the stage is not finished."""
     differences: Mapping[str, ColumnDiff]
     """The differences of each column; the column `ROW` stands for rows that only one run has."""
+    tolerance: float = 0.0  # floats that differ by no more count as the same
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def same(self) -> bool:
         """Whether both runs have the stage, with the same rows and values."""
-        return self.rows[0] == self.rows[1] and not self.differences
+        numbers = [difference.largest for difference in self.differences.values()]
+        close = all(number is not None and number <= self.tolerance for number in numbers)
+        return self.rows[0] == self.rows[1] and close
 
 
 class Comparisons(BaseModel):
@@ -49,15 +56,19 @@ def command(
     first: RunFolder,
     second: RunFolder,
     selection: Named = "",
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="Floats that differ by no more are the same.")
+    ] = 0.0,
     json: JsonFile = None,
 ) -> None:
     """Rows are matched by id, whatever their order and the part files that hold them.
 
-    The exit code is 0 if the runs are the same, 1 if they differ. Rows are sorted in files in
-    TMPDIR. Without --selection, all stages are compared, of named selections, too.
+    The exit code is 0 if the runs are the same, 1 if they differ. Another processor changes scores
+    in the last bits: `--tolerance 1e-5` is for that. Rows are sorted in files in TMPDIR. Without
+    --selection, all stages are compared, of named selections, too.
     """
     connect(beam_options(context), [first, second])
-    found, out = compare(first, second, selection), console(160)
+    found, out = compare(first, second, selection, tolerance), console(160)
     rows = number_table("Rows", "stage", numbers=("first run", "second run"), after=[""])
     after = ("id", "first run", "second run")
     values = number_table("Differences", "stage", "column", numbers=["rows"], after=after)
@@ -76,16 +87,31 @@ def command(
     for folder, stages in zip((first, second), stale, strict=True):
         if stages:
             out.print(f"{folder}: of an earlier configuration, so left out: {', '.join(stages)}")
+    if text := _rounding(found):
+        out.print(text)
     different = [stage.name for stage in found if not stage.same]
     same = not different
     write_json(json, Comparisons(runs=(first, second), same=same, stages=found, outdated=stale))
     if different:
         out.print(f"different; the first difference is in {different[0]}")
         raise typer.Exit(1)
-    out.print("same rows and values")
+    out.print("same rows and values" + (f", floats within {tolerance:g}" if tolerance else ""))
 
 
-def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
+def _rounding(found: list[Comparison]) -> str:
+    """What to say if floats differ in their last bits only; else nothing."""
+    numbers = [each.largest for stage in found for each in stage.differences.values()]
+    largest = max((number for number in numbers if number is not None), default=0.0)
+    if not 0 < largest <= ROUNDING:
+        return ""
+    follow = "; a decile changes where a score is at its bound, and rows with it"
+    said = f"floats differ by up to {largest:.2g}, as between processors"
+    return said + follow * (None in numbers)
+
+
+def compare(
+    first: str, second: str, selection: str = "", tolerance: float = 0.0
+) -> list[Comparison]:
     """Compare two run folders stage by stage, in the order of the stages, then further rounds and
     selections; with the name of a selection, only its corpora.
 
@@ -106,8 +132,9 @@ def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
             )
             rows = [None if side is None else sum(s.rows for s in side) for side in (one, other)]
             differences = {} if one is None or other is None else diff_shards(one, other)
+            counts, name = (rows[0], rows[1]), stage + kind
             found.append(
-                Comparison(name=stage + kind, rows=(rows[0], rows[1]), differences=differences)
+                Comparison(name=name, rows=counts, differences=differences, tolerance=tolerance)
             )
     return found
 

@@ -113,6 +113,38 @@ def test_what_is_no_number_on_both_sides_is_the_same(tmp_path: Path) -> None:
     assert {column: d.rows for column, d in found.items()} == {"score": 2, "text": 1}
 
 
+@pytest.mark.parametrize(
+    ("other", "largest"),
+    [
+        ([0.5, 0.50000036, 0.25], 3.6e-7),
+        ([0.5, 0.4999996, 0.35], 0.1),
+        ([0.5, None, 0.35], None),
+        ([0.5, float("nan"), 0.35], None),
+        ([0.5, 0.5, float("inf")], None),
+    ],
+)
+def test_the_largest_difference_of_floats(
+    tmp_path: Path, other: list[float | None], largest: float | None
+) -> None:
+    """Also where rows are compared in several blocks."""
+    scores = [0.5] * 40 + [0.5, 0.5, 0.25]
+    first, second = (
+        write(tmp_path / name, [table([(f"{i:02}", "x", of) for i, of in enumerate(numbers)])])
+        for name, numbers in (("a", scores), ("b", [*scores[:40], *other]))
+    )
+    found = diff_shards(first, second)["score"].largest
+    assert found == (largest and pytest.approx(largest, rel=0.1))
+
+
+def test_of_words_rows_and_whole_numbers_there_is_no_largest_difference(tmp_path: Path) -> None:
+    numbered = [table(rows_of(3)).append_column("n", pa.array([1, 2, n])) for n in (3, 4)]
+    numbered[1] = numbered[1].set_column(1, "text", pa.array(["x", "y", "x"]))
+    sides = [write(tmp_path / name, [of]) for name, of in zip("ab", numbered, strict=True)]
+    sides[1] += write(tmp_path / "c", [numbered[1].slice(0, 1).set_column(0, "id", [["z"]])])
+    found = diff_shards(*sides)
+    assert {name: of.largest for name, of in found.items()} == dict.fromkeys(("text", "n", ROW))
+
+
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_damaged_part_is_an_error_even_where_receipts_agree(tmp_path: Path, side: int) -> None:
     sides = [write(tmp_path / name, [table(rows_of(4))]) for name in "ab"]

@@ -4,14 +4,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from paraloom.beam_jobs.io.shards import receipts, write_receipt, write_shard
 from paraloom.pipeline.cli import main
 from tests.run_helpers import Capsys, changed_manifest, part_file
 
 
-def run(*folders: Path, capsys: Capsys) -> tuple[int, str, str]:
-    code = main(["compare", *(str(folder / "run") for folder in folders)])
+def compared(*folders: Path, capsys: Capsys) -> tuple[int, str, str]:
+    return told([str(folder / "run") for folder in folders], capsys)
+
+
+def told(arguments: list[str], capsys: Capsys) -> tuple[int, str, str]:
+    code = main(["compare", *arguments])
     captured = capsys.readouterr()
     return code, " ".join(captured.out.split()), captured.err.strip()
 
@@ -34,11 +39,64 @@ def test_where_runs_part_is_told(finished_run: Path, a_run: Path, capsys: Capsys
     before = pq.read_table(part_file(a_run / "run/bucket", "part-00000-00002"))
     id, score = before["id"][3].as_py(), before["trigram_overlap"][3].as_py()
     rewrite(a_run, "bucket", 2, change)
-    code, out, _ = run(finished_run, a_run, capsys=capsys)
+    code, out, _ = compared(finished_run, a_run, capsys=capsys)
     assert code == 1
     assert f"bucket │ trigram_overlap │ 1 │ {id} │ {score} │ 2.0 " in out
     assert out.endswith("different; the first difference is in bucket")
     assert out.count("same") == 9
+
+
+def moved(column: str, by: float, rows: int) -> Callable[[pa.Table], pa.Table]:
+    """Other values in a column's first rows."""
+
+    def change(table: pa.Table) -> pa.Table:
+        where, kind = table.schema.get_field_index(column), table.schema.field(column)
+        values = [value + by * (i < rows) for i, value in enumerate(table[column].to_pylist())]
+        return table.set_column(where, kind, pa.array(values, kind.type))
+
+    return change
+
+
+SCORE = "translation_score"
+AT_ITS_BOUND = "; a decile changes where a score is at its bound, and rows with it"
+
+
+@pytest.mark.parametrize(
+    ("changes", "tolerance", "code", "said"),
+    [
+        ([(SCORE, 4e-7)], "0", 1, "up to 4.2e-07, as between processors different; the first dif"),
+        ([(SCORE, 4e-7)], "1e-7", 1, "up to 4.2e-07, as between processors different; the first"),
+        ([(SCORE, 4e-7)], "1e-5", 0, "processors same rows and values, floats within 1e-05"),
+        ([(SCORE, 4e-7), ("unigram_f1", -9e-7)], "1e-5", 0, "up to 8.9e-07, as between processors"),
+        ([(SCORE, 1e-3)], "1e-5", 1, ""),
+        ([(SCORE, 1e-3)], "0.1", 0, "same rows and values, floats within 0.1"),
+        ([(SCORE, 4e-7), ("unigram_f1", 0.1)], "1e-5", 1, ""),
+        (
+            [(SCORE, 4e-7), (f"{SCORE}_decile", 1)],
+            "1e-5",
+            1,
+            f"as between processors{AT_ITS_BOUND}",
+        ),
+        ([(f"{SCORE}_decile", 1)], "1e-5", 1, ""),
+    ],
+)
+def test_another_processor_is_named_and_passed_over_if_asked(
+    run: Path,
+    tmp_path: Path,
+    capsys: Capsys,
+    changes: list[tuple[str, float]],
+    tolerance: str,
+    code: int,
+    said: str,
+) -> None:
+    """Deciles are no floats: a corpus with other pairs is another corpus."""
+    other = shutil.copytree(run, tmp_path / "other/run")
+    for column, by in changes:
+        rewrite(other.parent, "bucket", 0, moved(column, by, 1))
+    found, out, _ = told([str(run), str(other), "--tolerance", tolerance], capsys)
+    assert found == code
+    assert said in out
+    assert ("processors" in out) == ("processors" in said)
 
 
 def test_further_rounds_are_compared_too(finished_run: Path, a_run: Path, capsys: Capsys) -> None:
@@ -46,17 +104,17 @@ def test_further_rounds_are_compared_too(finished_run: Path, a_run: Path, capsys
         content["stages"]["rounds/2/score"] = content["stages"]["score"]
         content["planned"].append("rounds/2/score")
     shutil.copytree(a_run / "run/score", a_run / "run/rounds/2/score")
-    code, out, _ = run(finished_run, a_run, capsys=capsys)
+    code, out, _ = compared(finished_run, a_run, capsys=capsys)
     assert code == 1
     assert "not finished" in out
     assert out.endswith("different; the first difference is in rounds/2/score")
-    code, out, _ = run(a_run, a_run, capsys=capsys)
+    code, out, _ = compared(a_run, a_run, capsys=capsys)
     assert code == 0
     assert out.endswith("same rows and values")
 
 
 def test_a_folder_that_is_no_run(finished_run: Path, tmp_path: Path, capsys: Capsys) -> None:
-    code, _, error = run(finished_run, tmp_path, capsys=capsys)
+    code, _, error = compared(finished_run, tmp_path, capsys=capsys)
     assert code == 2
     assert error == f"paraloom: {tmp_path}/run: no run here that has finished a stage of pairs"
     assert list(tmp_path.iterdir()) == []
