@@ -5,6 +5,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -29,9 +30,18 @@ settings.register_profile("busy", settings.default, deadline=None)  # a busy mac
 settings.load_profile("busy")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """An order of the tests in which what one leaves behind meets others than usual."""
+    parser.addoption(
+        "--order-seed", metavar="N", help="run files, and the tests of each, shuffled: N, or random"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Modules leave no garbage, and to visit all their objects again and again takes long."""
     gc.disable()
+    if config.option.order_seed == "random":  # worker processes get the number
+        config.option.order_seed = str(Random().randrange(10**6))
 
 
 def pytest_collection_finish() -> None:
@@ -40,11 +50,29 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that read real corpora: `pytest -m real_data` runs them alone."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Mark tests by what they ask for, and shuffle those that are chosen.
+
+    `pytest -m real_data` runs the tests that read real corpora, `-m translates` those with the
+    small model.
+    """
     for item in items:
-        if "data" in getattr(item, "fixturenames", ()):
+        names = getattr(item, "fixturenames", ())
+        if "data" in names:
             item.add_marker(pytest.mark.real_data)
+        if "nmt_model" in names:
+            item.add_marker(pytest.mark.translates)
+    yield
+    if seed := config.option.order_seed:
+        random = Random(seed)
+        files: dict[Path, list[pytest.Item]] = {}
+        for item in items:
+            files.setdefault(item.path, []).append(item)
+        order = random.sample(list(files), len(files))
+        items[:] = [item for path in order for item in random.sample(files[path], len(files[path]))]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -71,8 +99,12 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(THREADS)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say at the end what was skipped, and for want of what."""
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say how to run the tests in this order again; what was skipped, and for want of what."""
+    if seed := config.option.order_seed:
+        terminalreporter.write_line(f"order of the tests: --order-seed {seed}")
     reports = terminalreporter.stats.get("skipped", [])
     reasons = Counter(
         f"no real data: set {HOW_TO_GET_DATA}" if HOW_TO_GET_DATA in reason else reason

@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from paraloom.beam_jobs.io.shards import read_shard, receipts, write_receipt, write_shard
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.names import folder_of
+from paraloom.pipeline.stage import _digest
 
 Capsys = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -102,6 +104,19 @@ def table(folder: Path, stage: str, *columns: str) -> pa.Table:
     """The rows of a stage, in their order."""
     files = sorted((folder / "run" / folder_of(stage)).glob("*.parquet"))
     return pa.concat_tables([pq.read_table(file, columns=list(columns) or None) for file in files])
+
+
+def rewrite(folder: Path, stage: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Write a finished stage's part files anew, as a run that made these rows would have."""
+    place = str(folder / "run" / folder_of(stage))
+    for receipt in receipts(place):
+        (shard,) = receipt.shards
+        path, made = Path(shard.path), change(read_shard(shard))
+        path.unlink()
+        new = write_shard(str(path.with_name(f"{shard.name}.parquet")), made, unique=True)
+        write_receipt(place, receipt.model_copy(update={"shards": (new,)}))
+    with changed_manifest(folder) as content:
+        content["stages"][stage]["digest"] = _digest(receipts(place))
 
 
 def one_line(capsys: Capsys) -> str:

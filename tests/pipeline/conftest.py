@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,6 @@ import yaml
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import read_shard, receipts
-from paraloom.beam_jobs.runners.launch import connect
-from tests.object_store import BUCKET, object_store
 from tests.once import made_once
 from tests.pipeline.report.made_run import MadeRun, make_run
 from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, ran
@@ -79,15 +77,13 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> MadeRun:
 
 
 @pytest.fixture
-def on_s3(finished_run: Path) -> Iterator[tuple[str, list[str]]]:
-    """The finished run on an object store, and the Beam options that lead there."""
-    with object_store() as options:
-        connect(options)
-        for path in (finished_run / "run").rglob("*"):
-            if path.is_file() and path.suffix in (".parquet", ".json"):
-                name = path.relative_to(finished_run).as_posix()
-                storage.write_bytes(storage.join(BUCKET, name), path.read_bytes())
-        yield storage.join(BUCKET, "run"), ["--", *options]
+def on_s3(finished_run: Path, bucket: str, s3: list[str]) -> tuple[str, list[str]]:
+    """A copy of the finished run in an object store, and the Beam options that lead there."""
+    for path in (finished_run / "run").rglob("*"):
+        if path.is_file() and path.suffix in (".parquet", ".json"):
+            name = path.relative_to(finished_run).as_posix()
+            storage.write_bytes(storage.join(bucket, name), path.read_bytes())
+    return storage.join(bucket, "run"), ["--", *s3]
 
 
 @pytest.fixture
