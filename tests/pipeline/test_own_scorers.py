@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,10 @@ class Own:
         self.entry = f"{folder / 'loud.py'}:loudness"
 
     def write_file(self, *, factor: int = 1, version: int = 1, broken: str = "") -> None:
-        """Its score is `factor` times the letters; of a text with a dog, `broken`."""
+        """Its score is `factor` times the letters; of a text with the word `broken`, NaN."""
         value = f"{factor} * len(text)"
         if broken:
-            value += f" if 'dog' not in text else {broken}"
+            value += f" if {broken!r} not in text.split() else float('nan')"
         of = {"meaning": "letters", "unit": "letters", "log": str(self.log("loud"))}
         code = CODE.format(**of, name="loudness", value=value, version=version)
         (self.folder / "loud.py").write_text(code)
@@ -113,16 +114,17 @@ def test_scorers_of_others(a_run: Path, own: Own, runs: Runs, capsys: Capsys) ->
     assert (own.rows("vowel"), own.rows("loud")) == (len(bucket), 0)
 
     # A row that was rejected is scored anew by all scorers once it is accepted.
-    own.write_file(factor=2, version=2, broken="float('nan')")
+    words = Counter(word for text in texts for word in {*text.split()})
+    word, rows = min(words.items(), key=lambda of: abs(of[1] - 10))  # whatever the model says
+    own.write_file(factor=2, version=2, broken=word)
     assert run() == ["score", "bucket", "select"]
-    dogs = sum("dog" in text for text in texts)
-    assert len(table(a_run, "bucket")) == len(bucket) - dogs
+    assert len(table(a_run, "bucket")) == len(bucket) - rows > 0
     recorded = manifest(a_run)["stages"]["score"]
-    assert recorded["rejected"]["loudness is not finite"] == dogs > 0
+    assert recorded["rejected"]["loudness is not finite"] == rows
     assert (own.rows("vowel"), own.rows("loud")) == (0, len(bucket))
     own.write_file(factor=2)
     assert run() == ["score", "bucket", "select"]
-    assert (own.rows("vowel"), own.rows("loud")) == (dogs, len(bucket))
+    assert (own.rows("vowel"), own.rows("loud")) == (rows, len(bucket))
     assert table(a_run, "bucket")["loudness"].to_pylist() == [2 * len(text) for text in texts]
     assert table(a_run, "bucket")["vowel_share"].equals(bucket["vowel_share"])
 

@@ -42,10 +42,10 @@ def test_the_loss_is_the_papers() -> None:
             if (t, i) != (1, 2):
                 hinge = 0.7 - left[t] @ right[t] + left[t] @ contrasts[t, i]
                 expected = expected + torch.clamp(hinge, min=0) / 4
-    assert torch.allclose(found, expected, rtol=0, atol=1e-14)
+    assert torch.allclose(found, expected, rtol=0, atol=1e-12)  # sums of another order
     gradients = [torch.autograd.grad(loss, sides) for loss in (found, expected)]
     for ours, theirs in zip(*gradients, strict=True):
-        assert torch.allclose(ours, theirs, rtol=0, atol=1e-14)
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
 def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> PhraseTrainer:
@@ -169,7 +169,8 @@ def test_train_save_load(tmp_path: Path) -> None:
     assert np.array_equal(one.embed(texts), other.embed(texts))
     near, far = one.similarity([texts[0]] * 2, texts[1:])
     vectors = one.embed(texts).astype(np.float64)
-    assert near == vectors[0] @ vectors[1] and near > far  # the dot product
+    # The dot product; in another batch, and on another processor, float32 is rounded otherwise.
+    assert near == pytest.approx(vectors[0] @ vectors[1], rel=1e-5) and near > far
 
 
 def vectors_of(path: Path, dim: int = 8) -> str:
@@ -232,4 +233,5 @@ def test_training_on_turneys_questions(tmp_path: Path) -> None:
     )
     metrics = tasks.train(options, tmp_path / "m", seed=1)
     scores = turney2012(load_encoder(tmp_path / "m").named("m"), read_turney2012(path))
-    assert metrics["development"] == np.mean(list(scores.values())) > 70
+    assert metrics["development"] == pytest.approx(np.mean(list(scores.values())))
+    assert metrics["development"] > 70

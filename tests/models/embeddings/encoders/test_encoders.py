@@ -157,7 +157,8 @@ def test_averages(model: str) -> None:
     for vector, sentence in zip(found, SENTENCES, strict=True):
         total = weight[sentence].sum(dim=0)
         expected = total if model == "word-sum" else total / max(len(sentence), 1)
-        assert torch.allclose(vector, expected.double(), rtol=0, atol=1e-7)
+        # Word vectors are float32, and may be summed in another order.
+        assert torch.allclose(vector, expected.double(), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("mix", ["concat", "add"])
@@ -179,7 +180,7 @@ def test_a_sentence_s_vector_does_not_depend_on_its_batch(model: str) -> None:
         assert (encode(encoder, [[], []]) == 0).all()
         forward, backward = encode(encoder, [SENTENCES[-1], SENTENCES[-1][::-1]])
         assert torch.allclose(forward, backward, atol=1e-5) != encoder.reads_order
-    assert torch.allclose(together, apart, rtol=0, atol=1e-7)
+    assert torch.allclose(together, apart, rtol=0, atol=1e-6)  # word vectors are float32
     assert (together[4] == 0).all() and (together[[0, 3]] != 0).any(dim=1).all()
 
 
