@@ -16,8 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 RUN := .venv/.installed
 DEV := .venv/.installed-dev
 
-.PHONY: setup setup-dev corpus train-embeddings test test-all test-pages test-faults test-dataflow test-flink \
-	flink-up flink-down fuzz rehearse bench experiments docs lock
+.PHONY: setup setup-dev corpus train-embeddings test test-all test-portable test-pages test-faults test-dataflow \
+	test-flink flink-up flink-down fuzz rehearse bench experiments docs lock
 
 # Packages that torch needs on a GPU only.
 CUDA := ^(cuda|nvidia|triton)
@@ -76,6 +76,11 @@ test-all: setup-dev
 # The notebook and the commands of the pages, as they stand, on the whole sample.
 test-pages: setup-dev
 	$(BIN)/pytest -m pages
+
+# As on other machines: instructions, threads, locale, time zone, order, path; under an hour. A minute
+# of it: `make test-portable SHORT=--short`.
+test-portable: setup-dev
+	$(BIN)/python -m tests.portable --workers $(TEST_WORKERS) $(SHORT)
 
 # The sample on a cluster of its own, which is gone afterwards however this ends.
 test-flink: setup-dev

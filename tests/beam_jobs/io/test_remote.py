@@ -189,7 +189,7 @@ def test_missing_credentials_of_google(
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "nowhere.json")  # not to be sent
     connect(["--no_auth"], [google_bucket])
     assert storage.read_bytes(f"{google_bucket}/a") == b"a"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15  # Beam would wait 20 seconds
 
 
 @pytest.mark.parametrize(

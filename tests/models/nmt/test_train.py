@@ -216,7 +216,7 @@ def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
     assert process.stdin is not None and process.stdout is not None
     assert process.stdout.readline() == b"runs\n"
     process.stdin.close()
-    assert process.wait(timeout=30) == 1
+    assert process.wait(timeout=120) == 1
     process.stdout.close()
 
 

@@ -45,7 +45,7 @@ class Served:
     def stop(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str, str]:
         """Send a signal; gives the exit code and what was printed since the address."""
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=120)
         return self.process.returncode, out, err
 
 

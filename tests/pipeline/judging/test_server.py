@@ -58,7 +58,7 @@ class Client:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         if method == "POST":
             given.setdefault("Content-Length", f"{len(data)}")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         connection.putrequest(method, path or self.path + name, skip_host=True)
         for key, value in given.items():
             if value is not None:
@@ -208,7 +208,7 @@ def test_the_page_says_run_judge_and_languages(write_run: WriteConfig) -> None:
     run = ScoredRun(str(folder))
     server = judging_server(run, sample_pairs(run, 1), "yes-no", "Anna")
     Thread(target=server.serve, daemon=True).start()
-    with urlopen(server.url, timeout=20) as reply:
+    with urlopen(server.url, timeout=120) as reply:
         text = reply.read().decode()
     server.close()
     assert f"<h1>{folder.name}</h1>" in text

@@ -68,6 +68,7 @@ def folder(tmp_path: Path, monkeypatch: Patch) -> Path:
     """80 pairs in several pools."""
     monkeypatch.setattr(data, "POOL", 30)
     monkeypatch.setattr(trainer, "LOG_EVERY", 5)
+    monkeypatch.setattr(data.PairSource, "ahead", False)  # which `run` sets, here and in a child
     random = np.random.default_rng(0)
     words = [f"w{i}" for i in range(30)]
     left = [" ".join(random.choice(words, random.integers(2, 8))) for _ in range(80)]
