@@ -278,8 +278,9 @@ def test_the_scorer_that_calls_a_program(tmp_path: Path) -> None:
     _, block = fenced(ROOT / "docs/scorers.md", "python")
     code = "import sys; [print(line.index('\\t') + len(line)) for line in sys.stdin]"
     (tmp_path / "program.py").write_text(code)
-    command = f'COMMAND = "{sys.executable} {tmp_path}/program.py"'
-    block, found = re.subn(r'^COMMAND = ".*"$', command, block, flags=re.M)
+    command = shlex.join([sys.executable, f"{tmp_path}/program.py"])
+    given = f"COMMAND = {command!r}"
+    block, found = re.subn(r'^COMMAND = ".*"$', lambda _: given, block, flags=re.M)
     assert found
     (tmp_path / "bicleaner.py").write_text(block, "utf-8")
     source = source_of(f"{tmp_path}/bicleaner.py:bicleaner")

@@ -144,8 +144,8 @@ OPTIONS = ["--runner=DataflowRunner", "--project=p", "--region=r", "--sdk_contai
     ("key", "line"),
     [
         ("run", "run: {}/run: workers of Dataflow do not see it; it must be on gs://"),
-        ("input", r"input.paths.\w+: \S+/sample.\w+: workers of Dataflow do not see it"),
-        ("nmt", r"nmt.model: \S+: workers of Dataflow do not see it"),
+        ("input", r"input.paths.\w+: .+/sample.\w+: workers of Dataflow do not see it"),
+        ("nmt", r"nmt.model: .+: workers of Dataflow do not see it"),
         # Beam itself would look for it for ten minutes, once a stage is under way.
         ("temp", "paraloom: gs://nobody/tmp: "),
     ],

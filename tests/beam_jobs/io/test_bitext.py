@@ -139,9 +139,9 @@ def test_a_rejected_moses_row_names_its_side(
 def test_moses_files_of_different_length_end_the_run(tmp_path: Path) -> None:
     bitext = moses(tmp_path, b"a\n" * 25, b"A\n" * 31)
     for rows in (5, 10, 100):
-        with pytest.raises(UserError, match=r"a\.cs has 25 lines but \S*a\.en has 31 lines"):
+        with pytest.raises(UserError, match=r"a\.cs has 25 lines but .*a\.en has 31 lines"):
             find_ranges(bitext, rows)
-        with pytest.raises(UserError, match=r"a\.cs and \S*a\.en differ in length"):
+        with pytest.raises(UserError, match=r"a\.cs and .*a\.en differ in length"):
             read(bitext, rows=rows)
 
 

@@ -59,7 +59,7 @@ def test_a_running_job_is_stopped_and_continues(tmp_path: Path, monkeypatch: Pat
     assert re.match(r"odd: \d+ of \d+ rows are rejected \(50.0%\), and max_rejected is 0.45; "
                     r"most often \(\d+ rows\): is odd, see ", message)  # fmt: skip
     assert message.endswith("raise max_rejected: the same command then continues")
-    (example,) = re.findall(r"see (\S+);", message)
+    (example,) = re.findall(r"see (.+); remove", message)
     assert Path(example).parent == tmp_path / "out" / "_rejected"
     assert Path(example).exists()
     made = receipts(str(tmp_path / "out"))

@@ -15,7 +15,7 @@ from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtTrainingOptions
 from paraloom.models.nmt.train import train_nmt
 from tests.once import made_once
-from tests.small_model import new_pairs
+from tests.small_model import SEED, new_pairs
 
 WHO = {"muž": "a man", "žena": "a woman", "pes": "a dog", "kočka": "a cat", "dítě": "a child",
        "kluk": "a boy", "dívka": "a girl", "učitel": "a teacher"}  # fmt: skip
@@ -73,7 +73,7 @@ def toy_model(toy_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """A model folder, trained on the toy corpus; do not change it."""
 
     def train(folder: Path) -> None:
-        train_nmt([toy_corpus], folder / "toy", TINY, seed=3, threads=1)
+        train_nmt([toy_corpus], folder / "toy", TINY, seed=SEED, threads=1)
 
     return made_once(tmp_path_factory, "toy-model", train) / "toy"
 

@@ -33,8 +33,10 @@ def test_translations_and_scores_are_those_of_transformers(
         assert len(hypotheses) == 12
         best = hypotheses[0]
         lists += [made.pieces for made in hypotheses] == row.hypotheses
-        if best.pieces == row.hypotheses[0]:
-            same += 1
+        # Of two that are equally probable, engines take either, by how a processor rounds.
+        equal = best.pieces == row.hypotheses[0]
+        same += equal or best.score == pytest.approx(row.score, abs=1e-5)
+        if equal:
             assert best.ended == row.ended
             if best.ended:
                 assert best.score == pytest.approx(row.score, abs=1e-3)

@@ -34,6 +34,7 @@ from paraloom.models.nmt.training_data import (
 from paraloom.models.progress import Meter
 from paraloom.models.tracking import Tracker
 from tests.models.test_tracking import events, service
+from tests.small_model import SEED
 
 from .conftest import TINY, toy_pairs, write_pairs
 
@@ -59,7 +60,7 @@ def test_the_result_is_a_model_folder_that_translates(toy_model: Path) -> None:
     training = len(sources) - TINY.held_out
     counts = {"training": training, "held_out": 24, "choice": 12, "bleu": 12}
     assert report["pairs"] == counts
-    assert report["seed"] == 3 and NmtTrainingOptions.of(report["options"]) == TINY
+    assert report["seed"] == SEED and NmtTrainingOptions.of(report["options"]) == TINY
     assert not list(toy_model.parent.glob(".toy.training*"))
     loss = events(toy_model.parent / "logs" / "tensorboard" / toy_model.name)["loss"]
     assert loss[-1][0] == TINY.updates and loss[-1][1] < loss[0][1]
@@ -160,10 +161,10 @@ def test_a_killed_training_ends_the_same(
     with monkeypatch.context() as patch:
         patch.setattr(Meter, "set", kill)
         with pytest.raises(KeyboardInterrupt):
-            train_nmt([toy_corpus], folder, TINY, seed=3, threads=1)
+            train_nmt([toy_corpus], folder, TINY, seed=SEED, threads=1)
     assert not folder.exists()
     assert (tmp_path / ".again.training").is_dir()  # what it left does not count
-    train_nmt([toy_corpus], folder, TINY, seed=3, threads=1)
+    train_nmt([toy_corpus], folder, TINY, seed=SEED, threads=1)
     assert digest(folder / "checkpoint.pt") == digest(toy_model / "checkpoint.pt")
     (converted,) = (tmp_path / "cache" / "paraloom" / "nmt").glob("ctranslate2-*")
     assert converted.name.endswith(FairseqModel(folder).digest)  # not those of other checkpoints
