@@ -48,8 +48,8 @@ class ColumnDiff:
     ) -> None:
         """Count the rows of a block, ordered by id; `first` and `second` are its first values."""
         self.rows += len(ids)
-        numbers = self.largest is not None and largest is not None
-        self.largest = max(self.largest, largest) if numbers else None
+        if self.largest is not None:
+            self.largest = None if largest is None else max(self.largest, largest)
         new = list(zip(ids[:_EXAMPLES].to_pylist(), first, second, strict=False))
         self.examples = sorted(self.examples + new, key=lambda e: e[0])[:_EXAMPLES]
 
@@ -154,9 +154,9 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDi
             found.setdefault(name, ColumnDiff()).add(first["id"], kinds[:1], kinds[1:])
         elif pc.any(differ := _differ(first[name], second[name])).as_py():
             sides = [table[name].filter(differ) for table in (first, second)]
-            values = (side[:_EXAMPLES].to_pylist() for side in sides)
+            one, other = (side[:_EXAMPLES].to_pylist() for side in sides)
             ids = first["id"].filter(differ)
-            found.setdefault(name, ColumnDiff()).add(ids, *values, _largest(*sides))
+            found.setdefault(name, ColumnDiff()).add(ids, one, other, _largest(*sides))
 
 
 def _largest(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float | None:

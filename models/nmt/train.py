@@ -209,7 +209,7 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
         settings = argparse.Namespace(**vars(state["cfg"]["model"]))
         settings.data, settings.save_dir = "", "checkpoints"
         history = {"num_updates": updates, "lr_scheduler_state": {}}  # required by fairseq
-        states[f"update {updates}"] = {
+        states[f"update {updates}"] = kept = {
             "args": settings,
             "model": state["model"],
             "optimizer_history": [history],
@@ -220,7 +220,7 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
         mean = {
             key: torch.stack([weights[key].float() for weights in last]).mean(0) for key in last[0]
         }
-        states[f"average of the last {len(last)}"] = {**state, "model": mean}
+        states[f"average of the last {len(last)}"] = {**kept, "model": mean}
     return states
 
 

@@ -1,3 +1,4 @@
+import argparse
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from unittest.mock import Mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -147,6 +149,26 @@ def test_overlong_pairs_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert out[1].read_text() == "b b\nb b b b\nb b b b\n"
     with pytest.raises(UserError, match="no pair has fewer than 2 subwords on each side"):
         write_pieces(letters, texts, out, 2)
+
+
+def test_candidates_hold_nothing_of_the_machine(tmp_path: Path) -> None:
+    """Also the average: which of them is chosen hangs on the training."""
+    for updates in (1, 2):
+        settings = argparse.Namespace(arch="transformer", data="/here", save_dir="/here/too")
+        state = {
+            "args": None,
+            "cfg": {"model": settings},
+            "model": {"weight": torch.full((2,), float(updates))},
+            "extra_state": {"train_wall": 1.5, "path": "/here"},
+            "last_optimizer_state": {"state": torch.zeros(9)},
+        }
+        torch.save(state, tmp_path / f"update_1_{updates}.pt")
+    found = train._candidates(tmp_path)
+    assert list(found) == ["update 1", "update 2", "average of the last 2"]
+    weights = [of.pop("model")["weight"].tolist() for of in found.values()]
+    assert weights == [[1, 1], [2, 2], [1.5, 1.5]]
+    assert "here" not in str(found)
+    assert found["average of the last 2"] == found["update 2"]
 
 
 def test_a_killed_training_ends_the_same(
