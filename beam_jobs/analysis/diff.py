@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pydantic import WithJsonSchema
 
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Shard, read_shard, read_whole
@@ -25,6 +26,7 @@ ROW = "(the row itself)"
 
 _ROWS_AT_ONCE = 200_000
 _EXAMPLES = 5
+Largest = Annotated[float, WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]})]
 _PARTITION = "(partition)"  # the column of the temporary files
 
 
@@ -36,20 +38,12 @@ class ColumnDiff:
     # (id, first value, second value), ordered by id; types instead of values if the types of the
     # column differ or only one side has it
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
-    largest: float | None = 0.0
-    """The largest difference of two floats; None if some values that differ are no such numbers."""
+    largest: Largest = 0.0  # difference of two floats; inf if other values differ, too
 
-    def add(
-        self,
-        ids: pa.Array,
-        first: Sequence[Any],
-        second: Sequence[Any],
-        largest: float | None = None,
-    ) -> None:
+    def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any], most: float) -> None:
         """Count the rows of a block, ordered by id; `first` and `second` are its first values."""
         self.rows += len(ids)
-        if self.largest is not None:
-            self.largest = None if largest is None else max(self.largest, largest)
+        self.largest = max(self.largest, most)
         new = list(zip(ids[:_EXAMPLES].to_pylist(), first, second, strict=False))
         self.examples = sorted(self.examples + new, key=lambda e: e[0])[:_EXAMPLES]
 
@@ -140,7 +134,7 @@ def _alone(rows: pa.Table, first: bool, found: dict[str, ColumnDiff]) -> None:
     if len(rows):
         there, missing = ["there"] * _EXAMPLES, ["missing"] * _EXAMPLES
         sides = (there, missing) if first else (missing, there)
-        found.setdefault(ROW, ColumnDiff()).add(rows["id"], *sides)
+        found.setdefault(ROW, ColumnDiff()).add(rows["id"], *sides, np.inf)
 
 
 def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:
@@ -151,21 +145,19 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDi
             for table in (first, second)
         ]
         if kinds[0] != kinds[1]:
-            found.setdefault(name, ColumnDiff()).add(first["id"], kinds[:1], kinds[1:])
+            found.setdefault(name, ColumnDiff()).add(first["id"], kinds[:1], kinds[1:], np.inf)
         elif pc.any(differ := _differ(first[name], second[name])).as_py():
-            sides = [table[name].filter(differ) for table in (first, second)]
+            ids, *sides = (of.filter(differ) for of in (first["id"], first[name], second[name]))
             one, other = (side[:_EXAMPLES].to_pylist() for side in sides)
-            ids = first["id"].filter(differ)
             found.setdefault(name, ColumnDiff()).add(ids, one, other, _largest(*sides))
 
 
-def _largest(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float | None:
-    """The largest difference of n floats; None of other values, or if one is null or not finite."""
-    if not pa.types.is_floating(first.type):
-        return None
-    sides = [side.cast(pa.float64()).to_numpy() for side in (first, second)]
-    largest = float(np.abs(sides[0] - sides[1]).max())
-    return largest if np.isfinite(largest) else None
+def _largest(*sides: pa.ChunkedArray) -> float:
+    """The largest difference of n floats; inf of other values, or where one is no number."""
+    if not pa.types.is_floating(sides[0].type):
+        return np.inf
+    first, second = (side.cast(pa.float64()).to_numpy() for side in sides)
+    return float(np.nan_to_num(np.abs(first - second), nan=np.inf, posinf=np.inf).max())
 
 
 def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,13 +1,14 @@
 """`paraloom compare`: whether two runs hold the same rows and values, and where they differ."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import Annotated
 
 import typer
 from pydantic import BaseModel, computed_field
 from pydantic.dataclasses import dataclass
 
-from paraloom.beam_jobs.analysis.diff import ColumnDiff, diff_shards
+from paraloom.beam_jobs.analysis.diff import ROW, ColumnDiff, diff_shards
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import receipts
 from paraloom.beam_jobs.runners.launch import connect
@@ -16,9 +17,6 @@ from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, current, finished_corpus, outdated
 from paraloom.pipeline.names import PAIR_STAGES, folder_of
-
-ROUNDING = 1e-5
-"""Scores differ by less between processors, and between batches: docs/resume.md."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,9 +34,8 @@ class Comparison:
     @property
     def same(self) -> bool:
         """Whether both runs have the stage, with the same rows and values."""
-        numbers = [difference.largest for difference in self.differences.values()]
-        close = all(number is not None and number <= self.tolerance for number in numbers)
-        return self.rows[0] == self.rows[1] and close
+        largest = max((of.largest for of in self.differences.values()), default=0.0)
+        return self.rows[0] == self.rows[1] and largest <= self.tolerance
 
 
 class Comparisons(BaseModel):
@@ -56,23 +53,22 @@ def command(
     first: RunFolder,
     second: RunFolder,
     selection: Named = "",
-    tolerance: Annotated[
-        float, typer.Option(min=0, help="Floats that differ by no more are the same.")
-    ] = 0.0,
+    tolerance: Annotated[float, typer.Option(min=0, help="Floats so close are the same.")] = 0.0,
     json: JsonFile = None,
 ) -> None:
     """Rows are matched by id, whatever their order and the part files that hold them.
 
-    The exit code is 0 if the runs are the same, 1 if they differ. Another processor changes scores
-    in the last bits: `--tolerance 1e-5` is for that. Rows are sorted in files in TMPDIR. Without
-    --selection, all stages are compared, of named selections, too.
+    The exit code is 0 if the runs are the same, 1 if they differ; `--tolerance 1e-5` is for runs on
+    different processors. Rows are sorted in files in TMPDIR. Without --selection, all stages are
+    compared, of named selections, too.
     """
     connect(beam_options(context), [first, second])
-    found, out = compare(first, second, selection, tolerance), console(160)
+    found, out = compare(first, second, selection), console(160)
     rows = number_table("Rows", "stage", numbers=("first run", "second run"), after=[""])
     after = ("id", "first run", "second run")
     values = number_table("Differences", "stage", "column", numbers=["rows"], after=after)
     for stage in found:
+        stage.tolerance = tolerance
         counts = ("not finished" if n is None else f"{n:,}" for n in stage.rows)
         rows.add_row(stage.name, *counts, "same" if stage.same else "different")
         for column, difference in stage.differences.items():
@@ -87,8 +83,7 @@ def command(
     for folder, stages in zip((first, second), stale, strict=True):
         if stages:
             out.print(f"{folder}: of an earlier configuration, so left out: {', '.join(stages)}")
-    if text := _rounding(found):
-        out.print(text)
+    out.print(_rounding(found), end="")
     different = [stage.name for stage in found if not stage.same]
     same = not different
     write_json(json, Comparisons(runs=(first, second), same=same, stages=found, outdated=stale))
@@ -99,19 +94,17 @@ def command(
 
 
 def _rounding(found: list[Comparison]) -> str:
-    """What to say if floats differ in their last bits only; else nothing."""
-    numbers = [each.largest for stage in found for each in stage.differences.values()]
-    largest = max((number for number in numbers if number is not None), default=0.0)
-    if not 0 < largest <= ROUNDING:
+    """What to say if the last bits of floats differ, and what may hang on them; else nothing."""
+    columns = [(name, of.largest) for stage in found for name, of in stage.differences.items()]
+    others = {name for name, largest in columns if largest == inf}
+    largest = max((largest for _, largest in columns if largest < inf), default=0.0)
+    if not 0 < largest <= 1e-5 or any(n != ROW and not n.endswith("_decile") for n in others):
         return ""
-    follow = "; a decile changes where a score is at its bound, and rows with it"
-    said = f"floats differ by up to {largest:.2g}, as between processors"
-    return said + follow * (None in numbers)
+    follow = "; a decile changes where a score is at its bound, and rows with it" if others else ""
+    return f"floats differ by up to {largest:.2g}, as between processors{follow}\n"
 
 
-def compare(
-    first: str, second: str, selection: str = "", tolerance: float = 0.0
-) -> list[Comparison]:
+def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
     """Compare two run folders stage by stage, in the order of the stages, then further rounds and
     selections; with the name of a selection, only its corpora.
 
@@ -132,9 +125,8 @@ def compare(
             )
             rows = [None if side is None else sum(s.rows for s in side) for side in (one, other)]
             differences = {} if one is None or other is None else diff_shards(one, other)
-            counts, name = (rows[0], rows[1]), stage + kind
             found.append(
-                Comparison(name=name, rows=counts, differences=differences, tolerance=tolerance)
+                Comparison(name=stage + kind, rows=(rows[0], rows[1]), differences=differences)
             )
     return found
 

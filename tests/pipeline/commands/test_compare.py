@@ -78,6 +78,7 @@ AT_ITS_BOUND = "; a decile changes where a score is at its bound, and rows with 
             f"as between processors{AT_ITS_BOUND}",
         ),
         ([(f"{SCORE}_decile", 1)], "1e-5", 1, ""),
+        ([(SCORE, 4e-7), ("reference_tokens", 1)], "1e-5", 1, ""),
     ],
 )
 def test_another_processor_is_named_and_passed_over_if_asked(
