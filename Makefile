@@ -77,8 +77,7 @@ test-all: setup-dev
 test-pages: setup-dev
 	$(BIN)/pytest -m pages
 
-# As on other machines: instructions, threads, locale, time zone, order, path; under an hour. A minute
-# of it: `make test-portable SHORT=--short`.
+# The tests as other machines run them, under an hour; `make test-portable SHORT=--short` takes a minute.
 test-portable: setup-dev
 	$(BIN)/python -m tests.portable --workers $(TEST_WORKERS) $(SHORT)
 

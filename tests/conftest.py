@@ -54,17 +54,10 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Iterator[None]:
-    """Mark tests by what they ask for, and shuffle those that are chosen.
-
-    `pytest -m real_data` runs the tests that read real corpora, `-m translates` those with the
-    small model.
-    """
+    """Mark the tests that read real corpora: `pytest -m real_data` runs them alone. Shuffle."""
     for item in items:
-        names = getattr(item, "fixturenames", ())
-        if "data" in names:
+        if "data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.real_data)
-        if "nmt_model" in names:
-            item.add_marker(pytest.mark.translates)
     yield
     if seed := config.option.order_seed:
         random = Random(seed)
