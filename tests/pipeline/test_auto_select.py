@@ -21,6 +21,7 @@ from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.selection import auto_select
 from tests.run_helpers import Capsys, Runs, WriteConfig, again, manifest, one_line, ran
 from tests.shards import bucketed_pairs, cut
+from tests.small_model import SEED
 
 SCORERS = ["trigram_overlap", "translation_score"]
 ROWS, WORDS = 1500, 24
@@ -72,6 +73,7 @@ def selected(
     auto = {"seeds": 2, "pairs": 400, **select.pop("auto", {})}
     config = {
         "run": str(folder),
+        "seed": SEED,
         "input": {"format": "tsv", "paths": ["a.tsv"]},
         "score": {"scorers": SCORERS},
         "select": {"by": "auto", "labelled": str(labelled), "max_tokens": None, "auto": auto}
