@@ -24,7 +24,6 @@ from paraloom.models.options import (
     Rate,
     Size,
 )
-from paraloom.models.tracking import Service
 
 InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count
@@ -35,7 +34,7 @@ FOR_PAPERS = (
     "is for `paraloom papers`, such as `paraloom papers train --config FILE`; in a program, import "
     "the module paraloom.papers.systems first"
 )
-_RUNTIME = ("track", "checkpoint_every", "device")
+_RUNTIME = ("checkpoint_every", "device")
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
 """Keys of version 0.2 and the values that all trainings have now: content keys go on."""
 
@@ -137,9 +136,6 @@ class EmbeddingOptions(Options):
     similarity and malstm)."""
 
     # The run
-    track: Service | None = None
-    """Also hand the figures of the training to Weights & Biases or MLflow (task paraphrases), which
-    take project, address and key from their own environment variables; null: neither."""
     checkpoint_every: Count = 5000
     """Steps between checkpoints, from which an interrupted training resumes."""
     development: InputFile | InputFiles | None = None

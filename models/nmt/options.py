@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from paraloom.models.options import Count, InputPath, Options, PositiveNumber, Rate, Size
-from paraloom.models.tracking import Service
 
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
 """Number types that a model was loaded with."""
@@ -49,12 +48,6 @@ class NmtTrainingOptions(Options):
     """Evenly spaced checkpoints; the one with the best BLEU on half of `held_out` is the model."""
     held_out: Count = 500
     """Pairs left out of training: half choose the checkpoint, half measure its BLEU."""
-    track: Service | None = None
-    """Also hand the figures to Weights & Biases or MLflow, as `embeddings.track` does."""
-
-    def results(self) -> dict[str, Any]:
-        """The options that count for the model, as JSON values."""
-        return self.model_dump(exclude={"track"})
 
     def _check(self) -> None:
         if self.dim % self.heads or self.dim % 2:

@@ -28,7 +28,7 @@ from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
 from paraloom.models.nmt.training_data import HeldOut, hold_out, prepare
 from paraloom.models.printing import show
 from paraloom.models.progress import meter
-from paraloom.models.tracking import Tracker
+from paraloom.models.tracking import Board
 
 REPORT = "training.json"
 _AVERAGED = 3  # checkpoints
@@ -73,9 +73,9 @@ def train_nmt(
 
     held_out = hold_out(pairs, options.held_out)
     count = prepare(pairs, held_out, data, options, languages, threads)
-    tracker = Tracker(folder, work, options.track)
-    _run_fairseq(work, options, languages, seed, threads, tracker)
-    tracker.close()
+    board = Board(folder)
+    _run_fairseq(work, options, languages, seed, threads, board)
+    board.close()
     half = len(held_out.sources) // 2
     states, bleu = _candidates(work / "checkpoints"), {}
     for name, state in states.items():
@@ -90,7 +90,7 @@ def train_nmt(
         "chosen": chosen,
         "bleu_of_candidates": bleu,
         "pairs": {"training": count, **held, "bleu": len(held_out.sources) - half},
-        "options": options.results(),
+        "options": options.model_dump(),
         "seed": seed,
         "versions": {name: version(name) for name in ("fairseq-fixed", "torch", "sentencepiece")},
     }
@@ -108,7 +108,7 @@ def _run_fairseq(
     languages: tuple[str, str],
     seed: int,
     threads: int,
-    tracker: Tracker,
+    board: Board,
 ) -> None:
     """Preprocess and train in another process."""
     data, binary, checkpoints = work / "data", work / "binary", work / "checkpoints"
@@ -145,14 +145,14 @@ def _run_fairseq(
         }
     commands = [["preprocess", *_flags(preprocess)], ["train", str(binary), *_flags(train)]]
     (work / "commands.json").write_text(json.dumps(commands))
-    _run_commands(work, threads, options.updates, tracker)
+    _run_commands(work, threads, options.updates, board)
 
 
 def _flags(options: dict[str, object]) -> list[str]:
     return [f"--{key}" if value is None else f"--{key}={value}" for key, value in options.items()]
 
 
-def _run_commands(work: Path, threads: int, updates: int, tracker: Tracker) -> None:
+def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
     """Run commands.json, write the output to a log, show the progress."""
     log = work / "fairseq.log"
     command = [sys.executable, "-P", str(fairseq_run.__file__), str(work / "commands.json")]
@@ -186,7 +186,7 @@ def _run_commands(work: Path, threads: int, updates: int, tracker: Tracker) -> N
                     state = json.loads(found[1])
                     progress.set(float(state["num_updates"]), note=f"loss {state['loss']}")
                     figures = {name: float(state[name]) for name in _FIGURES if name in state}
-                    tracker.log({"step": int(state["num_updates"]), **figures})
+                    board.log({"step": int(state["num_updates"]), **figures})
         except BaseException:
             process.kill()
             raise

@@ -11,7 +11,6 @@ from paraloom.models.embeddings.options import AUTO
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.languages import short_code
-from paraloom.models.tracking import check_service
 from paraloom.pipeline import notices
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.manifest import versions
@@ -90,7 +89,6 @@ def check(config: Config) -> None:
         check_encoder(config.embeddings)
     except ValueError as error:
         raise UserError(f"embeddings.{error}") from error
-    check_service(config.embeddings.track, "embeddings.track")
 
 
 def copy(source: Run, target: Run) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from paraloom.models.tracking import check_service
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import NmtRecord, NmtTraining
 from paraloom.pipeline.stage import Run, Stage, folder_is_valid
@@ -17,7 +16,7 @@ def fingerprint(run: Run) -> Any:
     options, languages = run.config.nmt.training, [run.input.source_language]
     if run.input.target_language != "en":
         languages.append(run.input.target_language)
-    counted = {name: value for name, value in options.results().items() if value is not None}
+    counted = {name: value for name, value in options.model_dump().items() if value is not None}
     return [counted, *languages, run.config.seed]
 
 
@@ -41,14 +40,13 @@ def make(run: Run, key: str) -> NmtRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the two languages differ, which name the files of the model, and the service."""
+    """Check that the two languages differ, which name the files of the model."""
     source, target = config.languages.source, config.languages.target
     if config.input is not None and source == target:
         raise UserError(
             f"input.source_language: is {source}, as input.target_language is; set both to train a "
             "translation model"
         )
-    check_service(config.nmt.training.track, "nmt.training.track")
 
 
 STAGE = Stage(

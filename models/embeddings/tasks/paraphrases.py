@@ -66,7 +66,7 @@ def train(
             state, tensors = last
             training.restore(Progress(**state), tensors)
     work.truncate_log(training.progress.lines)
-    work.track(folder, options.track)
+    work.track(folder)
     training.fit()
 
     metrics = training.metrics()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from paraloom.models.files import atomic_file, atomic_folder
 from paraloom.models.printing import say
-from paraloom.models.tracking import Service, Tracker
+from paraloom.models.tracking import Board
 
 
 class TrainingFolder:
@@ -20,7 +20,6 @@ class TrainingFolder:
         key.json          options, seed and digests of the inputs
         <kind>.txt        the vocabularies
         metrics.jsonl     metrics of the training so far
-        tracked.json      which of them a service has got
         step-<number>/    the last checkpoint: state.json, tensors.safetensors
 
     A folder with another key (other options, other shards) is emptied.
@@ -28,7 +27,7 @@ class TrainingFolder:
 
     def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
         self.folder = folder
-        self.tracker: Tracker | None = None
+        self.board: Board | None = None
         text = json.dumps(key, indent=1, sort_keys=True) + "\n"
         path = folder / "key.json"
         if folder.exists() and (not path.exists() or path.read_bytes() != text.encode()):
@@ -40,8 +39,8 @@ class TrainingFolder:
 
     def remove(self) -> None:
         """Delete the folder."""
-        if self.tracker:
-            self.tracker.close()
+        if self.board:
+            self.board.close()
         shutil.rmtree(self.folder)
 
     def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
@@ -68,15 +67,15 @@ class TrainingFolder:
         """Add a line to the metrics."""
         with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
-        if self.tracker:
-            self.tracker.log(line)
+        if self.board:
+            self.board.log(line)
 
-    def track(self, model: Path, service: Service | None) -> None:
-        """Hand all lines of the metrics to TensorBoard, and to a service."""
-        self.tracker = Tracker(model, self.folder, service)
+    def track(self, model: Path) -> None:
+        """Write TensorBoard's files beside the model, with all lines of the metrics so far."""
+        self.board = Board(model)
         path = self.folder / "metrics.jsonl"
         for line in path.read_text().splitlines() if path.exists() else ():
-            self.tracker.log(json.loads(line))
+            self.board.log(json.loads(line))
 
     def truncate_log(self, count: int) -> None:
         """Keep the first `count` lines of the metrics; a resumed training writes the rest again."""

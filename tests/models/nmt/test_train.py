@@ -34,13 +34,11 @@ from paraloom.models.nmt.training_data import (
     write_text,
 )
 from paraloom.models.progress import Meter
-from paraloom.models.tracking import Tracker
-from tests.models.test_tracking import events, service
+from paraloom.models.tracking import Board
+from tests.models.test_tracking import events
 from tests.small_model import SEED
 
 from .conftest import TINY, toy_pairs, write_pairs
-
-__all__ = ["service"]  # the fixture
 
 
 def test_the_result_is_a_model_folder_that_translates(toy_model: Path) -> None:
@@ -75,9 +73,9 @@ def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: pytest.Monke
         layers=5, decoder_layers=1, dim=60, heads=3, ffn=70, dropout=0.3, label_smoothing=0.2,
         learning_rate=0.5, warmup=11, updates=100, batch_tokens=999, checkpoints=7,
     )  # fmt: skip
-    tracker = Tracker(tmp_path / "model", tmp_path, None)
-    train._run_fairseq(tmp_path, options, ("de", "fr"), 9, 4, tracker)
-    assert given == [(tmp_path, 4, 100, tracker)]
+    board = Board(tmp_path / "model")
+    train._run_fairseq(tmp_path, options, ("de", "fr"), 9, 4, board)
+    assert given == [(tmp_path, 4, 100, board)]
     preprocess, of_training = json.loads((tmp_path / "commands.json").read_text())
     languages = {"--source-lang=de", "--target-lang=fr"}
     places = ("--trainpref= data/train", "--srcdict= data/dict.de.txt", "--destdir= binary")
@@ -205,21 +203,15 @@ def test_when_fairseq_fails_its_log_is_named(
     assert not (tmp_path / "model").exists()
 
 
-def test_a_service_gets_the_figures(
-    tmp_path: Path, service: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They do not count for the model."""
-    name, handed, closed = service
-    line = {"epoch": 1, "num_updates": "7", "loss": "2.5", "lr": "0.1", "wall": "3"}
+def test_the_board_gets_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = {"epoch": 1, "num_updates": "7", "loss": "2.5", "lr": "0.5", "wall": "3"}
     script = tmp_path / "fairseq.py"
     script.write_text(f"print('2026 | INFO | train_inner | ' + {json.dumps(line)!r})")
     monkeypatch.setattr(fairseq_run, "__file__", str(script))
-    tracker = Tracker(tmp_path / "run" / "nmt", tmp_path, name)
-    train._run_commands(tmp_path, 1, 10, tracker)
-    tracker.close()
-    assert handed == [("new run/nmt", 7, {"loss": 2.5, "lr": 0.1, "epoch": 1.0})]
-    assert closed == ["new run/nmt"]
-    assert TINY.replace(track=name).results() == TINY.results()
+    board = Board(tmp_path / "run" / "nmt")
+    train._run_commands(tmp_path, 1, 10, board)
+    board.close()
+    assert events(board.place) == {"loss": [(7, 2.5)], "lr": [(7, 0.5)], "epoch": [(7, 1.0)]}
 
 
 def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
