@@ -169,7 +169,8 @@ def serve(requests: socket.socket) -> None:
         size, descriptors, _, _ = socket.recv_fds(requests, _SIZE.size, 2)
         if not size:
             return
-        message = requests.recv(*_SIZE.unpack(size), socket.MSG_WAITALL)
+        (length,) = _SIZE.unpack(size)
+        message = requests.recv(length, socket.MSG_WAITALL)
         stderr, pipe = descriptors
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:
