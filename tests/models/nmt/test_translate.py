@@ -216,8 +216,8 @@ def test_options_against_repetition_that_change_nothing(nmt_model: Path, czech: 
     (first, _), (second, _) = (of.translate([*czech[:24], ""]) for of in (plain, never))
     for name in ("translation", "translation_subwords", "reason"):
         assert first[name].equals(second[name])
-    scores = (rows["translation_score"].drop_null().to_numpy() for rows in (first, second))
-    np.testing.assert_allclose(*scores, atol=5e-3)  # as beside fairseq's
+    one, other = (rows["translation_score"].drop_null().to_numpy() for rows in (first, second))
+    np.testing.assert_allclose(one, other, atol=5e-3)  # as beside fairseq's
     assert plain.options.against_repetition() == {}
 
 
