@@ -43,7 +43,8 @@ def test_translations_and_scores_are_those_of_transformers(
                 assert best.subwords == len(best.pieces) + 1
     assert same >= 0.99 * len(expected)
     assert lists >= 0.9 * len(expected)
-    assert len({tuple(row.hypotheses[0]) for row in expected}) > 3, "degenerate"
+    # Trained for a second, it may say little; but not the same 12 of every source.
+    assert len({tuple(said) for row in expected for said in row.hypotheses}) > 12
 
     sources = [*(row.source for row in expected), "", "Slovo " * 100]
     references = [*(row.reference for row in expected), "A dog.", "A dog."]
