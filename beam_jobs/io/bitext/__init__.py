@@ -11,7 +11,7 @@ White space around ids and sentences is removed; the text is otherwise unchanged
 normalisation, no unescaping), unless the layout says how to `clean` it. A row is rejected, after
 that, with a reason, if
 
-- it has the wrong number of columns, or is no JSON object or no CSV;
+- it has the wrong number of columns, or is no JSON object, no CSV, or no well-formed unit of TMX;
 - a value is missing, or of another type (but kept columns may have no value);
 - id, source or reference is empty, or longer than `max_characters` (including surrounding white
   space), or the whole line is far longer than that allows;
