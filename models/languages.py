@@ -1,12 +1,17 @@
 """Language codes as users write them, English names of languages, which have no spaces."""
 
+import difflib
 import re
 from functools import cache
 
-from langcodes import Language
+from langcodes import Language, tag_distance
 from langcodes.tag_parser import LanguageTagError
 
 ENGLISH = "en"
+
+_FAR = 80
+"""Least distance in CLDR of languages that few people can read both of: Czech and Slovak have 24,
+Croatian and Serbian 59, Czech and Polish 84."""
 
 _UNSPACED = (
     *("Hani", "Hans", "Hant", "Hira", "Jpan", "Kana", "Khmr", "Lana", "Laoo", "Mymr"),
@@ -56,6 +61,34 @@ def parse_language(code: str) -> Language | None:
     except LanguageTagError:
         return None
     return found if found.is_valid() else None
+
+
+def check_code(code: str) -> None:
+    """Check that a code names a language; the ValueError has the code that may be meant.
+
+    >>> check_code("cz")
+    Traceback (most recent call last):
+    ValueError: cz is no language code; Czech is cs
+    """
+    if parse_language(code) is None:
+        meant = short_code(re.split("[_-]", code)[0])
+        if meant not in _BY_CODE:
+            names = {name.lower(): short for short, name in _BY_CODE.items()}
+            near = difflib.get_close_matches(code.lower(), names, 1, 0.75)
+            meant = names[near[0]] if near else ""
+        hint = f"{_BY_CODE[meant]} is {meant}" if meant else "codes are as in ISO 639: cs, en"
+        raise ValueError(f"{code} is no language code; {hint}")
+
+
+def differ(code: str, other: str) -> bool:
+    """Whether two codes are of well-known languages that are not near each other.
+
+    >>> differ("cs", "de"), differ("ces_Latn", "sk"), differ("hr", "sr"), differ("cs", "src")
+    (True, False, False, False)
+    """
+    one, two = (short_code(each).partition("-")[0] for each in (code, other))
+    known = one in _BY_CODE and two in _BY_CODE
+    return known and min(tag_distance(one, two), tag_distance(two, one)) >= _FAR
 
 
 @cache

@@ -10,6 +10,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
+from paraloom.pipeline.config.languages import check_texts
 from paraloom.pipeline.records import InputFile, PairsRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
@@ -61,9 +62,25 @@ def make(run: Run, key: str) -> PairsRecord:
 
 
 def check(config: Config) -> None:
-    """Check that there is an input."""
+    """Check that there is an input, in the languages that it is said to be in."""
     if config.input is None:
         raise UserError("input: is missing")
+    check_texts(config.input)
+
+
+def check_replaces(run: Run) -> None:
+    """Check that a run does not replace a finished one of wholly other files: no content and no
+    path of the recorded input is in it. A preview's input is below its run, and always another."""
+    before = run.manifest.record.inputs if "ingest" in run.manifest.stages else []
+    files = {p: d for of in run.bitexts for p, d in zip(of.paths, of.sha256, strict=True)}
+    names = run.config.written.by_names([*files])
+    own = storage.join(run.config.run, "")
+    same = {of.path for of in before} & {*names} or {of.sha256 for of in before} & {*files.values()}
+    if before and not same and not all(path.startswith(own) for path in files):
+        raise UserError(
+            f"{run.config.run}: was made from {before[0].path}, and this input has none of its "
+            "files; name another folder in run, or add --force to replace what is there"
+        )
 
 
 STAGE = Stage(

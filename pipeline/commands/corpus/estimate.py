@@ -46,7 +46,9 @@ from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import closure
 from paraloom.pipeline.report.describe import hours_in_words
+from paraloom.pipeline.run import check
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.translation import Model, backward, forward
 
@@ -141,6 +143,7 @@ def estimate(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
         )
+    check(config, closure("score", config))
     bitexts = find_bitext(config.input.format, config.input.paths, config.input.layout)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
     kept, chosen = choose(seen.pairs, config.input)
