@@ -5,7 +5,7 @@ from typing import Any
 from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext import READERS
-from paraloom.beam_jobs.transforms.conditions import TOKEN_COLUMNS
+from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
@@ -54,9 +54,14 @@ def make(run: Run, key: str) -> PairsRecord:
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:
+        reason, rows = next(iter(record.rejected.items()))  # the most frequent one
+        question = "is input.format right?"
+        if reason.startswith(f"{FAILED} "):
+            condition = reason.removeprefix(f"{FAILED} ")
+            question = f"{rows:,} do not meet `{condition}` of input.where: change it"
         raise UserError(
             f"{run.folder('ingest')}: none of {record.rows_in:,} rows can be used; "
-            "its _rejected/ folder has the reasons; is input.format right?"
+            f"its _rejected/ folder has the reasons; {question}"
         )
     return record
 
