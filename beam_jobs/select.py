@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -260,6 +261,15 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
 def tsv_path(output: str) -> str:
     """The path of the corpus in the format in which ParaNMT was released."""
     return f"{output.rstrip('/')}.tsv.gz"
+
+
+def tsv_state(path: str) -> str:
+    """What changes when the text form is emptied, cut or zeroed: its bytes, and how it ends, which
+    is the checksum of the last part file's text. Raises a UserError if it is not there."""
+    with storage.open_file(path) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(size - 8, 0))
+        return f"{size}-{stream.read(8).hex()}"
 
 
 def export_tsv(receipts: Sequence[Receipt], path: str, score: str, threads: int = 1) -> None:

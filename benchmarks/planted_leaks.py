@@ -90,8 +90,8 @@ def texts(data: Path, planted: int) -> tuple[list[str], dict[str, list[str]]]:
     natural = [
         text
         for file in sentence_files(data / "transfer").values()
-        for _, block in sentence_blocks(file)
-        for text in block.columns[0].drop_null().to_pylist()
+        for block in sentence_blocks(file)
+        for text in block.columns[0][1].to_pylist()
     ]
     return sentences, {**found, NATURAL: natural}
 

@@ -1,23 +1,28 @@
 """Local files and folders that are either complete or absent; locks; digests."""
 
 import fcntl
-import gzip
+import glob
 import hashlib
 import os
 import re
 import secrets
 import shutil
 import tempfile
-import zlib
-from collections.abc import Container, Iterator
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Container, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import TypeVar
 
 from paraloom.models.errors import UserError, in_one_line
 
+T = TypeVar("T", bound=Hashable)
+
 LOCKS = "PARALOOM_LOCKS"
 """Environment variable: `off` takes no locks, for file systems that have none."""
+
+PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")
+"""The suffix of a compressed file."""
 
 CARD = "README.md"
 OWN_CARD = "# Written by Paraloom"
@@ -43,33 +48,91 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`; it replaces `path` if the block succeeds."""
+    """Yield a temporary folder; it replaces `path` if the block succeeds.
+
+    It is in a hidden folder beside `path`, which is locked. What a killed process left there is
+    removed first; if it was killed while it replaced `path`, that is finished.
+    """
     path = Path(path)
     with _writing(path):
-        temporary = temporary_path(path)
-        temporary.mkdir()
-        try:
-            yield temporary
-            for file in temporary.rglob("*"):
+        finish_killed(path)
+        with _scratch(path) as scratch:
+            new = scratch / path.name
+            new.mkdir()
+            yield new
+            for file in new.rglob("*"):
                 if file.is_file() and not file.is_symlink():
                     with suppress(OSError):  # some libraries let nobody else read their files
-                        file.chmod(file.stat().st_mode | temporary.stat().st_mode & 0o666)
+                        file.chmod(file.stat().st_mode | new.stat().st_mode & 0o666)
                     _flush(file)
             if path.exists():
-                old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-                path.replace(old / path.name)
-                temporary.replace(path)
-                shutil.rmtree(old)
-            else:
-                temporary.replace(path)
+                path.replace(scratch / _FORMER)
+            new.replace(path)
+
+
+_FORMER = "former"  # in a scratch folder: what stood at the path
+
+
+def finish_killed(path: Path) -> None:
+    """Finish or remove what killed processes left of `atomic_folder(path)`; nothing that a living
+    process is at work on."""
+    for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
+        with suppress(OSError), _locked_folder(scratch):
+            if (scratch / _FORMER).exists() and not path.exists():
+                (scratch / path.name).replace(path)
+            shutil.rmtree(scratch)
+
+
+@contextmanager
+def _scratch(path: Path) -> Iterator[Path]:
+    """A locked folder beside `path`, which is removed at the end; it is locked before it has the
+    name by which `finish_killed` finds it."""
+    folder = temporary_path(path)
+    new = folder.with_name(f"{folder.name}-")
+    new.mkdir()
+    with ExitStack() as lock:
+        with suppress(OSError):  # a file system without locks
+            lock.enter_context(_locked_folder(new))
+        try:
+            yield new.rename(folder)
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder for this process alone; OSError if it is locked, or locks are off."""
+    if os.environ.get(LOCKS) == "off":
+        raise OSError("no locks")
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def looked_up(path: str) -> str:
     """Where a relative path that leads nowhere was looked up, for an error; "" of other paths."""
     relative = "://" not in path and not Path(path).is_absolute()
     return f" (relative to the current folder, {Path.cwd()})" if relative else ""
+
+
+def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
+    """For each of some things, the first of its names that no other has; else its last.
+
+    >>> distinct_names([("dev", "a/dev"), ("test", "a/test"), ("test", "b/test")])
+    ['dev', 'a/test', 'b/test']
+    """
+    at = [0] * len(choices)
+    while True:
+        names = [of[i] for of, i in zip(choices, at, strict=True)]
+        counts = Counter(names)
+        more = [k for k, of in enumerate(choices) if counts[names[k]] > 1 and at[k] + 1 < len(of)]
+        if not more:
+            return names
+        for k in more:
+            at[k] += 1
 
 
 def check_writable(path: Path) -> None:
@@ -110,39 +173,6 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
                 f"set {LOCKS}=off, and let only one paraloom work there at a time"
             ) from error
         yield
-
-
-GZIP = b"\x1f\x8b"
-"""What gzip files begin with."""
-
-_PACKED = {
-    "zstd": rb"\x28\xb5\x2f\xfd",
-    "xz": rb"\xfd7zXZ\x00",
-    "bzip2": rb"BZh[1-9]1AY&SY",
-    "zip": rb"PK\x03\x04",
-}
-
-
-def packed(head: bytes) -> str:
-    """The compression, other than gzip, of a file that begins so; empty if it has none."""
-    found = (kind for kind, magic in _PACKED.items() if re.match(magic, head, re.DOTALL))
-    return next(found, "")
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a plain or gzip file for reading; its first bytes tell which."""
-    try:
-        with path.open("rb") as raw:
-            head = raw.peek(10)
-            if packed(head):
-                raise UserError(f"{path}: is packed; give it plain or as gzip")
-            zipped = head.startswith(GZIP)
-            yield gzip.GzipFile(fileobj=raw) if zipped else raw  # type: ignore[misc]
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: damaged gzip file ({error})") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.files import atomic_file, looked_up, user_cache
-from paraloom.models.structured import read_json
+from paraloom.models.structured import parse_json, read_json
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
 _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
@@ -116,9 +116,9 @@ def fetch_dataset(
     text = json.dumps([name, *asked])
     record = user_cache() / "datasets" / hashlib.sha256(text.encode()).hexdigest()
     with suppress(OSError, ValueError):
-        folder, chosen = json.loads(record.read_text("utf-8"))
-        if all(Path(folder, file).exists() for file in chosen):
-            return Path(folder), chosen
+        known, chosen = parse_json(record.read_bytes(), tuple[Path, list[str]])
+        if chosen and all((known / file).exists() for file in chosen):
+            return known, chosen
     match = _NAME.fullmatch(name)
     assert match
     with _answering(name, key, "data set"):

@@ -1,7 +1,9 @@
 """YAML and JSON: errors of one line, checked against a type."""
 
+import codecs
 import re
 from collections.abc import Hashable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +18,7 @@ T = TypeVar("T")
 def read_yaml(path: Path | str) -> Any:
     """The content of a YAML file; a duplicate key is an error."""
     with in_one_line(f"{path}: cannot be read"):
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     return parse_yaml(text, str(path))
 
 
@@ -37,7 +39,7 @@ def read_json(path: Path, kind: type[T], what: str) -> T:
     An error says that the file is not `what`.
     """
     with in_one_line(f"{path}: cannot be read"):
-        data = path.read_bytes()
+        data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     try:
         return parse_json(data, kind)
     except ValueError as error:
@@ -69,8 +71,18 @@ def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
         check_sizes(path, value, largest)
 
 
+_LARGEST = 1_000_000  # values of a YAML text, with its aliases written out
+
+
 class _Loader(yaml.SafeLoader):
     """YAML in which a duplicate key is an error; plain YAML silently takes the last one."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        if _values(node, {}) > _LARGEST:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"its aliases stand for more than {_LARGEST:,} values", node.start_mark
+            )
+        return super().construct_document(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -81,6 +93,21 @@ class _Loader(yaml.SafeLoader):
                 )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
+    """The values in a node, with aliases written out; `known` has those of nodes seen before."""
+    if node not in known:
+        known[node] = 0  # while its values are counted
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = chain.from_iterable(node.value) if pairs else node.value
+        inner = inner if isinstance(node, yaml.CollectionNode) else ()
+        known[node] = 1 + sum(_values(each, known) for each in inner)
+    elif not known[node]:
+        raise yaml.constructor.ConstructorError(
+            None, None, "an alias stands for what it is in", node.start_mark
+        )
+    return known[node]
 
 
 # YAML 1.1 reads 1e-5 as text, for want of a point.

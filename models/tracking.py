@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
+from paraloom.models.structured import parse_json
 
 Service = Literal["wandb", "mlflow"]
 
@@ -50,8 +51,8 @@ class Tracker:
         self.board = Board(folder)
         self.path, self.lines = work / "tracked.json", 0
         self.state: dict[str, Any] = {"id": None, "lines": 0}
-        if self.path.exists():
-            self.state = json.loads(self.path.read_text())
+        with suppress(OSError, ValueError):
+            self.state |= parse_json(self.path.read_bytes(), dict[str, Any])
         self.run: _Run | None = None
         if service:
             open_run = _wandb if service == "wandb" else _mlflow

@@ -133,6 +133,7 @@ class PairsRecord(StageRecord, stage=("ingest", "select")):
     metrics: dict[str, Any] = {}  # the job's Beam counters
     saved: dict[str, Saved] = {}  # not translated, by the key of the configuration that saves it
     unigram_f1: float | None = None  # of a corpus: the median of (a sample of) its pairs
+    text: str = ""  # of a corpus: `tsv_state` of its text form
 
 
 class UsedModel(Lenient):

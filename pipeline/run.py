@@ -14,7 +14,7 @@ from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.launch import connect, parse_options
 from paraloom.beam_jobs.runners.remote_jobs import listening
 from paraloom.models.errors import UserError, reading
-from paraloom.models.files import looked_up
+from paraloom.models.files import finish_killed, looked_up
 from paraloom.models.hub import is_hub_name
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.options import InputPath
@@ -226,6 +226,7 @@ def remove_temporary(folder: str) -> None:
         places = ("", "rounds/*/", "selections/*/")
         for path in (path for place in places for path in here.glob(f"{place}.{name}.*")):
             if path.is_dir():
+                finish_killed(path.with_name(name))
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)

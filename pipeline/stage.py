@@ -15,6 +15,7 @@ from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.bitext import Bitext, find_bitext
 from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.beam_jobs.io.shards import (
+    REJECTED,
     Receipt,
     Saved,
     Shard,
@@ -286,12 +287,20 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 def shards_are_valid(run: Run, stage: str) -> bool:
     """`Stage.is_valid` of a pair stage: the receipts have the record's digest, and the folder has
-    the files of the receipts and no others, which attempts leave that outlive their job.
+    the files of the receipts, of their sizes, and no others, which attempts leave that outlive
+    their job.
     """
-    found = receipts(run.folder(stage))
-    files = {name for name in storage.names(run.folder(stage)) if name.endswith(".parquet")}
-    exact = files == {shard.file for receipt in found for shard in receipt.shards}
+    found, folder = receipts(run.folder(stage)), run.folder(stage)
+    accepted = [shard for receipt in found for shard in receipt.shards]
+    rejected = [shard for receipt in found for shard in receipt.rejected_shards]
+    exact = _has(folder, accepted) and _has(storage.join(folder, REJECTED), rejected)
     return exact and _digest(found) == run.digest(stage)
+
+
+def _has(folder: str, shards: Sequence[Shard]) -> bool:
+    """Whether these are the part files of a folder, by their names and sizes."""
+    there = {n: size for n, size in storage.sizes(folder).items() if n.endswith(".parquet")}
+    return there == {s.file: there.get(s.file) if s.size is None else s.size for s in shards}
 
 
 Pairs = TypeVar("Pairs", bound=PairsRecord)

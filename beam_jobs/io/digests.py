@@ -1,9 +1,10 @@
 """SHA-256 of input files, which are read again only if they may have changed.
 
 The user's cache holds the digests. The name of each is made of the file's size, times and place on
-disk, or of the store's checksum.
+disk, or of the store's checksum. A damaged record is ignored, and written again.
 """
 
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.models.files import user_cache
 
+_SHA256 = re.compile(rb"[0-9a-f]{64}")
 _SETTLED = 2.0  # seconds; a file may change again with the same times
 
 
@@ -26,7 +28,8 @@ def file_digest(path: str) -> str:
     state, changed = _state(path)
     record = user_cache() / "digests" / content_key(place, state)  # a path may hold a password
     with suppress(OSError):
-        return record.read_text()
+        if _SHA256.fullmatch(known := record.read_bytes()):
+            return known.decode()
     sha256 = storage.file_digest(path)
     with suppress(OSError, UserError):  # the file is read once more
         if _state(path)[0] == state and changed < started - _SETTLED:

@@ -64,9 +64,9 @@ def localise(path: str) -> str:
     if not found:
         raise storage.MissingError(f"{path}: no such file or folder")
     copy = _copy_path(path, found)
-    if not copy.exists():
+    if not _is_whole(copy, path, found):
         with locked(copy.with_name(f".{copy.name}.lock")):
-            if not copy.exists():  # another process may have made it
+            if not _is_whole(copy, path, found):  # another process may have made it
                 _fetch(path, found, copy)
     return str(copy)
 
@@ -115,12 +115,28 @@ def _copy_path(path: str, found: Sequence[StoredObject]) -> Path:
     return user_cache() / "copies" / content_key(found)[:24] / name
 
 
+def _place(entry: StoredObject, path: str, copy: Path) -> Path:
+    """The file of an object in the copy of a folder, or of the object."""
+    return copy / entry.path.removeprefix(path.rstrip("/")).lstrip("/")
+
+
+def _is_whole(copy: Path, path: str, found: Sequence[StoredObject]) -> bool:
+    with suppress(OSError):
+        return all(_place(of, path, copy).stat().st_size == of.size for of in found)
+    return False
+
+
 def _fetch(path: str, found: Sequence[StoredObject], copy: Path) -> None:
+    for old in copy.parent.iterdir():  # a damaged copy, and what killed processes left
+        if old.is_dir():
+            shutil.rmtree(old)
+        elif old.suffix != ".lock":
+            old.unlink()
     with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:
         whole = Path(scratch, copy.name)
 
         def fetch(entry: StoredObject) -> None:
-            target = whole / entry.path.removeprefix(path.rstrip("/")).lstrip("/")
+            target = _place(entry, path, whole)
             storage.copy(entry.path, str(target))
             if target.stat().st_size != entry.size:
                 raise UserError(f"{entry.path}: it changed while it was read; try again")

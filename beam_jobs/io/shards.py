@@ -61,11 +61,12 @@ UNDER_WAY = "_progress"
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A part file: its path, its rows, and the checksum of its bytes."""
+    """A part file: its path, its rows, the checksum of its bytes, and their number."""
 
     path: str
     rows: int
     digest: str
+    size: int | None = None  # receipts of version 0.2 do not say
 
     @property
     def file(self) -> str:
@@ -187,7 +188,8 @@ class Receipt(BaseModel):
 
         def there(shards: Iterable[Shard], *below: str) -> tuple[Shard, ...]:
             return tuple(
-                Shard(storage.join(folder, *below, s.file), s.rows, s.digest) for s in shards
+                Shard(storage.join(folder, *below, s.file), s.rows, s.digest, s.size)
+                for s in shards
             )
 
         shards, rejected = there(self.shards), there(self.rejected_shards, REJECTED)
@@ -233,7 +235,7 @@ def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) 
     if unique:
         path = f"{path.removesuffix('.parquet')}-{digest[:8]}.parquet"
     storage.write_bytes(path, data)
-    return Shard(path, table.num_rows, digest)
+    return Shard(path, table.num_rows, digest, len(data))
 
 
 def finished(folder: str, name: str, key: str) -> Receipt | None:

@@ -235,7 +235,8 @@ def _under_way(output: str) -> int:
     names = [] if storage.is_remote(output) else storage.names(folder)
     paths = {name: shard_files.receipt_path(output, name) for name in names}
     told = [name for name, receipt in paths.items() if not storage.exists(receipt)]
-    return sum(int(storage.read_bytes(storage.join(folder, name))) for name in told)
+    found = (storage.read_bytes(storage.join(folder, name)) for name in told)
+    return sum(int(rows) for rows in found if rows.isdigit())  # else it is damaged
 
 
 def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:

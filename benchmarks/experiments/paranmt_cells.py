@@ -32,7 +32,7 @@ from benchmarks.experiments.cells import (
 from paraloom.beam_jobs.io.schema import decile
 from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.comparison import Embed
-from paraloom.models.embeddings.datasets.lines import tab_separated
+from paraloom.models.embeddings.datasets.lines import rows_of
 from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -216,7 +216,7 @@ def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
         return found
     (pairs,) = read_sts(file)
     predicted = scores(embed, pairs)
-    of_captions = np.array([row[0] == _CAPTIONS for _, row in tab_separated(file)])
+    of_captions = np.array([row[0] == _CAPTIONS for _, row in rows_of(file)])
     parts = {"stsb": np.full(len(pairs), True), "captions": of_captions, "others": ~of_captions}
     for name, rows in parts.items():
         part = replace(

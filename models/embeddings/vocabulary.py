@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of, ranges
 from paraloom.models.errors import UserError, reading
-from paraloom.models.files import atomic_file, opened
+from paraloom.models.files import atomic_file
 from paraloom.models.languages import ENGLISH
+from paraloom.models.text.files import opened
 from paraloom.models.text.tokens import moses_tokens
 
 UNKNOWN = "<unk>"

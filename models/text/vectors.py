@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import atomic_file, atomic_folder, opened
+from paraloom.models.files import atomic_file, atomic_folder
 from paraloom.models.hashing import text_hashes
+from paraloom.models.text.files import opened
 
 UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
 _BLOCK = 8 << 20  # bytes parsed at once

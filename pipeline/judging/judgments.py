@@ -2,11 +2,13 @@
 
 A judge's file is a log of actions, one JSON object a line: a judgment, a skipped pair (`score` is
 null), or an action undone. The last action on a pair counts. A line is on the disk before `append`
-returns; a last line without its end was being written when the process died, and does not count.
+returns. The last line counts without a line feed, too, unless it does not parse: then it was being
+written when the process died.
 """
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -109,11 +111,16 @@ class JudgeFile:
     """
 
     def __init__(self, run: str, judge: str) -> None:
-        """Read the file and cut off a last line that is not whole."""
+        """Read the file, end its last line, and cut off one that was torn."""
         self._path = Path(_path(run, checked_name(judge)))
         self.actions = _last_actions(run, judge)
         if self._path.exists():
-            os.truncate(self._path, self._path.read_bytes().rfind(b"\n") + 1)
+            whole = _whole_lines(data := self._path.read_bytes())
+            if len(whole) < len(data):
+                os.truncate(self._path, len(whole))
+            elif whole and not whole.endswith(b"\n"):
+                with self._path.open("ab") as stream:
+                    stream.write(b"\n")
 
     def append(self, actions: Iterable[Action]) -> None:
         """Write actions and flush them to the disk; if this fails, the file is as it was."""
@@ -160,8 +167,8 @@ def _last_actions(run: str, judge: str) -> dict[Key, Action]:
     found: dict[Key, Action] = {}
     if not storage.exists(path):
         return found
-    *lines, _ = storage.read_bytes(path).split(b"\n")
-    for number, line in enumerate(lines, 1):
+    data = _whole_lines(storage.read_bytes(path)).removeprefix(BOM_UTF8).removesuffix(b"\n")
+    for number, line in enumerate(data.split(b"\n") if data else (), 1):
         try:
             _apply(found, [Action.model_validate_json(line)])
         except ValidationError as error:
@@ -169,6 +176,17 @@ def _last_actions(run: str, judge: str) -> dict[Key, Action]:
                 f"{path}: line {number} is not a judgment; mend or remove the line"
             ) from error
     return found
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """The content of a judge's file without a last line that was torn."""
+    last = data[data.rfind(b"\n") + 1 :]
+    try:
+        if last.strip():
+            Action.model_validate_json(last.removeprefix(BOM_UTF8))
+    except ValidationError:
+        return data[: -len(last)]
+    return data
 
 
 def _apply(found: dict[Key, Action], actions: Iterable[Action]) -> None:

@@ -1,6 +1,7 @@
 """select: the corpus of the selected pairs, as Parquet and as text."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -59,6 +60,7 @@ def make(run: Run, key: str) -> PairsRecord:
         counts = ", ".join(f"{rows:,} {reason}" for reason, rows in record.rejected.items())
         raise UserError(f"select: none of {record.rows_in:,} pairs is selected: {counts or 'none'}")
     record.unigram_f1 = median_f1(run.shards("select"), run.language)
+    record.text = select.tsv_state(select.tsv_path(run.folder("select")))
     return record
 
 
@@ -70,8 +72,13 @@ def median_f1(shards: Sequence[Shard], language: str) -> float:
 
 
 def is_valid(run: Run, stage: str) -> bool:
-    """Whether the part files and the text form are there."""
-    return shards_are_valid(run, stage) and storage.exists(select.tsv_path(run.folder(stage)))
+    """Whether the part files and the text form are there, and of their sizes."""
+    if not shards_are_valid(run, stage):
+        return False
+    with suppress(UserError):
+        state = select.tsv_state(select.tsv_path(run.folder(stage)))
+        return state == (run.record(PairsRecord, stage).text or state)
+    return False
 
 
 def copy(source: Run, target: Run) -> None:

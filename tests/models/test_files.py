@@ -3,6 +3,9 @@
 import errno
 import os
 import resource
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +18,7 @@ from safetensors.torch import save_file
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, atomic_folder, check_writable, locked
-from tests.run_helpers import Patch
+from tests.run_helpers import ROOT, Patch
 from tests.small_encoder import small_encoder
 
 
@@ -57,6 +60,61 @@ def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
         raise RuntimeError("a bug")
     with pytest.raises(UserError, match="b is damaged"), atomic_folder(tmp_path / "a"):
         raise UserError("b is damaged (os error 5)")
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob(".*"))
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from paraloom.models.files import atomic_folder
+replace, path = Path.replace, Path(sys.argv[1])
+def killed(self, target):
+    moved = replace(self, target) if sys.argv[2] != "0" else None
+    sys.argv[2] = str(int(sys.argv[2]) - 1)
+    return moved if int(sys.argv[2]) >= 0 else os.kill(os.getpid(), signal.SIGKILL)
+Path.replace = killed
+with atomic_folder(path) as new:
+    (new / "a").write_text("new")
+"""
+
+
+@pytest.mark.parametrize(
+    ("replaced", "found"), [(0, "former"), (1, "new"), (2, "new")]
+)  # before the first rename, between both, after them
+def test_a_folder_that_was_being_replaced_is_there_again(
+    tmp_path: Path, replaced: int, found: str
+) -> None:
+    path = tmp_path / "release[1]"
+    path.mkdir()
+    (path / "a").write_text("former")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    arguments = [sys.executable, "-c", KILLED, str(path), str(replaced)]
+    assert subprocess.run(arguments, env=environment).returncode == -signal.SIGKILL * (replaced < 2)
+    assert path.exists() == (replaced != 1)
+    assert bool(leftovers(tmp_path)) == (replaced < 2)
+    with pytest.raises(RuntimeError), atomic_folder(path):
+        assert (path / "a").read_text() == found
+        assert len(leftovers(tmp_path)) == 1
+        raise RuntimeError("another fault")
+    assert ((path / "a").read_text(), leftovers(tmp_path)) == (found, [])
+
+
+def test_nothing_of_a_living_writer_goes(tmp_path: Path, monkeypatch: Patch) -> None:
+    (tmp_path / ".model.training").mkdir()
+    (tmp_path / ".model.abcdef01").mkdir()  # of a process that was killed
+    with atomic_folder(tmp_path / "model") as first:
+        (first / "a").write_text("first")
+        with atomic_folder(tmp_path / "model") as second:
+            (second / "a").write_text("second")
+        assert (tmp_path / "model" / "a").read_text() == "second"
+        monkeypatch.setenv("PARALOOM_LOCKS", "off")
+        with atomic_folder(tmp_path / "model"):
+            assert (first / "a").read_text() == "first"
+    assert (tmp_path / "model" / "a").read_text() == "first"
+    assert leftovers(tmp_path) == [".model.training"]
 
 
 def test_the_umask_decides_who_may_read_a_folder(tmp_path: Path) -> None:

@@ -107,6 +107,11 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
     (tmp_path / "a/train/0.parquet").unlink()  # the Hub's cache was cleared
     assert hub.fetch_dataset("someone/set", lambda of: of[:1], ["a"], "input.paths") == fetched
     assert len(asked) == 2
+    (record,) = (tmp_path / "cache/paraloom/datasets").iterdir()
+    for damaged in (b"", b"7", b"[]", b'["x", []]', b'["x", 7]', b"\xff", record.read_bytes()[:-3]):
+        record.write_bytes(damaged)
+        assert hub.fetch_dataset("someone/set", lambda of: of[:1], ["a"], "input.paths") == fetched
+    assert len(asked) == 9
 
 
 def test_what_the_hub_refuses_is_one_line(cache: Path, monkeypatch: Patch) -> None:

@@ -1,5 +1,6 @@
 """YAML and JSON: one line for whatever is wrong."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,15 @@ from paraloom.models.structured import parse_json, parse_yaml, read_json, read_y
         ("a: !!bool maybe", "maybe"),
         ("? [a]\n: b", "unhashable"),
         ("a: b: c", "line 1: mapping values are not allowed here"),
+        ("run: &a [*a]", "line 1: an alias stands for what it is in"),
+        ("run: &a {b: {c: *a}}", "line 1: an alias stands for what it is in"),
+        ("? &a [*a]\n: b", "an alias stands for what it is in"),
+        (
+            "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 9)}]\n" for m, n in pairwise("xabcdefgh"))
+            .replace("[*x,", "[1,")
+            .replace("*x", "1"),
+            "its aliases stand for more than 1,000,000 values",
+        ),
         ("a: !!python/object:os.system {}", "could not determine a constructor"),
     ],
 )
@@ -68,7 +78,10 @@ def test_json_of_another_type(tmp_path: Path, text: str | bytes, message: str) -
 
 
 def test_json_of_the_type(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('{"sizes": {"words": 3}, "more": 1}')
+    for mark in ("", "\ufeff"):
+        (tmp_path / "a.json").write_text(mark + '{"sizes": {"words": 3}, "more": 1}', "utf-8")
+        (tmp_path / "a.yaml").write_text(mark + "sizes: {words: 3}", "utf-8")
+        assert read_yaml(tmp_path / "a.yaml") == {"sizes": {"words": 3}}
     assert read_json(tmp_path / "a.json", Sizes, "").sizes == {"words": 3}
     with pytest.raises(UserError, match=r"b\.json: cannot be read"):
         read_json(tmp_path / "b.json", Sizes, "")

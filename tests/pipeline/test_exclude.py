@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs.io.shards import read_shard, receipts
@@ -122,6 +123,22 @@ def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:
     assert [(where, text) for where, text, _ in alike] == [
         ("corpus.tsv, row 3", "three short words")
     ]
+
+
+def test_a_row_has_the_sentences_of_its_lists_once(tmp_path: Path) -> None:
+    """Files of one name in two folders are two data sets."""
+    for folder, text in (("one", "a dog runs in the snow"), ("two", "the cat sits over there")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "test.tsv").write_text(f"\t{text}\t{text} today\n")
+    lists = [["A dog runs in the snow.", "a dog runs in the snow"], ["nothing is here at all"]]
+    rows = {"text": ["the cat sits over there", "a hat is not a cat"], "further": lists}
+    pq.write_table(pa.table(rows), tmp_path / "corpus")
+    data = read_data_sets([str(tmp_path / "one/test.tsv"), str(tmp_path / "two/test.tsv")])
+    assert sentences_of(data) == {"one/test": 2, "two/test": 2}
+    sentences = EvaluationSentences(data)
+    counts, rows_in, shown = contamination(str(tmp_path / "corpus"), sentences, examples=9)
+    assert counts.tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 0]] and rows_in == 2
+    assert [of["data_set"] for *_, of in shown["equal"]] == ["two/test", "one/test", "one/test"]
 
 
 def test_similar_sentences_need_a_model(a_run: Path, capsys: Capsys) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,40 @@ def test_a_damaged_part_file_is_made_again_and_nothing_else(
     if stage != "ingest":  # whose unit is the file
         assert written_since(before, a_run, stage) == {"part-00000-00001"}
     assert runs("select", a_run) == []
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def zeroed(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize(
+    ("file", "harm"),
+    [
+        *(("corpus.tsv.gz", harm) for harm in (emptied, cut, zeroed)),
+        ("corpus/part-*.parquet", cut),
+        ("ingest/part-*.parquet", emptied),
+        ("corpus/_rejected/*.parquet", cut),
+        ("corpus/_rejected/*.parquet", Path.unlink),
+    ],
+)
+def test_a_file_of_another_size_is_made_again(
+    a_run: Path, finished_run: Path, file: str, harm: Callable[[Path], None], runs: Runs
+) -> None:
+    path = next((a_run / "run").glob(file))
+    whole = path.read_bytes()
+    harm(path)
+    (stage,) = runs("select", a_run)
+    assert stage == ("ingest" if "ingest" in file else "select")
+    assert path.read_bytes() == whole
+    assert parts(a_run) == parts(finished_run)
 
 
 def test_damage_that_comes_back_ends_the_run(

@@ -7,7 +7,7 @@ from pathlib import Path
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.storage import is_remote
 from paraloom.models.errors import UserError
-from paraloom.models.files import looked_up
+from paraloom.models.files import PACKED, looked_up
 
 
 def expand(patterns: str | list[str], key: str) -> list[str]:
@@ -20,7 +20,7 @@ def expand(patterns: str | list[str], key: str) -> list[str]:
 
 def unit_name(position: int, path: str) -> str:
     """The name of a bitext: unique in the input, and independent of the folder."""
-    name = re.sub(r"\.(gz|zst|bz2|xz)$", "", path.rsplit("/", 1)[-1])
+    name = PACKED.sub("", path.rsplit("/", 1)[-1])
     name = re.sub(r"[^\w.-]", "_", re.sub(r"\.(jsonl|ndjson|parquet|tmx)$", "", name))
     return f"{position}-{name}"
 

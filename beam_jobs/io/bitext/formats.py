@@ -6,14 +6,15 @@ the configuration, the search for files, the preview and `ingest` then know it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from io import BufferedReader
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from paraloom.beam_jobs.io.bitext.files import expand, unit_name
-from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_text
+from paraloom.beam_jobs.io.bitext.lines import open_text
 from paraloom.beam_jobs.io.bitext.parquet import Hub, Parquet
 from paraloom.beam_jobs.io.bitext.reader import (
     HEAD,
@@ -26,6 +27,7 @@ from paraloom.beam_jobs.io.bitext.reader import (
 from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RawRows, RowBlock
 from paraloom.beam_jobs.io.bitext.tmx import Tmx
 from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.text.files import CHUNK, LONGEST, csv_delimiter, csv_rows, json_object
 
 
 class CzEng16(BitextReader):
@@ -100,7 +102,7 @@ class JsonLines(RecordReader):
         """The objects among the first lines."""
         with open_text(path) as stream:
             lines = stream.read(CHUNK).split(b"\n")[:HEAD]
-        records = [record for line in lines if (record := _parsed(line))]
+        records = [record for line in lines if (record := json_object(line))]
         if not records:
             raise UserError(f"{path}: none of the first lines is a JSON object")
         return records, _names(records[0])
@@ -109,18 +111,57 @@ class JsonLines(RecordReader):
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
     ) -> RawRows:
         """The objects in some lines."""
-        (lines,), objects = group, [*map(_parsed, group[0])]
+        (lines,), objects = group, [*map(json_object, group[0])]
         found = from_records(bitext, [record or {} for record in objects], numbers)
         no = {row: "no JSON object" for row, record in enumerate(objects) if record is None}
         return replace(found, texts=lines, faults=found.faults | no | too_long(lines, limit))
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return record if isinstance(record, dict) else None
+class Csv(RecordReader):
+    """CSV with names of columns: separated by commas, semicolons or tabs, quoted by `"`."""
+
+    name = "csv"
+
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+        """The first rows."""
+        with open_text(path) as stream:
+            found = list(islice(_csv_rows(stream), HEAD))
+        (_, names, fault), *rows = found
+        if twice := [name for name in names if name and names.count(name) > 1]:
+            fault = f"the column {twice[0]} is there twice"
+        if fault:
+            raise UserError(f"{path}: the first row names no columns: {fault}")
+        return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
+
+    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+        """A quoted text may have line feeds, so the file is not divided, and has as many rows as
+        lines at most.
+        """
+        return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
+
+    def count_in(self, text: bytes) -> int:
+        """The line feeds that no quotes are around, but for the first row's."""
+        return sum(part.count(b"\n") for part in text.split(b'"')[::2]) - 1
+
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
+        """The rows of a file, `rows` at a time."""
+        with open_text(bitext.paths[0], *bitext.sha256) as stream:
+            found = _csv_rows(stream)
+            _, names, _ = next(found)
+            while block := list(islice(found, rows)):
+                numbers, values, faults = zip(*block, strict=True)
+                why = {row: fault for row, fault in enumerate(faults) if fault}
+                records = [dict(zip(names, of, strict=False)) for of in values]
+                read = from_records(bitext, records, np.array(numbers))
+                yield replace(read, faults=read.faults | why)
+
+
+def _csv_rows(stream: BufferedReader) -> Iterator[tuple[int, list[str], str]]:
+    raw = iter(lambda: stream.readline(LONGEST), b"")
+    first = next(raw)
+    delimiter = csv_delimiter(first, named=True) or ","
+    lines = (line.decode(errors="surrogateescape") for line in chain([first], raw))
+    return csv_rows(lines, delimiter)
 
 
 def _names(record: Record, prefix: str = "") -> Iterable[str]:
@@ -130,6 +171,7 @@ def _names(record: Record, prefix: str = "") -> Iterable[str]:
 
 
 _FORMATS: tuple[type[BitextReader], ...] = (
+    Csv,
     CzEng16,
     CzEng20,
     Hub,

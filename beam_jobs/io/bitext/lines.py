@@ -1,18 +1,12 @@
-"""The lines of plain or compressed files, read with bounded memory, and parts of plain files."""
+"""The lines of files of text, read with bounded memory, and parts of plain files."""
 
-import bz2
-import gzip
 import hashlib
 import io
-import lzma
 import sys
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from itertools import chain, islice
-from types import SimpleNamespace
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,19 +14,12 @@ import xxhash
 
 from paraloom.beam_jobs.io.storage import MissingError, is_remote, open_file, size, why
 from paraloom.models.errors import UserError
-from paraloom.models.files import GZIP, looked_up, packed
+from paraloom.models.files import looked_up
+from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain
 
-CHUNK = 1 << 20
-"""Bytes to read at once."""
 _HEAD = 1 << 22  # bytes at the beginning of a file
 _TEXT = 1 << 25  # bytes that they may become: gzip can make a thousand of one
 _SHOWN = 4_000  # bytes of a line that is too long
-_BOM = b"\xef\xbb\xbf"
-_UNREADABLE = {  # UTF-8 text cannot begin with any of these
-    b"PK\x03\x04": "ZIP",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-}
 
 
 class Span(NamedTuple):
@@ -71,7 +58,7 @@ class _Digested(io.RawIOBase):
 
 @contextmanager
 def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file of UTF-8 text, decompressed, without byte order marks.
+    """Open a file as `as_text`.
 
     Args:
         sha256: the checksum that the caller expects of the file.
@@ -82,13 +69,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
     """
     with file_errors(path), open_file(path) as raw:
         digested = _Digested(raw, hashlib.sha256) if sha256 else None
-        stream = decompressed(_buffered(digested or raw))
-        head = stream.peek(8)
-        for magic, kind in _UNREADABLE.items():
-            if head.startswith(magic):
-                raise UserError(f"{path}: is {kind}; give it as UTF-8 text, plain or compressed")
-        if head.startswith(_BOM):
-            stream.read(len(_BOM))
+        stream = as_text(buffered(digested or raw), path)
         if not stream.peek(1):
             raise UserError(f"{path}: no rows, the file is empty")
         yield stream
@@ -106,7 +87,7 @@ def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
     with file_errors(path), open_file(path) as raw:
         raw.seek(span.start)
         text = _Digested(raw, xxhash.xxh3_128, span.size)
-        yield _buffered(text)
+        yield buffered(text)
         if text.digest() != span.digest:
             raise changed(path)
 
@@ -117,7 +98,7 @@ def index(path: str, sha256: str | None, lines: int) -> tuple[int, list[Span]]:
     """
     spans, total, here, last = list[Span](), 0, 0, b""
     with open_text(path, sha256) as stream:
-        plain = not isinstance(stream.raw, _Decoded)
+        plain = is_plain(stream)
         start = at = stream.tell() if plain else 0
         digest = xxhash.xxh3_128()
         while text := stream.read(CHUNK):
@@ -136,22 +117,15 @@ def index(path: str, sha256: str | None, lines: int) -> tuple[int, list[Span]]:
     return total + (last != b"\n"), spans if plain else []
 
 
-def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
-    """The text of a compressed file; of others the same."""
-    head = stream.peek(10)
-    decoder = _DECODERS.get(kind := "gzip" if head.startswith(GZIP) else packed(head))
-    return _buffered(_Decoded(kind, decoder(stream))) if decoder else stream
-
-
 def beginning(path: str) -> tuple[bytes, int]:
     """The text of the first bytes of a file, as far as it is not too long, and how many these are.
     The whole text of a file ends its last line.
     """
     with file_errors(path), open_file(path) as raw:
         data = io.BytesIO(raw.read(_HEAD))
-    source, text = _buffered(data), bytearray()
-    stream = decompressed(source)
-    with suppress(CorruptError):  # it is cut
+    source, text = buffered(data), bytearray()
+    with suppress(UserError):  # it is cut
+        stream = as_text(source, path)
         while more := stream.read1(_TEXT - len(text)):
             text += more
     seen = source.tell() - (len(text) == _TEXT)  # then there is more
@@ -197,76 +171,11 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
     return lines
 
 
-class _Decoded(io.RawIOBase):
-    """The text of a compressed file."""
-
-    def __init__(self, kind: str, pieces: Iterator[bytes]) -> None:
-        self._kind, self._pieces, self._ready = kind, pieces, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        try:
-            self._ready = self._ready or next(self._pieces, b"")
-        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-            raise CorruptError(f"truncated or corrupt {self._kind} ({error})") from error
-        data, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _gzip(stream: io.BufferedReader) -> Iterator[bytes]:
-    file = gzip.GzipFile(fileobj=stream)
-    return iter(lambda: file.read1(CHUNK), b"")
-
-
-def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
-    # Arrow's would close the file, which is still to be digested.
-    shield = SimpleNamespace(read=stream.read, close=lambda: None, closed=False)
-    decoder = pa.CompressedInputStream(pa.PythonFile(shield, "r"), "zstd")
-    return iter(lambda: decoder.read(CHUNK), b"")
-
-
-def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[bytes]:
-    """The text of streams one after another; the standard library's files ignore a damaged one."""
-    data = stream.read1(CHUNK)
-    while data:
-        decoder = new()
-        while not decoder.eof:
-            if decoder.needs_input and not (data := data or stream.read1(CHUNK)):
-                raise EOFError("it ends early")
-            if text := decoder.decompress(data, CHUNK):
-                yield text
-            data = b""
-        data = decoder.unused_data
-        while not (data := data.lstrip(b"\0")) and (data := stream.read1(CHUNK)):  # padding
-            pass
-
-
-_DECODERS: dict[str, Callable[[io.BufferedReader], Iterator[bytes]]] = {
-    "gzip": _gzip,
-    "zstd": _zstd,
-    "xz": partial(_streams, lzma.LZMADecompressor),
-    "bzip2": partial(_streams, bz2.BZ2Decompressor),
-}
-
-
-class CorruptError(OSError):
-    """A compressed file ends early, or cannot be decompressed."""
-
-
-def _buffered(stream: object) -> io.BufferedReader:
-    return io.BufferedReader(cast(io.RawIOBase, stream), CHUNK)
-
-
 @contextmanager
 def file_errors(path: str) -> Iterator[None]:
     """Turn errors of reading `path` in the block into a UserError that names it."""
     try:
         yield
-    except CorruptError as error:
-        raise UserError(f"{path}: {error}; fetch the file again") from error
     except pa.ArrowException as error:
         raise UserError(f"{path}: truncated or corrupt ({why(error)[:200]})") from error
     except MissingError as error:

@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.io.bitext.lines import CHUNK, changed, file_errors
+from paraloom.beam_jobs.io.bitext.lines import changed, file_errors
 from paraloom.beam_jobs.io.bitext.reader import Record, RecordReader, columns_of
 from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RawRows
 from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.beam_jobs.io.storage import open_file, size
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.hub import fetch_dataset, is_hub_name
+from paraloom.models.text.files import CHUNK, flat
 
 
 class Parquet(RecordReader):
@@ -34,7 +35,7 @@ class Parquet(RecordReader):
         with _opened(path) as file:
             if not file.metadata.num_rows:
                 raise UserError(f"{path}: no rows, the file is empty")
-            schema = _flat(file.schema_arrow.empty_table()).schema
+            schema = flat(file.schema_arrow.empty_table()).schema
         return [{name: _example(schema.field(name).type) for name in schema.names}], schema.names
 
     def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
@@ -101,18 +102,11 @@ def _tables(
         while waiting is None or len(waiting) < size:
             with in_one_line(f"{path}: damaged after row {done:,}"):
                 batch = pa.table(next(batches))
-            more = _flat(batch.slice(max(begin - done, 0)))
+            more = flat(batch.slice(max(begin - done, 0)))
             waiting = pa.concat_tables([waiting, more]) if waiting else more
             done += len(batch)
         yield waiting.slice(0, size)
         waiting, at = waiting.slice(size), at + size
-
-
-def _flat(table: pa.Table) -> pa.Table:
-    """The table with the fields of structures as columns, `translation.cs`."""
-    while any(map(pa.types.is_struct, table.schema.types)):
-        table = table.flatten()
-    return table
 
 
 def _example(kind: pa.DataType) -> Any:

@@ -12,14 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io.bitext.files import expand
-from paraloom.beam_jobs.io.bitext.lines import (
-    CHUNK,
-    beginning,
-    blocks,
-    index,
-    open_span,
-    open_text,
-)
+from paraloom.beam_jobs.io.bitext.lines import beginning, blocks, index, open_span, open_text
 from paraloom.beam_jobs.io.bitext.rows import (
     Bitext,
     Layout,
@@ -31,6 +24,7 @@ from paraloom.beam_jobs.io.bitext.rows import (
 )
 from paraloom.beam_jobs.io.schema import INGEST
 from paraloom.models.errors import UserError
+from paraloom.models.text.files import CHUNK, text_array
 
 HEAD = 1_000
 """Rows that tell the types of columns, where a file does not."""
@@ -246,7 +240,7 @@ def from_records(bitext: Bitext, records: Sequence[Record], numbers: np.ndarray)
                 faults.setdefault(row, f"{name} is no {kind}")
                 value = None
             values.append(value)
-        columns[name] = pa.array(values, kind)
+        columns[name] = text_array(values) if kind == pa.string() else pa.array(values, kind)
     return RawRows(columns=columns, numbers=numbers, faults=faults)
 
 

@@ -9,11 +9,12 @@ from xml.etree import ElementTree
 import numpy as np
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_text
+from paraloom.beam_jobs.io.bitext.lines import open_text
 from paraloom.beam_jobs.io.bitext.reader import HEAD, Record, RecordReader, from_records
 from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Range, RawRows
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
+from paraloom.models.text.files import CHUNK
 
 _UNIT = 20  # bytes that a unit has at least, about, also in a compressed file
 _LANGUAGE = "xml:lang={}"  # the name of a segment in a record

@@ -40,7 +40,7 @@ _IMPORTED = (
     "paraloom.beam_jobs.score",
     "paraloom.beam_jobs.select",
 )
-_REQUEST = 1 << 20  # bytes at most
+_SIZE = struct.Struct("I")  # bytes of a request
 _CODE = struct.Struct("i")
 
 
@@ -98,10 +98,10 @@ class ForkServer:
         try:
             with self._lock:
                 try:
-                    socket.send_fds(self._connected(), [message], [2, writing])
+                    self._send(message, writing)
                 except (BrokenPipeError, ConnectionResetError):  # it was killed
                     self._socket = None
-                    socket.send_fds(self._connected(), [message], [2, writing])
+                    self._send(message, writing)
         except BaseException:
             os.close(reading)
             raise
@@ -109,12 +109,16 @@ class ForkServer:
             os.close(writing)
         return Worker(reading)
 
+    def _send(self, message: bytes, pipe: int) -> None:
+        server = self._connected()
+        socket.send_fds(server, [_SIZE.pack(len(message))], [2, pipe])
+        server.sendall(message)
+
     def _connected(self) -> socket.socket:
         if self._socket is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours, theirs = socket.socketpair()
             for end in (ours, theirs):  # libraries give all sockets a timeout
                 end.setblocking(True)
-            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _REQUEST)
             path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
             # Only `serve` unblocks it, where it is ignored: until then it would be a traceback.
             blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -162,9 +166,10 @@ def serve(requests: socket.socket) -> None:
 
     signal.signal(signal.SIGCHLD, report)
     while True:
-        message, descriptors, _, _ = socket.recv_fds(requests, _REQUEST, 2)
-        if not message:
+        size, descriptors, _, _ = socket.recv_fds(requests, _SIZE.size, 2)
+        if not size:
             return
+        message = requests.recv(*_SIZE.unpack(size), socket.MSG_WAITALL)
         stderr, pipe = descriptors
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:

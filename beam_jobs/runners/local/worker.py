@@ -9,8 +9,10 @@ import os
 import select
 import sys
 import threading
+import time
 from collections.abc import Sequence
 
+import psutil
 from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2 import (
     ApiServiceDescriptor,
 )
@@ -56,9 +58,10 @@ def hide_options() -> None:
 def _end_with(launcher: int) -> None:
     try:
         process = os.pidfd_open(launcher)
+        select.select([process], [], [])
     except ProcessLookupError:
-        os._exit(1)
-    except OSError:  # a kernel without pidfd
-        return
-    select.select([process], [], [])
+        pass
+    except (AttributeError, OSError):  # macOS, or a kernel without pidfd
+        while psutil.pid_exists(launcher):
+            time.sleep(1)
     os._exit(1)

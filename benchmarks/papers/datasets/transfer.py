@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError
-from paraloom.models.files import opened
+from paraloom.models.text.files import opened
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -173,8 +173,7 @@ def evaluate_models(
 ) -> Report:
     """Correlate every model's scores with the labels in the folders `sts` and `sick`."""
     folders = [sts] if isinstance(sts, Path | str) else sts or []
-    data = [pairs for folder in folders for pairs in read_sts(folder)]
-    return evaluate_on([*data, *(read_sick(sick) if sick else [])], models)
+    return evaluate_on([*read_sts(*folders), *(read_sick(sick) if sick else [])], models)
 
 
 def evaluate_on(

@@ -1,19 +1,54 @@
-"""Lines of text files, plain or gzip; errors name the file and the row."""
+"""Lines and rows of files in any form; errors name the file and the row."""
 
+import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
-from paraloom.models.errors import UserError
-from paraloom.models.files import opened
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.text.files import (
+    CHUNK,
+    LONGEST,
+    csv_delimiter,
+    csv_rows,
+    is_parquet,
+    json_object,
+    opened,
+)
+
+_ARRAY = re.compile(rb'\s*\[\s*[{"]')  # of JSON, over several lines or on one
+_HEAD = 1_000  # records that tell the names of all, and a batch of Parquet
+_CSV = re.compile(r"\.csv(\.\w+)?$")
 
 
-def tab_separated(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Row numbers from 1 and the columns of a file without quoting."""
-    for number, line in numbered_lines(path):
-        row = line.split("\t")
+def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Row numbers and columns of the rows of `values_of`.
+
+    Row 0 of Parquet and JSON Lines has the names of the columns; a dot leads into a structure.
+    """
+    values = values_of(path)
+    head = list(islice(values, _HEAD))
+    names = list(dict.fromkeys(n for _, of in head if isinstance(of, dict) for n, _ in _texts(of)))
+    if names:
+        yield 0, names
+    for number, row in chain(head, values):
+        if isinstance(row, dict):
+            of = dict(_texts(row))
+            row = [of.get(name, "") for name in names]
         if columns is not None and len(row) != columns:
             raise wrong_columns(path, number, row, columns)
         yield number, row
+
+
+def has_rows(path: Path) -> bool:
+    """Whether a JSON file has rows, as JSON Lines or in an array, and not settings."""
+    with opened(path) as stream:
+        head = stream.read(CHUNK)
+    return bool(_ARRAY.match(head)) or all(map(json_object, (head + b"\n").split(b"\n")[:2]))
 
 
 def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) -> UserError:
@@ -21,24 +56,79 @@ def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) 
     return UserError(f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}")
 
 
-_LONGEST = 1 << 24
-"""Bytes of a line: a damaged file may have no line ends."""
+def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
+    """The rows of a file, numbered from 1: records of Parquet and JSON Lines; the columns of
+    tab-separated text without quoting, or of CSV, as texts. A row of text is called by its line.
+
+    The beginning tells the form; a file without tabs is CSV if it is called so, too. `fallback` is
+    as for `numbered_lines`.
+    """
+    if is_parquet(path):
+        with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
+            batches = map(pa.RecordBatch.to_pylist, file.iter_batches(_HEAD))
+            yield from enumerate(chain.from_iterable(batches), 1)
+        return
+    with opened(path) as stream:
+        head = stream.read(CHUNK)
+    if not head:
+        raise UserError(f"{path}: no rows, the file is empty")
+    if _ARRAY.match(head):
+        raise UserError(f"{path}: is a JSON array; give it as JSON Lines, an object a line")
+    named = bool(_CSV.search(path.name)) and b"\t" not in head.partition(b"\n")[0]
+    if head.lstrip().startswith(b"{"):
+        for number, line in _lines(path):
+            record = json_object(line)
+            if record is None and line.strip():
+                raise UserError(f"{path}, row {number}: no JSON object; a line must have one")
+            if record is not None:
+                yield number, record
+    elif delimiter := csv_delimiter(head, named=named):
+        lines = (_decoded(path, *line, fallback) for line in _lines(path))
+        for number, row, fault in csv_rows(lines, delimiter):
+            if fault:
+                remedy = f"quote what holds {delimiter!r}, or give lines as .txt"
+                raise UserError(f"{path}, row {number}: {fault}; {remedy}")
+            yield number, row
+    else:
+        for number, text in numbered_lines(path, fallback):
+            yield number, text.split("\t")
 
 
 def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
-    r"""The lines of a UTF-8 file without their ends (\n or \r\n), numbered from 1.
+    r"""The lines of a file without their ends (\n or \r\n), numbered from 1.
 
     `fallback` is the encoding of lines that are not UTF-8, if they are no error.
     """
+    for number, line in _lines(path):
+        yield number, _decoded(path, number, line, fallback).removesuffix("\n").removesuffix("\r")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with opened(path) as stream:
-        for number, line in enumerate(iter(lambda: stream.readline(_LONGEST), b""), 1):
-            if len(line) == _LONGEST:
-                raise UserError(f"{path}, row {number}: longer than {_LONGEST:,} bytes")
-            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            try:
-                decoded = text.decode()
-            except UnicodeDecodeError as error:
-                if not fallback:
-                    raise UserError(f"{path}, row {number}: not UTF-8") from error
-                decoded = text.decode(fallback)
-            yield number, decoded.removesuffix("\n").removesuffix("\r")
+        for number, line in enumerate(iter(lambda: stream.readline(LONGEST), b""), 1):
+            if len(line) == LONGEST:
+                raise UserError(f"{path}, row {number}: longer than {LONGEST:,} bytes")
+            yield number, line
+
+
+def _decoded(path: Path, number: int, line: bytes, fallback: str) -> str:
+    if b"\0" in line:
+        raise UserError(
+            f"{path}, row {number}: has NUL bytes; if it is UTF-16 without a byte order mark, give "
+            "it as UTF-8"
+        )
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        if not fallback:
+            raise UserError(f"{path}, row {number}: not UTF-8") from error
+        return line.decode(fallback)
+
+
+def _texts(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _texts(value, f"{prefix}{name}.")
+        elif not isinstance(value, list):
+            text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+            yield prefix + name, "" if value is None else text.encode(errors="replace").decode()

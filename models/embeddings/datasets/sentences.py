@@ -1,113 +1,150 @@
-"""Sentences of files in any form: Parquet, JSON Lines, tab-separated text, one sentence a line."""
+"""Sentences of files in any form: Parquet, JSON Lines, CSV, tab-separated text, one a line."""
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
-from paraloom.models.embeddings.datasets.lines import numbered_lines
+from paraloom.models.embeddings.datasets.lines import has_rows, values_of
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import opened
+from paraloom.models.files import PACKED, distinct_names
 from paraloom.models.hub import fetch_dataset, is_hub_name
+from paraloom.models.text.files import is_parquet, is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
+Column = tuple[np.ndarray, pa.StringArray]
+"""The texts of a column, and the position of each one's row in the block, int64 [n]."""
+Place = tuple[object, ...]
+"""Of a column: its name or number, then those of the fields within it."""
+
 _ROWS = 20_000  # of a block
-_BLOCK = 1 << 24  # bytes of JSON Lines at once, which no line may be longer than
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
 # Of the middle row of a column of sentences: names, labels, ids and addresses have fewer.
 _WORDS = 3
 _LABEL = re.compile(r"(?:\d|[A-Z]{2,6}:[a-z]+) ")  # at the beginning of lines of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
 """Suffixes of the other files in the folder of a data set."""
+_SUFFIXES = re.compile(rf"(\.(tsv|csv|txt|jsonl|parquet))?({PACKED.pattern})?$")
+_FALLBACK = "latin-1"  # as some of the transfer tasks
 
 
-def sentence_files(path: Path | str) -> dict[str, Path]:
-    """A file, the files in a folder at any depth, or the Parquet files of a data set of the Hub.
+class Sentences(NamedTuple):
+    """The sentences in a block of rows; a row may have several in a column with lists."""
 
-    They are by name: the path from the folder on, without suffixes, such as `sts/2012/MSRpar`.
+    rows: np.ndarray  # the numbers of all rows in the file, from 1 on, int64
+    columns: list[Column]
+
+
+def sentence_files(*paths: Path | str) -> dict[str, Path]:
+    """Files, the files in folders at any depth, and the Parquet files of data sets of the Hub.
+
+    They are by name: the path from the folder on, without suffixes, such as `sts/2012/MSRpar`. Of
+    files that would have one name, it has the suffixes or folders above that tell them apart.
     """
+    found = list(dict.fromkeys(of for path in paths for of in _named(path)))
+    names = distinct_names([names for _, names in found])
+    return {name: file for name, (file, _) in zip(names, found, strict=True)}
+
+
+def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """The files at a path, and the names of each, shortest first."""
     if is_hub_name(str(path)):
         key = "select.exclude or --against"
         where, names = fetch_dataset(
             str(path), lambda names: [n for n in names if n.endswith(".parquet")], [], key
         )
-        repo = str(path).partition("@")[0]
-        return {f"{repo}/{name.removesuffix('.parquet')}": where / name for name in names}
-    folder = Path(path).resolve()
-    files = [folder]
-    if folder.is_dir():
-        files = [file for file in sorted(folder.rglob("*")) if file.suffix not in _NO_DATA]
-    parts = {file: file.relative_to(folder.parent).parts for file in files if not file.is_dir()}
-    found = {
-        re.sub(r"\.(tsv|csv|txt|jsonl|parquet)?(\.gz)?$", "", "/".join(of)): file
-        for file, of in parts.items()
-        if not any(part.startswith(".") for part in of[1:])
-    }
-    if not found:
+        for name in names:
+            short = name.removesuffix(".parquet")
+            yield where / name, tuple(f"{of}/{short}" for of in (str(path).partition("@")[0], path))
+        return
+    folder, some = Path(path).resolve(), False
+    for file in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
+        parts = file.relative_to(folder.parent).parts
+        of_folder = file != folder
+        hidden = any(part.startswith(".") for part in parts[1:])
+        other = of_folder and file.suffix in _NO_DATA
+        if hidden or file.is_dir() or (other and not (file.suffix == ".json" and has_rows(file))):
+            continue
+        some = True
+        above = range(len(parts), len(file.parts))
+        longer = ("/".join(file.parts[-k:]) for k in above)
+        yield file, tuple(each for name in longer for each in (_SUFFIXES.sub("", name), name))
+    if not some:
         raise UserError(f"{path}: no file of sentences here")
-    return found
 
 
-def sentence_blocks(path: Path) -> Iterator[tuple[int, pa.Table]]:
-    """The columns of a file that hold sentences, in blocks, with the number of the first row.
+def sentence_blocks(path: Path) -> Iterator[Sentences]:
+    """The columns of a file that hold sentences, in blocks of rows.
 
     Rows are numbered from 1; a row of text is a line, the one with the names of columns too. A
-    column holds sentences if the median of its first block's texts has three words or more.
+    column holds sentences if the median of the first texts in it has three words or more; of a
+    column of lists or structures, these are the texts within.
     """
-    names: list[str] = []
-    for first, table in _tables(path):
-        if not names:
-            names = [name for name in table.column_names if _has_sentences(table[name])]
-            if not names:
-                raise UserError(f"{path}: no column of sentences, with three words in most rows")
-        yield first, table.select([name for name in names if name in table.column_names])
-    if not names:
-        raise UserError(f"{path}: no rows, the file is empty")
+    chosen: dict[Place, bool] = {}
+    for rows, columns in _blocks(path):
+        columns = {place: of for place, of in columns.items() if len(of[1])}
+        for place in columns.keys() - chosen.keys():
+            counts = pc.count_substring_regex(columns[place][1], _WORD)
+            chosen[place] = pc.approximate_median(counts).as_py() >= _WORDS
+        yield Sentences(rows, [of for place, of in columns.items() if chosen[place]])
+    if not any(chosen.values()):
+        raise UserError(f"{path}: no column of sentences, with three words in most rows")
 
 
-def _has_sentences(column: pa.ChunkedArray) -> bool:
-    counts = pc.count_substring_regex(column, _WORD).drop_null()
-    return len(counts) > 0 and pc.approximate_median(counts).as_py() >= _WORDS
-
-
-def _tables(path: Path) -> Iterator[tuple[int, pa.Table]]:
-    """Blocks of the columns of text in a file, and their first rows."""
-    with opened(path) as stream:
-        head = stream.read(4)
-    if head == b"PAR1" or head.startswith(b"{"):
-        with in_one_line(f"{path}: cannot be read"), opened(path) as stream:
-            options = pajson.ReadOptions(use_threads=False, block_size=_BLOCK)
+def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
+    """The numbers of rows, and the texts in them by the way to them."""
+    if is_parquet(path):
+        with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
             first = 1
-            for batch in (
-                pq.ParquetFile(path).iter_batches(_ROWS)
-                if head == b"PAR1"
-                else pajson.open_json(stream, options)
-            ):
-                table = pa.table(batch).flatten()  # of a column of languages, one for each
-                names = [f.name for f in table.schema if _is_text(f.type)]
-                yield first, pa.table({n: table[n].cast(pa.string()) for n in names})
-                first += len(table)
+            for batch in file.iter_batches(_ROWS):
+                found: dict[Place, Column] = {}
+                for i, column in enumerate(batch.columns):
+                    if is_text(column.type) and not pa.types.is_dictionary(column.type):
+                        found[i,] = _column(column.cast(pa.binary()).cast(pa.string()))  # checked
+                    elif re.search("string|binary|extension", str(column.type)):
+                        found |= _within(column.to_pylist(), (i,))
+                yield np.arange(first, first + len(batch)), found
+                first += len(batch)
         return
-    lines = numbered_lines(path, fallback="latin-1")  # as some of the transfer tasks
-    while block := list(islice(lines, _ROWS)):
-        yield block[0][0], _columns([line for _, line in block])
+    values = values_of(path, _FALLBACK)
+    while block := list(islice(values, _ROWS)):
+        numbers, rows = zip(*block, strict=True)
+        if isinstance(rows[0], dict):
+            yield np.array(numbers), _within(rows)
+            continue
+        if all(len(row) == 1 and _LABEL.match(row[0]) for row in rows):
+            rows = tuple([_LABEL.sub("", row[0], count=1)] for row in rows)
+        cells = (pa.array(column, pa.string()) for column in zip_longest(*rows))
+        yield np.array(numbers), {(i,): _column(column) for i, column in enumerate(cells)}
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    of = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(of) or pa.types.is_large_string(of))
+def _column(texts: pa.StringArray) -> Column:
+    there = pc.not_equal(texts, "").fill_null(False)
+    return np.flatnonzero(there), texts.filter(there)
 
 
-def _columns(lines: list[str]) -> pa.Table:
-    if "\t" in lines[0]:  # a row of STS without a score is no test
-        rows = [[] if line.startswith("\t") else line.split("\t") for line in lines]
-    else:
-        labelled = all(map(_LABEL.match, lines))
-        rows = [[_LABEL.sub("", line, count=1) if labelled else line] for line in lines]
-    columns = [pa.array(column, pa.string()) for column in zip_longest(*rows)]
-    return pa.table(columns, names=[f"{i}" for i in range(len(columns))])
+def _within(values: Sequence[object], place: Place = ()) -> dict[Place, Column]:
+    """The texts within values of JSON or Parquet; bytes without NUL are text, too."""
+    found = defaultdict[Place, list[tuple[int, str]]](list)
+    for at, value in enumerate(values):
+        waiting = [(place, value)]
+        while waiting:
+            way, of = waiting.pop()
+            if isinstance(of, bytes) and b"\0" not in of:
+                of = of.decode(errors="replace")
+            if isinstance(of, str) and of:
+                found[way].append((at, of.encode(errors="replace").decode()))
+            elif isinstance(of, list):
+                waiting += [((*way, None), inner) for inner in reversed(of)]
+            elif isinstance(of, dict | tuple):  # Arrow's maps have tuples
+                inner = [*(of.items() if isinstance(of, dict) else enumerate(of))]
+                waiting += [((*way, name), each) for name, each in reversed(inner)]
+    columns = ((way, *zip(*of, strict=True)) for way, of in found.items())
+    return {way: (np.array(at), pa.array(of, pa.string())) for way, at, of in columns}

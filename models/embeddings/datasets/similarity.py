@@ -1,5 +1,6 @@
 """Labelled sentence pairs: SemEval STS by year, the STS Benchmark, SICK, judgments."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -9,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.datasets.lines import tab_separated, wrong_columns
+from paraloom.models.embeddings.datasets.lines import rows_of, wrong_columns
 from paraloom.models.errors import UserError, reading
-from paraloom.models.files import looked_up
+from paraloom.models.files import PACKED, distinct_names, looked_up
 
 # The test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many
 # collections lack them.
@@ -31,6 +32,7 @@ STS_BENCHMARK = {"sts-train": "train", "sts-dev": "dev", "sts-test": "test"}
 STS_SCALE, SICK_SCALE, JUDGMENT_SCALE = (0.0, 5.0), (1.0, 5.0), (0.0, 100.0)
 ENTAILMENT = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
 
+_DATA = re.compile(rf"\.[tc]sv({PACKED.pattern})?$")
 _SICK = {"SICK_train.txt": "train", "SICK_trial.txt": "trial", "SICK_test_annotated.txt": "test"}
 _SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 _JUDGMENT = "entailment_judgment"
@@ -56,20 +58,30 @@ class LabelledPairs:
         return len(self.scores)
 
 
-def read_sts(path: Path | str) -> list[LabelledPairs]:
-    """Read a folder of STS data sets, or one of its files.
+def read_sts(*paths: Path | str) -> list[LabelledPairs]:
+    """Read folders of STS data sets, or single files.
 
     A data set is `<name>.tsv` (score, sentence, sentence; rows without a score are counted, but
-    left out) or `<name>.csv` (the STS Benchmark's seven tab-separated columns), in a folder per
-    year or directly in `path`. `<name>.train.tsv` is not a test set and has its own group.
+    left out) or `<name>.csv` (the same with commas, or the STS Benchmark's seven tab-separated
+    columns), in a folder per year or directly in the path. `<name>.train.tsv` is not a test set and
+    has its own group. Data sets of one name are told apart by suffix or folder.
     """
-    path = Path(path)
-    if path.is_file():
-        return [_read_sts_file(path)]
-    files = sorted([*path.glob("*.[tc]sv"), *path.glob("*/*.[tc]sv")])
-    if not files:
-        raise UserError(f"{path}: no STS data sets here (<year>/<data set>.tsv)")
-    return sorted(map(_read_sts_file, files), key=lambda pairs: (pairs.group, pairs.name))
+    found: list[tuple[Path, LabelledPairs]] = []
+    for path in map(Path, paths):
+        files = [path] if path.is_file() else [*path.glob("*"), *path.glob("*/*")]
+        files = [file for file in files if file == path or _DATA.search(file.name)]
+        if not files:
+            raise UserError(f"{path}: no STS data sets here (<year>/<data set>.tsv)")
+        sets = [(file.resolve(), _read_sts_file(file)) for file in sorted(files)]
+        found += sorted(sets, key=lambda of: (of[1].group, of[1].name))
+    names = []
+    for file, of in found:
+        groups = [of.group, *("/".join(file.parts[-k:-1]) for k in range(3, len(file.parts)))]
+        names.append([(group, name) for group in groups for name in (of.name, file.name)])
+    return [
+        replace(of, group=group, name=name)
+        for (_, of), (group, name) in zip(found, distinct_names(names), strict=True)
+    ]
 
 
 def read_sick(folder: Path | str) -> list[LabelledPairs]:
@@ -138,18 +150,20 @@ def missing(data: list[LabelledPairs]) -> dict[str, list[str]]:
 def _read_sts_file(path: Path) -> LabelledPairs:
     folder = path.resolve().parent.name
     group = f"STS {folder}" if folder.isdecimal() else folder
-    name = path.name[: -len(path.suffix)]
+    plain = Path(PACKED.sub("", path.name))
+    name = plain.name.removesuffix(plain.suffix)
     if name.endswith(".train"):
         group, name = f"{group} train", name.removesuffix(".train")
     if group == "STS 2017" and name in _ENGLISH_2017:
         name = SEMEVAL["2017"][0]
     rows: list[tuple[str, str, float]] = []
     unscored = 0
-    for number, row in tab_separated(path):
+    for number, row in rows_of(path):
         # The benchmark's rows may have further columns, with the sources of the sentences.
-        columns = row[4:7] if path.suffix == ".csv" else row
+        benchmark = plain.suffix == ".csv" and len(row) > 3
+        columns = row[4:7] if benchmark else row
         if len(columns) != 3:
-            expected = "7 or more" if path.suffix == ".csv" else "3 (score, sentence, sentence)"
+            expected = "7 or more" if benchmark else "3 (score, sentence, sentence)"
             raise wrong_columns(path, number, row, expected)
         if columns[0].strip():
             score = _score(columns[0], STS_SCALE, path, number)
@@ -188,7 +202,7 @@ def _read_judgments(path: Path, columns: tuple[str, str, str]) -> LabelledPairs:
 def _named_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a file below its header, by column, and their numbers."""
     header = _header(path)
-    for number, row in islice(tab_separated(path, len(header)), 1, None):
+    for number, row in islice(rows_of(path, len(header)), 1, None):
         yield number, dict(zip(header, row, strict=True))
 
 
@@ -209,7 +223,7 @@ def _labelled(
 
 
 def _header(path: Path) -> list[str]:
-    _, header = next(tab_separated(path), (1, [""]))
+    _, header = next(rows_of(path), (1, [""]))
     return header
 
 

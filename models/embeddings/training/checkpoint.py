@@ -31,7 +31,7 @@ class TrainingFolder:
         self.tracker: Tracker | None = None
         text = json.dumps(key, indent=1, sort_keys=True) + "\n"
         path = folder / "key.json"
-        if folder.exists() and (not path.exists() or path.read_text() != text):
+        if folder.exists() and (not path.exists() or path.read_bytes() != text.encode()):
             say(f"{folder}: other options or pairs, starting afresh")
             self.remove()
         if not path.exists():

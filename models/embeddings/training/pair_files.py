@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.models.embeddings.datasets.lines import tab_separated
+from paraloom.models.embeddings.datasets.lines import rows_of
 from paraloom.models.embeddings.options import PairsOptions
 from paraloom.models.embeddings.training.data import PairColumns, opened_parquet
-from paraloom.models.errors import UserError, reading
+from paraloom.models.errors import UserError, in_one_line, reading
 from paraloom.models.files import atomic_folder
+from paraloom.models.text.files import flat, is_parquet
 
 _ROWS = 20_000  # in a row group
-_MAGIC = b"PAR1"
 _BY_NAME = ["reference", "translation"]  # a tab-separated file without these has no names
 
 
@@ -68,29 +68,30 @@ def _files(source: PairsOptions) -> Iterator[Path]:
 def _read(source: PairsOptions, path: Path) -> Iterator[list[pa.StringArray]]:
     """The columns first, second and negative of a file, in blocks."""
     columns = [c for c in (source.first, source.second, source.negative) if c is not None]
-    with path.open("rb") as stream:
-        is_parquet = stream.read(len(_MAGIC)) == _MAGIC or path.suffix == ".parquet"
-    return _read_parquet(columns, path) if is_parquet else _read_text(columns, path)
+    parquet = is_parquet(path) or path.suffix == ".parquet"
+    return _read_parquet(columns, path) if parquet else _read_text(columns, path)
 
 
 def _read_parquet(columns: list[str | int], path: Path) -> Iterator[list[pa.StringArray]]:
     with opened_parquet(str(path)) as file:
-        names = file.schema_arrow.names
+        names = flat(file.schema_arrow.empty_table()).column_names
         wanted = [names[at] for at in _positions(columns, names)]
         for batch in file.iter_batches(_ROWS, columns=wanted):
-            yield [batch.column(name).cast(pa.string()).fill_null("") for name in wanted]
+            with in_one_line(f"{path}: {' or '.join(wanted)} cannot be read as text"):
+                found = flat(pa.table(batch)).select(wanted).combine_chunks().columns
+                yield [of.chunk(0).cast(pa.string()).fill_null("") for of in found]
 
 
 def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringArray]]:
-    lines = ((number, row) for number, row in tab_separated(path) if row != [""])
+    lines = ((number, row) for number, row in rows_of(path) if row != [""])
     if (first := next(lines, None)) is None:
         return
     names = [column for column in columns if isinstance(column, str)]
-    if names == _BY_NAME and not {*names} & {*first[1]}:
+    if names == _BY_NAME and first[0] and not {*names} & {*first[1]}:
         columns, names = [1, 2, *columns[2:]], []
     with reading(f"{path}, row {first[0]}"):
         positions = _positions(columns, first[1])
-    rows = lines if names else chain([first], lines)
+    rows = chain([first] if first[0] and not names else [], lines)
     while block := list(islice(rows, _ROWS)):
         found = []
         for number, row in block:

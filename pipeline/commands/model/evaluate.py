@@ -34,7 +34,7 @@ def command(
     if not (sts or sick):
         raise UserError("evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or both")
     check_distinct(model, "models")
-    data = [pairs for folder in sts or () for pairs in read_sts(folder)]
+    data = read_sts(*(sts or ()))
     data += read_sick(sick) if sick else []
     opened = [open_model(name) for name in model]
     if sick:

@@ -15,7 +15,7 @@ from paraloom.beam_jobs.io.remote import localise
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, EvaluationSentences, embed, first_found
-from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
+from paraloom.models.embeddings.datasets.sentences import Sentences, sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
 from paraloom.models.sentence_models import find_model, load_sentence_model
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
@@ -104,27 +104,28 @@ def contamination(
     of_set = csr_array((np.ones(len(number), np.int32), (np.arange(len(number)), number)))
     counts, rows = np.zeros((len(names) + 1, len(RULES)), np.int64), 0
     shown: dict[str, list[Any]] = {rule: [] for rule in RULES}
-    for where, first, block in _blocks(corpus):
-        columns = [pc.fill_null(column.combine_chunks(), "") for column in block.columns]
-        sides = [sentences.find(column, normalised(column)) for column in columns]
-        seen = np.zeros((len(block), len(counts)), bool)
+    for where, block in _blocks(corpus):
+        sides = [sentences.find(texts, normalised(texts)) for _, texts in block.columns]
+        seen = np.zeros((len(block.rows), len(counts)), bool)
         for rule, found in enumerate(zip(*sides, strict=True)):
-            held = (sum(found) @ of_set).toarray() > 0
-            held = np.column_stack([held, held.any(axis=1)])
+            held = np.zeros_like(seen)
+            for (at, _), of in zip(block.columns, found, strict=True):
+                np.logical_or.at(held[:, :-1], at, (of @ of_set).toarray() > 0)
+            held[:, -1] = held.any(axis=1)
             counts[:, rule] += (held & ~seen).sum(axis=0)
             seen |= held
-        rows += len(block)
-        for column, side in zip(columns, sides, strict=True):
-            for name, at, of in first_found([side]):
+        rows += len(block.rows)
+        for (at, column), side in zip(block.columns, sides, strict=True):
+            for name, which, of in first_found([side]):
                 left = max(examples - len(shown[name]), 0)
-                texts, held = column.take(pa.array(at[:left])), sentences.table.take(of[:left])
-                places = [f"{where}, row {first + row}" for row in at[:left]]
+                texts, held = column.take(pa.array(which[:left])), sentences.table.take(of[:left])
+                places = [f"{where}, row {row}" for row in block.rows[at[which[:left]]]]
                 shown[name] += zip(places, texts.to_pylist(), held.to_pylist(), strict=True)
     return counts, rows, shown
 
 
-def _blocks(corpus: str) -> Iterator[tuple[str, int, pa.Table]]:
-    """Texts of a run's corpus or of files: the file, the number of the first row, columns."""
+def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
+    """Texts of a run's corpus or of files, with the name of the file."""
     paths = [corpus]
     if storage.exists(storage.join(corpus, "manifest.json")):
         paths = [shard.path for shard in shards_of(corpus, "select")]
@@ -132,5 +133,5 @@ def _blocks(corpus: str) -> Iterator[tuple[str, int, pa.Table]]:
             raise UserError(f"{corpus}: the run has no corpus yet; name the folder of a stage")
     for path in paths:
         for file in sentence_files(localise(path)).values():
-            for first, block in sentence_blocks(file):
-                yield file.name, first, block
+            for block in sentence_blocks(file):
+                yield file.name, block

@@ -34,11 +34,11 @@ _SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.stri
 def read_data_sets(paths: Sequence[str]) -> pa.Table:
     """The sentences of files and folders: data_set, row, text; of equal ones of a set the first."""
     found = []
-    for name, file in _files(paths).items():
+    for name, file in sentence_files(*paths).items():
         parts = [
-            pa.table([[name] * len(block), np.arange(first, first + len(block)), column], _SCHEMA)
-            for first, block in sentence_blocks(file)
-            for column in block.columns
+            pa.table([[name] * len(texts), block.rows[at], texts], _SCHEMA)
+            for block in sentence_blocks(file)
+            for at, texts in block.columns
         ]
         whole = pa.concat_tables(parts).sort_by("row")
         normal = normalised(whole["text"].combine_chunks())
@@ -57,10 +57,6 @@ def sentences_of(table: pa.Table) -> dict[str, int]:
     return dict(zip(*(of.to_pylist() for of in counts.flatten()), strict=True))
 
 
-def _files(paths: Sequence[str]) -> dict[str, Path]:
-    return {name: file for path in paths for name, file in sentence_files(path).items()}
-
-
 def _model(config: Config) -> Path | None:
     if (name := excluding_model(config)) is None:
         return None
@@ -69,7 +65,9 @@ def _model(config: Config) -> Path | None:
 
 def fingerprint(run: Run) -> Any:
     """The content of the files by name, and the model that encodes them."""
-    files = {name: digest(file) for name, file in _files(run.config.select.exclude).items()}
+    files = {
+        name: digest(file) for name, file in sentence_files(*run.config.select.exclude).items()
+    }
     return [files, digest(model) if (model := _model(run.config)) else None]
 
 

@@ -18,6 +18,7 @@ from paraloom.beam_jobs.io import answer_files, clients, digests, storage
 from paraloom.beam_jobs.io.answer_files import AnswerFiles
 from paraloom.models.chat.answers import Answer
 from paraloom.models.errors import UserError
+from paraloom.models.files import user_cache
 from tests.google_store import GoogleStore
 from tests.run_helpers import Patch
 
@@ -216,6 +217,20 @@ def test_a_file_is_read_once_until_it_changes(place: str, read: list[str]) -> No
         storage.write_bytes(path, data)
         assert [digests.file_digest(path) for _ in range(3)] == [expected(data)] * 3
         assert len(read) == times
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"", b"0" * 63, bytes(64), b"\xff" * 64, b"{}", b"F" * 64, b"a" * 64 + b"\n"]
+)
+def test_a_damaged_record_is_no_digest(
+    tmp_path: Path, read: list[str], empty_cache: None, damaged: bytes
+) -> None:
+    (tmp_path / "train.en").write_bytes(b"one")
+    for times in (1, 2):
+        found = [digests.file_digest(str(tmp_path / "train.en")) for _ in range(2)]
+        assert (found, len(read)) == ([expected(b"one")] * 2, times)
+        (record,) = (user_cache() / "digests").iterdir()
+        record.write_bytes(damaged)
 
 
 @pytest.mark.parametrize("how", ["in place", "replaced"])

@@ -150,10 +150,25 @@ fork_server.start(worker.__name__, [str(os.getpid())], told).wait()
 """
 
 
-@pytest.mark.parametrize(("code", "processes"), [(PREPARED, 1), (WITH_A_WORKER, 2)])
-def test_what_a_launcher_started_ends_with_it(code: str, processes: int) -> None:
+NOT_ON_MACOS = "import os, socket; del os.pidfd_open, os.sched_getaffinity, socket.SOCK_SEQPACKET"
+
+
+@pytest.mark.parametrize(
+    ("code", "processes", "start"),
+    [(PREPARED, 1, ""), (WITH_A_WORKER, 2, ""), (WITH_A_WORKER, 2, NOT_ON_MACOS)],
+)
+def test_what_a_launcher_started_ends_with_it(
+    code: str, processes: int, start: str, tmp_path: Path
+) -> None:
     """The worker waits for a runner that never comes."""
-    launcher = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, cwd=ROOT)
+    (tmp_path / "sitecustomize.py").write_text(start)  # every process runs it
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     while len(found := psutil.Process(launcher.pid).children(recursive=True)) < processes:
         assert launcher.poll() is None
         time.sleep(0.05)

@@ -1,3 +1,4 @@
+import bz2
 import gzip
 from collections import Counter
 from pathlib import Path
@@ -52,6 +53,10 @@ def read(tmp_path: Path, text: str | bytes, name: str = "vectors.txt") -> WordVe
         TEXT.replace(" ", "\t"),
         TEXT.replace("\n", "\n\n"),
         gzip.compress(TEXT.encode(), mtime=0),
+        "\ufeff" + TEXT,
+        "\ufeff3 2\n" + TEXT,
+        gzip.compress(("3 2\n" + TEXT).encode("utf-16"), mtime=0),
+        bz2.compress(b"\xef\xbb\xbf" + TEXT.encode()),
     ],
 )
 def test_every_published_text_form(tmp_path: Path, text: bytes | str) -> None:
@@ -81,7 +86,7 @@ def test_words_are_only_words(tmp_path: Path) -> None:
         (TEXT + "dog 1 inf\n", "word 4 is empty, or has a value that is not finite, or over 1e12"),
         (TEXT.encode() + b"\xff\xfe 1 2\n", "is no word followed by 2 numbers"),
         ("3 200000000000\n\n" + TEXT, "holds no word vectors of 1 to 65,536 dimensions"),
-        (gzip.compress(TEXT.encode() * 100, mtime=0)[:-20], "damaged gzip file"),
+        (gzip.compress(TEXT.encode() * 100, mtime=0)[:-20], "truncated or corrupt gzip"),
         (binary(WORDS, VALUES)[:-9], "line 1 promises 5 words, but 4 are there"),
         (binary(WORDS, VALUES * np.float32(np.nan)), "word 1 is empty, or has a value"),
         (binary(WORDS, VALUES).replace("日本".encode(), b"\xe6"), "cannot be read after 0 words"),
@@ -108,7 +113,7 @@ def test_the_binary_form_of_word2vec(
 ) -> None:
     monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", block)
     matrix = np.vstack([first.astype(np.float32), VALUES])
-    data = binary(["first", *WORDS], matrix, end)
+    data = b"\xef\xbb\xbf" * zipped + binary(["first", *WORDS], matrix, end)
     found = read(tmp_path, gzip.compress(data) if zipped else data)
     assert found.words.to_pylist() == ["first", *WORDS]
     assert np.array_equal(found.matrix, matrix)

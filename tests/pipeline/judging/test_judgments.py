@@ -76,12 +76,26 @@ def test_a_half_written_line_is_ignored_and_cut(tmp_path: Path) -> None:
     JudgeFile(str(tmp_path), "a").append([action("1"), action("2")])
     path = tmp_path / "judgments" / "a.jsonl"
     whole = path.read_bytes()
-    for end in range(len(whole) // 2 + 1, len(whole)):
+    for end in range(len(whole) // 2 + 1, len(whole) - 1):
         path.write_bytes(whole[:end])
         assert scores(tmp_path) == {"a 1": 50}
-    file = JudgeFile(str(tmp_path), "a")
+        JudgeFile(str(tmp_path), "a").append([action("3")])
+        assert scores(tmp_path) == {"a 1": 50, "a 3": 50}
+
+
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"", b"\r", b" ", b"\n", b"\r\n"])
+def test_a_whole_line_counts_however_it_ends(tmp_path: Path, before: bytes, end: bytes) -> None:
+    """As files end that were made elsewhere."""
+    JudgeFile(str(tmp_path), "a").append([action("1"), action("2")])
+    path = tmp_path / "judgments" / "a.jsonl"
+    lines = before + path.read_bytes().removesuffix(b"\n") + end
+    path.write_bytes(lines)
+    assert scores(tmp_path) == {"a 1": 50, "a 2": 50}
+    file = JudgeFile(str(tmp_path), "a")  # as the page opens it
+    assert path.read_bytes().startswith(lines)
     file.append([action("3")])
-    assert scores(tmp_path) == {"a 1": 50, "a 3": 50}
+    assert scores(tmp_path) == {"a 1": 50, "a 2": 50, "a 3": 50}
 
 
 @pytest.mark.parametrize("line", ["{", '{"id": "a", "score": 101}'])

@@ -5,7 +5,6 @@ import gzip
 import json
 import lzma
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +18,26 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config.selection import SelectOptions
 from tests.run_helpers import Patch
 
-PACKERS = (bz2.compress, lzma.compress, partial(pa.compress, codec="zstd", asbytes=True))
+Pack = Callable[[bytes], bytes]
+PACKERS: list[Pack] = [bytes, gzip.compress, bz2.compress, lzma.compress]
 DOG, CAT = "A dog runs fast.", "The cat sits there."
 
 
-def read(path: Path) -> list[tuple[int, list[str | None]]]:
-    """The rows with their numbers."""
-    return [
-        (first + i, list(row.values()))
-        for first, block in sentence_blocks(path)
-        for i, row in enumerate(block.to_pylist())
-    ]
+def read(path: Path) -> list[tuple[int, list[str]]]:
+    """The rows with sentences, and their numbers."""
+    found: dict[int, list[str]] = {}
+    for block in sentence_blocks(path):
+        for at, texts in block.columns:
+            for row, text in zip(block.rows[at].tolist(), texts.to_pylist(), strict=True):
+                found.setdefault(row, []).append(text)
+    return sorted(found.items())
 
 
 @pytest.mark.parametrize(
     ("name", "text", "rows"),
     [
         ("a.tsv", f"4.5\t{DOG}\t{CAT}\n\t{CAT}\t{CAT}\n1\t{CAT}\t{DOG}\n", [(1, [DOG, CAT]),
-         (2, [None, None]), (3, [CAT, DOG])]),
+         (2, [CAT, CAT]), (3, [CAT, DOG])]),
         ("SICK.txt", f"pair_ID\tsentence_A\tlabel\n1\t{DOG}\tNEUTRAL\n2\t{CAT}\tNEUTRAL\n",
          [(1, ["sentence_A"]), (2, [DOG]), (3, [CAT])]),
         ("sts.csv", f"main\t1\t{DOG}\t{CAT}\thttp://a.b/c-d-e\nmain\t2\t{CAT}\t{DOG}\n",
@@ -48,16 +49,30 @@ def read(path: Path) -> list[tuple[int, list[str | None]]]:
         ("a.jsonl", "".join(json.dumps(row) + "\n" for row in (
             {"id": "x", "translation": {"cs": "ano", "en": DOG}, "score": 1},
             {"id": "y", "translation": {"cs": "ne", "en": None}, "score": 2})),
-         [(1, [DOG]), (2, [None])]),
+         [(1, [DOG])]),
+        ("b.jsonl", f' {{"n": NaN, "query": "{DOG}", "pos": ["{CAT}", "{DOG} \\ud800"]}}\n',
+         [(1, [DOG, CAT, DOG + " ?"])]),
+        ("c.jsonl", f'{{"a": [[{{"b": "{DOG}", "n": 1e999}}], []], "c": {{"d": ["{CAT}"]}}}}\n',
+         [(1, [DOG, CAT])]),
+        ("d.csv", f'id,text\n1,"{DOG}, ""and"" so\non"\n2,{CAT}\n',
+         [(1, ["text"]), (2, [f'{DOG}, "and" so\non']), (4, [CAT])]),
+        ("e", f'a;b\r\n\r\n{DOG};"{CAT};"\r\n{CAT};""\r\n{CAT};{DOG}\n',
+         [(1, ["a", "b"]), (3, [DOG, CAT + ";"]), (4, [CAT]), (5, [CAT, DOG])]),
+        ("f.csv", f'"{DOG}"\n{CAT}\n', [(1, [DOG]), (2, [CAT])]),
+        ("g.txt", "Well, a dog runs\nSo, a cat sits\n",
+         [(1, ["Well, a dog runs"]), (2, ["So, a cat sits"])]),
+        ("h.tsv", f"\t{DOG}\n" * 3 + f"{CAT}\t\n", [(1, [DOG]), (2, [DOG]), (3, [DOG]),
+         (4, [CAT])]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("pack", PACKERS)
 def test_forms_of_text(
-    tmp_path: Path, name: str, text: str, rows: list[tuple[int, list[str]]], zipped: bool
+    tmp_path: Path, name: str, text: str, rows: list[tuple[int, list[str]]], pack: Pack
 ) -> None:
     path = tmp_path / name
-    path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
-    assert read(path) == rows
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        path.write_bytes(pack(text.encode(encoding)))
+        assert read(path) == rows
 
 
 def test_parquet_has_columns_of_any_text(tmp_path: Path) -> None:
@@ -68,7 +83,54 @@ def test_parquet_has_columns_of_any_text(tmp_path: Path) -> None:
         "pair": pa.array([{"en": DOG, "n": 1}, {"en": CAT, "n": 2}]),
     }
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    assert read(tmp_path / "a.parquet") == [(1, [DOG, CAT, DOG]), (2, [CAT, None, CAT])]
+    assert read(tmp_path / "a.parquet") == [(1, [DOG, CAT, DOG]), (2, [CAT, CAT])]
+
+
+LISTS = [[DOG, CAT], None, [], [DOG]]
+ROWS = [(1, [DOG, CAT]), (4, [DOG])]
+INDICES = pa.array([0, 1, 0, None])
+
+
+@pytest.mark.parametrize(
+    ("column", "rows"),
+    [
+        (pa.array(LISTS), ROWS),
+        (pa.array(LISTS, pa.large_list(pa.large_string())), ROWS),
+        (pa.array([[DOG, None]] * 4, pa.list_(pa.string(), 2)), [(i, [DOG]) for i in range(1, 5)]),
+        (pa.array([LISTS, None, [], []]), [(1, [DOG, CAT, DOG])]),
+        (pa.array([[{"en": DOG}], None, [{"en": None}], [{"en": CAT}]]), [(1, [DOG]), (4, [CAT])]),
+        (pa.array([{"a": [DOG]}, {"a": [CAT]}, None, {"a": []}]), [(1, [DOG]), (2, [CAT])]),
+        (pa.array([[("k", DOG)], None, [], [("k", CAT), ("l", DOG)]],
+                  pa.map_(pa.string(), pa.string())), [(1, [DOG]), (4, [CAT, DOG])]),
+        (pa.array([DOG, CAT, None, ""], pa.string_view()), [(1, [DOG]), (2, [CAT])]),
+        (pa.array([DOG.encode(), None, b"\xff " + CAT.encode(), b""]),
+         [(1, [DOG]), (3, ["\ufffd " + CAT])]),
+        (pa.array([DOG.encode()] * 4, pa.binary(len(DOG))), [(i, [DOG]) for i in range(1, 5)]),
+        (pa.DictionaryArray.from_arrays(INDICES, pa.array([DOG, CAT], pa.large_string())),
+         [(1, [DOG]), (2, [CAT]), (3, [DOG])]),
+        (pa.DictionaryArray.from_arrays(INDICES, [DOG.encode(), CAT.encode()]),
+         [(1, [DOG]), (2, [CAT]), (3, [DOG])]),
+    ],
+    ids=lambda of: str(of.type) if isinstance(of, pa.Array) else "",
+)  # fmt: skip
+def test_parquet_beside_a_column_of_text(
+    tmp_path: Path, column: pa.Array, rows: list[tuple[int, list[str]]]
+) -> None:
+    """What is in lists, structures, maps, bytes is read as what is in a column of text."""
+    further = {"image": [b"a \0 b c"] * 4, "vector": [[0.5]] * 4, "n": range(4)}
+    pq.write_table(pa.table({"text": [CAT] * 4, "of": column, **further}), tmp_path / "a")
+    found = dict(rows)
+    assert read(tmp_path / "a") == [(row, [CAT, *found.get(row, [])]) for row in range(1, 5)]
+
+
+def test_a_column_may_begin_late(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(sentences, "_ROWS", 2)
+    pq.write_table(pa.table({"a": [DOG] * 5, "b": [None] * 4 + [CAT]}), tmp_path / "a")
+    lines = [f'{{"a": "{DOG}"}}\n'] * 4 + [f'{{"a": "{DOG}", "b": "{CAT}"}}\n']
+    (tmp_path / "b").write_text("".join(lines))
+    (tmp_path / "c").write_text(f"{DOG}\n" * 4 + f"{DOG}\t{CAT}\n")
+    expected = [*((row, [DOG]) for row in range(1, 5)), (5, [DOG, CAT])]
+    assert [read(tmp_path / name) for name in "abc"] == [expected] * 3
 
 
 def test_rows_are_counted_across_blocks(tmp_path: Path, monkeypatch: Patch) -> None:
@@ -90,13 +152,50 @@ def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
     for name in (*pairs, "b.txt.gz", "README.md", ".cache/a.tsv", "dataset_infos.json"):
         (tmp_path / "sts" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "sts" / name).touch()
-    expected = ["2012/MSRpar.train", "2012/MSRpar", "b", "data/test-0", "rt.all"]
+    (tmp_path / "sts/infos.json").write_text('{"a": 1}')
+    (tmp_path / "sts/pretty.json").write_text('{\n"a": 1\n}')
+    for name in ("lines.json", "array.json"):
+        (tmp_path / "sts" / name).write_text('{"a": 1}\n{"a": 2}' if name < "b" else '[\n{"a": 1}]')
+    expected = [
+        "2012/MSRpar.train",
+        "2012/MSRpar",
+        "array.json",
+        "b",
+        "data/test-0",
+        "lines.json",
+        "rt.all",
+    ]
     assert list(sentence_files(tmp_path / "sts")) == [f"sts/{name}" for name in expected]
     assert sentence_files(tmp_path / "sts/2012/MSRpar.tsv").keys() == {"MSRpar"}
     assert sentence_files(tmp_path / "sts/README.md").keys() == {"README.md"}
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no file of sentences here"):
         sentence_files(tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["one/test.tsv", "two/test.tsv"], ["one/test", "two/test"]),
+        (["one/test.tsv", "a/other.tsv", "two/test.tsv"], ["one/test", "other", "two/test"]),
+        (["a/sts", "b/sts"], ["a/sts/dev", "b/sts/dev"]),
+        (["a/x/dev.txt", "b/x/dev.txt"], ["a/x/dev", "b/x/dev"]),
+        (["both"], ["both/dev.tsv", "both/dev.txt"]),
+        (["both/dev.tsv", "both/dev.txt", "a/sts/dev.tsv"],
+         ["both/dev", "dev.txt", "sts/dev"]),
+        (["one/test.tsv", "one/test.tsv", "one"], ["test", "one/test"]),
+    ],
+)  # fmt: skip
+def test_files_of_one_name_have_names_that_tell_them_apart(
+    tmp_path: Path, paths: list[str], names: list[str]
+) -> None:
+    made = ["one/test.tsv", "two/test.tsv", "a/sts/dev.tsv", "b/sts/dev.tsv", "a/other.tsv"]
+    for name in [*made, "a/x/dev.txt", "b/x/dev.txt", "both/dev.tsv", "both/dev.txt"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = sentence_files(*(tmp_path / path for path in paths))
+    assert list(found) == names
+    assert len({*found.values()}) == len({*names} - {"one/test"}) or "two/test" in names
 
 
 def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch: Patch) -> None:
@@ -119,15 +218,23 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         (b"", "no rows, the file is empty"),
         (b"one\ntwo words\n", "no column of sentences"),
         (b"PAR1 and no more", "cannot be read"),
-        (b'{"a": "one two three"}\n{"a": \n', "cannot be read"),
-        (gzip.compress(b"a dog runs fast\n" * 99, mtime=0)[:-9], "damaged gzip"),
-        *((pack(b"a dog runs fast\n" * 99), "is packed; give it plain or") for pack in PACKERS),
+        (b"PK\x03\x04", "is ZIP; give it as UTF-8 text"),
+        ("A dog runs fast.\n".encode("utf-16-le"), "row 1: has NUL bytes; if it is UTF-16 with"),
+        (b'[{"a": "one two three"}]', "is a JSON array; give it as JSON Lines"),
+        (b'{\n "a": "one two three"\n}', "row 1: no JSON object"),
+        (
+            b"a,b\n" + b"1,2\n" * 99 + b"a dog runs, fast, and\n",
+            "row 101: 3 columns instead of 2; quote what holds ',', or",
+        ),
+        (b"a,b\n" + b"1,2\n" * 99 + b'"a dog,\n', r"row 101: no CSV \(unexpected end of data\)"),
+        (b'{"a": "one two three"}\n{"a": \n', "row 2: no JSON object; a line must have one"),
+        (gzip.compress(b"a dog runs fast\n" * 99, mtime=0)[:-9], "truncated or corrupt gzip"),
     ],
 )
 def test_what_is_no_file_of_sentences_is_one_line(
     tmp_path: Path, content: bytes, message: str
 ) -> None:
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(UserError, match=f"file: {message}") as error:
+    with pytest.raises(UserError, match=f"file(:|,) {message}") as error:
         read(tmp_path / "file")
     assert "\n" not in str(error.value)

@@ -1,8 +1,19 @@
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from paraloom.models.embeddings.datasets.similarity import missing, read_sick, read_sts
+from paraloom.models.embeddings.datasets.similarity import (
+    missing,
+    read_labelled,
+    read_sick,
+    read_sts,
+)
 from paraloom.models.errors import UserError
 
 
@@ -59,6 +70,60 @@ def test_a_flat_folder_of_files_is_one_group(tmp_path: Path) -> None:
     assert a.first.to_pylist() == ["x", ""]
     assert (b.group, b.name) == ("labelled", "b.dev")
     assert missing([a, b]) == {}
+
+
+def test_data_sets_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for name in ("A/sts/dev", "B/sts/dev", "B/sts/test", "C/2012/a", "D/2012/b"):
+        write(tmp_path / f"{name}.tsv", "5\tx\ty\n")
+    names = [(of.group, of.name) for of in read_sts(*(tmp_path / of for of in ("A/sts", "B")))]
+    assert names == [("A/sts", "dev"), ("B/sts", "dev"), ("sts", "test")]
+    names = [(of.group, of.name) for of in read_sts(tmp_path / "C", tmp_path / "D")]
+    assert names == [("STS 2012", "a"), ("STS 2012", "b")]  # as they are
+    write(tmp_path / "A/sts/dev.csv", "a\tb\tc\td\t5\tx\ty\n")
+    names = [(of.group, of.name) for of in read_sts(tmp_path / "A")]
+    assert names == [("sts", "dev.csv"), ("sts", "dev.tsv")]
+    twice = [(of.group, of.name) for of in read_sts(tmp_path / "D", tmp_path / "D")]
+    assert twice[0] == twice[1]  # `evaluate` says so
+
+
+JUDGED = [("reference", "paraphrase", "score"), ("a, dog", "a dog", "50"), ("x", "y", "7")]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.tsv", "\n".join(map("\t".join, JUDGED)).encode("utf-16")),
+        ("a.csv", b'reference,paraphrase,score\n"a, dog",a dog,50\nx,"y",7\n'),
+        ("b", bz2.compress(b'reference;paraphrase;score\n"a, dog";a dog;50\nx;"y";7\n')),
+        ("a.jsonl", b'\xef\xbb\xbf {"reference": "a, dog", "paraphrase": "a dog", "score": 50}\n\n'
+         b'{"score": 7.0, "x": NaN, "reference": "x", "paraphrase": "y"}\n'),
+    ],
+)  # fmt: skip
+def test_judgments_are_read_in_any_form(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    (found,) = read_labelled(tmp_path / name)
+    assert (found.first.to_pylist(), found.second.to_pylist()) == (["a, dog", "x"], ["a dog", "y"])
+    assert found.scores.tolist() == [50, 7]
+
+
+def test_judgments_in_parquet(tmp_path: Path) -> None:
+    columns = {"reference": pa.array(["x"], pa.string_view()), "score": [0.5], "n": [[1]]}
+    table = pa.table({**columns, "translation": pa.array([b"y"])})
+    pq.write_table(table, tmp_path / "a")
+    (found,) = read_labelled(tmp_path / "a")
+    assert (found.first.to_pylist(), found.second.to_pylist()) == (["x"], ["y"])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_sts_with_commas_and_compressed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    (tmp_path / "2015").mkdir()
+    (tmp_path / "2015/a.csv.xz").write_bytes(pack(b'5,"a, dog",x\n,x,y\n'))
+    (tmp_path / "2015/b.tsv.gz").write_bytes(pack("5\ta, dog\tx\n".encode("utf-16")))
+    a, b = read_sts(tmp_path)
+    assert [(of.group, of.name, of.unscored) for of in (a, b)] == [
+        ("STS 2015", "a", 1), ("STS 2015", "b", 0)
+    ]  # fmt: skip
+    assert a.first == b.first == pa.array(["a, dog"])
 
 
 SICK = "sentence_A\tsentence_B\trelatedness_score\n"

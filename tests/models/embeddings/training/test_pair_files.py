@@ -87,7 +87,7 @@ def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> 
         (b"a\tb\nc\n", {}, "row 2: 1 tab-separated columns, but column 2 is needed"),
         (b"a\tb\n", {"first": "x"}, "no column 'x', there are a, b"),
         (b"a\tb\nc\t\xff\n", {}, "row 2: not UTF-8"),
-        (gzip.compress(tsv(rows()))[:-30], {}, "damaged gzip file"),
+        (gzip.compress(tsv(rows()))[:-30], {}, "truncated or corrupt gzip"),
         (b"PAR1 and more", {}, "Parquet magic bytes"),
         (None, {}, "no column 'translation', there are reference"),
     ],
@@ -117,6 +117,34 @@ def test_names_may_follow_empty_lines(tmp_path: Path) -> None:
     path.write_bytes(tsv([("a", "b")], "sentence1\tsentence2"))
     (copy,) = copy_pairs([source], tmp_path / "other")
     assert pq.read_table(copy).num_rows == 2
+
+
+def copied(folder: Path, name: str, **source: object) -> list[dict[str, str]]:
+    options = PairsOptions.of({"paths": [str(folder / name)], **source})
+    (copy,) = copy_pairs([options], folder / f"{name}.copy")
+    found: list[dict[str, str]] = pq.read_table(copy).to_pylist()
+    return found
+
+
+def test_pairs_of_other_forms(tmp_path: Path) -> None:
+    pairs = [{"first": "a, b", "second": "c"}, {"first": "d", "second": ""}]
+    (tmp_path / "1.csv").write_bytes(b'id,reference,translation\n1,"a, b",c\n2,d,\n')
+    (tmp_path / "2").write_bytes("reference\ttranslation\na, b\tc\nd\t\n".encode("utf-16"))
+    lines = [b'{"n": NaN, "translation": "c", "reference": "a, b"}', b' {"reference": "d"}']
+    (tmp_path / "3").write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines))
+    columns = {"reference": pa.array(["a, b", "d"], pa.string_view()), "translation": [b"c", b""]}
+    pq.write_table(pa.table(columns), tmp_path / "4")
+    assert [copied(tmp_path, name) for name in ("1.csv", "2", "3", "4")] == [pairs] * 4
+    nested = pa.table({"pair": [{"en": "a, b", "de": "c"}, {"en": "d", "de": None}]})
+    pq.write_table(nested, tmp_path / "5")
+    assert copied(tmp_path, "5", first="pair.en", second="pair.de") == pairs
+    pq.write_table(pa.table({"reference": ["a"], "translation": [["b", "c"]]}), tmp_path / "6")
+    with pytest.raises(UserError, match="6: reference or translation cannot be read as text"):
+        copied(tmp_path, "6")
+    (tmp_path / "7").write_bytes(b'{"a": "b", "c": "d"}')
+    with pytest.raises(UserError, match="no column 'reference', there are a, c"):
+        copied(tmp_path, "7")
+    assert copied(tmp_path, "7", first=2, second=1) == [{"first": "d", "second": "b"}]
 
 
 def test_a_given_negative_is_taken_where_it_is_nearer() -> None:

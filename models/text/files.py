@@ -1,0 +1,257 @@
+"""Files of text or rows as people have them: the one way to open and to decode them.
+
+Gzip (of several members, too), zstd, bzip2 and xz are recognised by content, not by name.
+Text is UTF-8, or UTF-16 or UTF-32 with a byte order mark, and comes out as UTF-8 without the mark.
+A value of JSON or CSV that is not valid Unicode is no reason to lose its row: see `text_array`.
+"""
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import json
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import orjson
+import pyarrow as pa
+
+from paraloom.models.errors import UserError, in_one_line
+
+CHUNK = 1 << 20
+"""Bytes to read at once."""
+PARQUET = b"PAR1"
+"""What Parquet files begin with."""
+LONGEST = 1 << 24
+"""Bytes of a line: a damaged file may have no line ends."""
+
+_PACKED = {
+    "gzip": rb"\x1f\x8b",
+    "zstd": rb"\x28\xb5\x2f\xfd",
+    "xz": rb"\xfd7zXZ\x00",
+    "bzip2": rb"BZh[1-9]1AY&SY",
+}
+_NO_TEXT = {
+    "ZIP (as XLSX and DOCX are, too)": rb"PK\x03\x04",
+    "Parquet": PARQUET,
+    "Arrow IPC": rb"ARROW1",
+    "a tar archive": rb".{257}ustar",
+    "a 7z archive": rb"7z\xbc\xaf\x27\x1c",
+    "PDF": rb"%PDF-",
+    "a file of Office (XLS, DOC)": rb"\xd0\xcf\x11\xe0",
+    "RTF": rb"\{\\rtf",
+    "HTML": rb"\s*(?i:<!doctype html|<html[\s>])[^\t]*$",  # as far as it is seen
+}
+_MARKS = {  # UTF-32's little-endian mark begins as that of UTF-16
+    codecs.BOM_UTF8: "",
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_SEEN = 512  # bytes that tell what a file is
+_NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # of a column, where nothing else says so
+_LINES = 100  # in which each row of CSV must have as many columns
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a file as `as_text`; what is no text, such as word vectors, stays as it is."""
+    try:
+        with path.open("rb") as raw:
+            yield as_text(buffered(raw), path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file is Parquet, by its first bytes."""
+    with in_one_line(f"{path}: cannot be read"), path.open("rb") as stream:
+        return stream.read(len(PARQUET)) == PARQUET
+
+
+def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
+    """The content of a file, decompressed and in UTF-8 without a byte order mark.
+
+    Raises:
+        UserError: it is an archive or another file without text; or, when it is read, it is
+            truncated or corrupt.
+    """
+    head = stream.peek(_SEEN)
+    for kind, magic in _PACKED.items():
+        if re.match(magic, head):
+            stream = buffered(_Decoded(path, kind, _DECODERS[kind](stream)))
+    head = stream.peek(_SEEN)
+    for kind, magic in _NO_TEXT.items():
+        if re.match(magic, head, re.DOTALL):
+            raise UserError(f"{path}: is {kind}; give it as UTF-8 text, plain or compressed")
+    mark = next((mark for mark in _MARKS if head.startswith(mark)), b"")
+    if kind := _MARKS.get(mark, ""):
+        return buffered(_Decoded(path, kind, _decoded(kind, stream)))
+    stream.read(len(mark))
+    return stream
+
+
+def is_plain(stream: io.BufferedReader) -> bool:
+    """Whether a stream of `as_text` gives the bytes of the file, so that it can be divided."""
+    return not isinstance(stream.raw, _Decoded)
+
+
+def buffered(stream: object) -> io.BufferedReader:
+    """A stream of bytes that can be peeked into."""
+    return io.BufferedReader(cast(io.RawIOBase, stream), CHUNK)
+
+
+class _Decoded(io.RawIOBase):
+    """The text of a compressed file, or of one in another encoding."""
+
+    def __init__(self, path: Path | str, kind: str, pieces: Iterator[bytes]) -> None:
+        self._what, self._pieces, self._ready = f"{path}: truncated or corrupt {kind}", pieces, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        try:
+            while len(self._ready) < _SEEN and (more := next(self._pieces, None)) is not None:
+                self._ready += more
+        except (EOFError, OSError, lzma.LZMAError, zlib.error, UnicodeError) as error:
+            raise UserError(f"{self._what} ({error}); fetch the file again") from error
+        data, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _decoded(encoding: str, stream: io.BufferedReader) -> Iterator[bytes]:
+    """A lone surrogate becomes invalid UTF-8, a fault of its row."""
+    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+    while chunk := stream.read(CHUNK):
+        yield decoder.decode(chunk).encode(errors="surrogatepass")
+    decoder.decode(b"", final=True)
+
+
+def _gzip(stream: io.BufferedReader) -> Iterator[bytes]:
+    file = gzip.GzipFile(fileobj=stream)
+    return iter(lambda: file.read1(CHUNK), b"")
+
+
+def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
+    # Arrow's would close the file, which is still to be digested.
+    shield = SimpleNamespace(read=stream.read, close=lambda: None, closed=False)
+    decoder = pa.CompressedInputStream(pa.PythonFile(shield, "r"), "zstd")
+    return iter(lambda: decoder.read(CHUNK), b"")
+
+
+def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[bytes]:
+    """The text of streams one after another; the standard library's files ignore a damaged one."""
+    data = stream.read1(CHUNK)
+    while data:
+        decoder = new()
+        while not decoder.eof:
+            if decoder.needs_input and not (data := data or stream.read1(CHUNK)):
+                raise EOFError("it ends early")
+            if text := decoder.decompress(data, CHUNK):
+                yield text
+            data = b""
+        data = decoder.unused_data
+        while not (data := data.lstrip(b"\0")) and (data := stream.read1(CHUNK)):  # padding
+            pass
+
+
+_DECODERS: dict[str, Callable[[io.BufferedReader], Iterator[bytes]]] = {
+    "gzip": _gzip,
+    "zstd": _zstd,
+    "xz": partial(_streams, lzma.LZMADecompressor),
+    "bzip2": partial(_streams, bz2.BZ2Decompressor),
+}
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type of Arrow are text: any form of strings, dictionaries of them too."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return str(kind) in {"string", "large_string", "string_view"}
+
+
+def flat(table: pa.Table) -> pa.Table:
+    """The table with the fields of structures as columns, `translation.cs`."""
+    while any(map(pa.types.is_struct, table.schema.types)):
+        table = table.flatten()
+    return table
+
+
+def json_object(line: bytes) -> dict[str, Any] | None:
+    r"""The object in a line of JSON Lines; None if there is none.
+
+    NaN, numbers such as 1e999, and texts that are not valid Unicode are values like others.
+
+    >>> json_object(b'{"text": "a dog", "score": NaN}'), json_object(b'["a dog"]')
+    ({'text': 'a dog', 'score': nan}, None)
+    """
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        try:
+            record = json.loads(line.decode(errors="surrogateescape"))
+        except (ValueError, RecursionError):
+            return None
+    return record if isinstance(record, dict) else None
+
+
+def text_array(values: list[str | None]) -> pa.StringArray:
+    """Texts of `json_object` or `csv_rows`: those that are not valid Unicode are invalid UTF-8."""
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError:
+        raw = [text if text is None else text.encode(errors="surrogatepass") for text in values]
+        return pa.array(raw, pa.binary()).view(pa.string())
+
+
+def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
+    """The rows of CSV (RFC 4180): the number of the line where each begins, from 1; its columns; ""
+    or what is wrong with it: the next line begins another row. Empty lines are no rows.
+    """
+    reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
+    while True:
+        row, fault = list[str](), ""
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            fault = f"no CSV ({error})"
+        expected = expected or len(row)
+        if not fault and len(row) != expected:
+            fault = f"{len(row)} column{'s' * (len(row) > 1)} instead of {expected}"
+        if row or fault.startswith("no"):
+            yield number, row, fault
+        number = reader.line_num + 1
+
+
+def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
+    """What separates the columns of a CSV file with these first `CHUNK` bytes; None if it is none.
+
+    Without `named`, which says that it is one, its first line must have names, and all rows as many
+    columns, separated by commas or semicolons: sentences, one a line, have commas, too.
+    """
+    text = io.StringIO(head.decode(errors="replace"), newline="")
+    lines = list(islice(text, _LINES))
+    first = re.sub('"[^"]*"', "", "".join(lines[:1]))
+    delimiter = max(",;\t", key=first.count)
+    if named:
+        return delimiter
+    rows = list(csv_rows(lines, delimiter))
+    if len(lines) == _LINES or len(head) == CHUNK:
+        rows.pop()  # it may be cut
+    if len(rows) < 2 or "\t" in first or any(fault for *_, fault in rows):
+        return None
+    names = {name for name in rows[0][1] if _NAME.fullmatch(name)}
+    return delimiter if len(names) == len(rows[0][1]) > 1 else None
