@@ -18,7 +18,9 @@ from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 
 _ROWS, _FILES = 100, 20  # rows that are looked at, of so many files
 _SHARE = 0.8  # rows that are plainly in a language, if the text is
-_CHANCE = 0.2  # rows of a text that may be in another language, to the identifier: German in English
+_CHANCE = (
+    0.2  # rows of a text that may be in another language, to the identifier: German in English
+)
 _NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20  # rows that each needs
 _GO_ON = "if all is as you want it, set input.check_languages: false"
 

@@ -34,6 +34,25 @@ def test_pairs_and_conditions(tmp_path: Path, write_config: WriteConfig, capsys:
     assert saved == {"input.where": 2, "input.unique": 1}
 
 
+def test_conditions_that_no_row_meets(
+    tmp_path: Path, write_config: WriteConfig, capsys: Capsys
+) -> None:
+    (tmp_path / "in.tsv").write_text(
+        "Pes štěká.\tA dog barks.\nPsi štěkají.\tDogs bark.\n", "utf-8"
+    )
+    given = {"format": "tsv", "paths": [str(tmp_path / "in.tsv")]}
+    write_config(tmp_path, input={**given, "where": ["source_tokens >= 1", "identical = yes"]})
+    assert again("ingest", tmp_path) == 2
+    assert (
+        capsys.readouterr()
+        .err.strip()
+        .endswith(
+            "none of 2 rows can be used; its _rejected/ folder has the reasons; 2 do not meet "
+            "`identical = yes` of input.where: change it"
+        )
+    )
+
+
 DOMAINS = ["web", "news", None]
 
 

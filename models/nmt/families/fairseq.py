@@ -130,11 +130,16 @@ class FairseqModel(NmtModel):
 def _languages(checkpoint: Path) -> tuple[str, str]:
     """The languages that a checkpoint names, found in its pickled settings without loading them."""
     settings = b""
-    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(checkpoint) as parts:
+    with (
+        suppress(Exception),
+        zipfile.ZipFile(checkpoint) as parts,
+    ):  # `read_state` says what is wrong
         for name in (name for name in parts.namelist() if name.endswith("/data.pkl")):
             settings = parts.open(name).read(_SETTINGS)
     # A key, its place in the memo of the pickle, and a value with its length.
-    keys = (b"X\x0b\0\0\0" + side + rb"_lang(?:q.|r.{4})X(.)\0{3}" for side in (b"source", b"target"))
+    keys = (
+        b"X\x0b\0\0\0" + side + rb"_lang(?:q.|r.{4})X(.)\0{3}" for side in (b"source", b"target")
+    )
     found = (re.search(key, settings, re.DOTALL) for key in keys)
     source, target = (
         of.string[of.end() : of.end() + of[1][0]].decode(errors="replace") if of else ""

@@ -82,8 +82,8 @@ def command(
     config = parse_config(values, where=str(out))  # an error before it is written
     if source == ENGLISH != target:  # of formats without names, which cannot put it last
         say(
-            f"init: {files[0]}: English comes first and becomes the source, so that paraphrases are "
-            f"{language_name(target)}; for English ones, swap the columns of the file"
+            f"init: {files[0]}: English comes first and becomes the source, so that paraphrases "
+            f"are {language_name(target)}; for English ones, swap the columns of the file"
         )
     back_translate.check(config)
     with atomic_file(out) as path:
