@@ -63,21 +63,21 @@ def parse_language(code: str) -> Language | None:
     return found if found.is_valid() else None
 
 
-def check_code(code: str) -> None:
-    """Check that a code names a language; the ValueError has the code that may be meant.
+def no_code(code: str) -> str:
+    """What to say of a code that names no language, with the one that may be meant; else "".
 
-    >>> check_code("cz")
-    Traceback (most recent call last):
-    ValueError: cz is no language code; Czech is cs
+    >>> no_code("cz"), no_code("cs")
+    ('cz is no language code; Czech is cs', '')
     """
-    if parse_language(code) is None:
-        meant = short_code(re.split("[_-]", code)[0])
-        if meant not in _BY_CODE:
-            names = {name.lower(): short for short, name in _BY_CODE.items()}
-            near = difflib.get_close_matches(code.lower(), names, 1, 0.75)
-            meant = names[near[0]] if near else ""
-        hint = f"{_BY_CODE[meant]} is {meant}" if meant else "codes are as in ISO 639: cs, en"
-        raise ValueError(f"{code} is no language code; {hint}")
+    if parse_language(code):
+        return ""
+    meant, names = (
+        short_code(re.split("[_-]", code)[0]),
+        {v.lower(): k for k, v in _BY_CODE.items()},
+    )
+    near = [meant] if meant in _BY_CODE else difflib.get_close_matches(code.lower(), names, 1, 0.75)
+    hints = (f"{_BY_CODE[short]} is {short}" for short in (names.get(of, of) for of in near))
+    return f"{code} is no language code; {next(hints, 'codes are as in ISO 639: cs, en')}"
 
 
 def differ(code: str, other: str) -> bool:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from paraloom.beam_jobs.io.bitext import READERS, Format, Layout
 from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.models.languages import check_code, is_code, short_code
+from paraloom.models.languages import is_code, no_code, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.options import Count, InputPath, Options
 
@@ -84,11 +84,8 @@ class InputOptions(Options):
         for key in ("source_language", "target_language"):
             if not is_code(code := getattr(self, key)):  # it may become the name of a file
                 raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
-            try:
-                check_code(code)
-            except ValueError as error:
-                if self.check_languages:
-                    raise ValueError(f"{key}: {error}") from None
+            if self.check_languages and (problem := no_code(code)):
+                raise ValueError(f"{key}: {problem}")
         named = READERS[self.format].named
         for name in self.columns.keys() - {*named}:
             known = ", ".join(named) or "none"

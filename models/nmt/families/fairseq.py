@@ -130,22 +130,16 @@ class FairseqModel(NmtModel):
 def _languages(checkpoint: Path) -> tuple[str, str]:
     """The languages that a checkpoint names, found in its pickled settings without loading them."""
     settings = b""
-    with (
-        suppress(Exception),
-        zipfile.ZipFile(checkpoint) as parts,
-    ):  # `read_state` says what is wrong
-        for name in (name for name in parts.namelist() if name.endswith("/data.pkl")):
-            settings = parts.open(name).read(_SETTINGS)
-    # A key, its place in the memo of the pickle, and a value with its length.
-    keys = (
-        b"X\x0b\0\0\0" + side + rb"_lang(?:q.|r.{4})X(.)\0{3}" for side in (b"source", b"target")
-    )
-    found = (re.search(key, settings, re.DOTALL) for key in keys)
-    source, target = (
-        of.string[of.end() : of.end() + of[1][0]].decode(errors="replace") if of else ""
-        for of in found
-    )
-    return source, target
+    with suppress(Exception), zipfile.ZipFile(checkpoint) as parts:  # `read_state` names faults
+        name = next(name for name in parts.namelist() if name.endswith("/data.pkl"))
+        settings = parts.open(name).read(_SETTINGS)
+
+    def value(key: bytes) -> str:
+        """After the key come its place in the pickle's memo, and the length of the value."""
+        found = re.search(b"X\x0b\0\0\0" + key + rb"(?:q.|r.{4})X(.)\0{3}", settings, re.DOTALL)
+        return settings[found.end() :][: found[1][0]].decode(errors="replace") if found else ""
+
+    return value(b"source_lang"), value(b"target_lang")
 
 
 def read_state(path: Path) -> dict[str, Any]:
