@@ -6,6 +6,7 @@ is computed, and the others are copied from the earlier output.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -239,6 +240,8 @@ class _Score(UnitDoFn):
                 new = table.filter(pc.invert(known))
                 parts.append(score_table(new, self.scorer, scorers))
         except UserError as error:
+            if error.__cause__:  # an error of a plug-in, for the log
+                traceback.print_exception(error.__cause__)
             raise UserError(f"{error} (shard {unit.name})") from None  # `launch` shows the first
         finally:
             listeners.remove(listen)

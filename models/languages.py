@@ -1,12 +1,17 @@
 """Language codes as users write them, English names of languages, which have no spaces."""
 
+import difflib
 import re
 from functools import cache
 
-from langcodes import Language
+from langcodes import Language, tag_distance
 from langcodes.tag_parser import LanguageTagError
 
 ENGLISH = "en"
+
+_FAR = 80
+"""Least distance in CLDR of languages that few people can read both of: Czech and Slovak have 24,
+Croatian and Serbian 59, Czech and Polish 84."""
 
 _UNSPACED = (
     *("Hani", "Hans", "Hant", "Hira", "Jpan", "Kana", "Khmr", "Lana", "Laoo", "Mymr"),
@@ -56,6 +61,34 @@ def parse_language(code: str) -> Language | None:
     except LanguageTagError:
         return None
     return found if found.is_valid() else None
+
+
+def no_code(code: str) -> str:
+    """What to say of a code that names no language, with the one that may be meant; else "".
+
+    >>> no_code("cz"), no_code("cs")
+    ('cz is no language code; Czech is cs', '')
+    """
+    if parse_language(code):
+        return ""
+    meant, names = (
+        short_code(re.split("[_-]", code)[0]),
+        {v.lower(): k for k, v in _BY_CODE.items()},
+    )
+    near = [meant] if meant in _BY_CODE else difflib.get_close_matches(code.lower(), names, 1, 0.75)
+    hints = (f"{_BY_CODE[short]} is {short}" for short in (names.get(of, of) for of in near))
+    return f"{code} is no language code; {next(hints, 'codes are as in ISO 639: cs, en')}"
+
+
+def differ(code: str, other: str) -> bool:
+    """Whether two codes are of well-known languages that are not near each other.
+
+    >>> differ("cs", "de"), differ("ces_Latn", "sk"), differ("hr", "sr"), differ("cs", "src")
+    (True, False, False, False)
+    """
+    one, two = (short_code(each).partition("-")[0] for each in (code, other))
+    known = one in _BY_CODE and two in _BY_CODE
+    return known and min(tag_distance(one, two), tag_distance(two, one)) >= _FAR
 
 
 @cache

@@ -10,6 +10,7 @@ store.
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Any, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
@@ -161,7 +162,10 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
     found = [(_path(values, item["loc"]), item) for item in errors if item["loc"][0] == name]
     path, problem = max(found, key=lambda item: len(item[0]))
     said = [_said(item) for at, item in found if at == path]
-    return f"{''.join(path)}: {' or '.join(said)}, not {problem['input']!r}"
+    text = any(item["type"] == "string_type" for at, item in found if at == path)
+    value, quote = problem["input"], "; quote it, since YAML does not take it for text"
+    hint = quote if text and isinstance(value, bool | int | float | date | dict) else ""
+    return f"{''.join(path)}: {' or '.join(said)}, not {value!r}{hint}"
 
 
 def _said(problem: ErrorDetails) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paraloom.models.embeddings.options import AUTO
-from paraloom.models.languages import ENGLISH, language_name, parse_language, short_code
+from paraloom.models.languages import ENGLISH, language_name, short_code
 from paraloom.models.printing import say
 from paraloom.pipeline.config import Config
 
@@ -41,13 +41,14 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
                     )
     if config.input is None:
         return
-    code, short = config.input.target_language, config.language
-    name = language_name(code)
-    if parse_language(code) is None:
-        known = parse_language(short) is not None
-        rules = f"taken for {short} ({name})" if known else "unknown; its tokens are Moses' default"
-        yield f"input.target_language: {code} is {rules}"
-    if short == short_code(config.input.source_language):
+    own, default = config.score.model_fields_set, "paragram_similarity"
+    if "score" in stages and default not in config.score.scorers and "scorers" not in own:
+        yield (
+            f"score: without {default}, which score.phrases (phrase pairs) or score.paragram (word "
+            f"vectors) would give; select takes deciles of {config.select.by}"
+        )
+    if config.language == short_code(config.input.source_language):
+        name = language_name(config.language)
         yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
 
 

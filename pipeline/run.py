@@ -38,6 +38,7 @@ from paraloom.pipeline.report.summary import show_summary
 from paraloom.pipeline.rounds import copy_finished
 from paraloom.pipeline.stage import Run, Stage
 from paraloom.pipeline.stages import STAGES
+from paraloom.pipeline.stages.ingest import check_replaces
 
 
 def run_stages(
@@ -76,6 +77,8 @@ def run_stages(
         remove_temporary(config.run)
         run = Run(config=here, manifest=Manifest(config.run), arguments=arguments)
         planned = [stage.name for stage in plan(config) if stage.enabled(config)]
+        if "ingest" in names and not force:
+            check_replaces(run)
         run.manifest.begin(config, planned, names, outdated(run))
         state = _State(forced={stage.name for stage in stages if force and stage.kind in targets})
         while True:

@@ -15,6 +15,8 @@ from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages, TokenLayout
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.config.languages import check_model
 from paraloom.pipeline.records import BackTranslateRecord, TranslationModel
 from paraloom.pipeline.stage import Run, pairs_record
 
@@ -57,10 +59,13 @@ class Model(NamedTuple):
         # Version 0.2 had prompts, too.
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
-    def check(self) -> None:
+    def check(self, options: InputOptions | None) -> None:
         """Check files and languages; of a model in an object store, when it is here."""
         if not storage.is_remote(self.name):
-            open_model(self.folder, self.languages).subwords()  # loaded, to find damaged files
+            model = open_model(self.folder, self.languages)
+            model.subwords()  # loaded, to find damaged files
+            if options and options.check_languages:
+                check_model(model, self.key, self.languages)
 
 
 def license_of(folder: Path) -> str | None:

@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers.base import Outcome, Scorer
-from paraloom.models.scorers.plugins import ScorerSource
+from paraloom.models.scorers.plugins import ScorerSource, in_plugin
 from paraloom.models.scorers.registry import SCORERS
 from paraloom.models.text.tokens import PairText
 
@@ -121,7 +121,7 @@ class PairScorer:
         if not len(pairs):  # a plug-in need not expect that
             return np.zeros(0, np.float32), np.zeros(0, object)
         foreign = name in self._plugins
-        with in_one_line(f"{name}: the scorer failed") if foreign else nullcontext():
+        with in_plugin(f"{name}: the scorer failed") if foreign else nullcontext():
             found = scorer.function(pairs, **self._resource(scorer))
             values, reasons = found if isinstance(found, Outcome) else (found, None)
             values = np.asarray(values, np.float32)

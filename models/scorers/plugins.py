@@ -6,7 +6,10 @@ Workers get the name of the entry point or the text of the file, and load the sc
 import hashlib
 import re
 import sys
+import traceback
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -20,6 +23,7 @@ from paraloom.models.scorers.base import Scorer
 GROUP = "paraloom.scorers"
 """The group of entry points; an entry point's name is the scorer's, its value a `Scorer`."""
 
+_OURS = str(Path(__file__).parents[2])
 _FILE = re.compile(r"(.+\.py):([^:]+)")
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
@@ -48,7 +52,7 @@ class PackageScorer(ScorerSource):
         if self.name not in (points := installed()):
             raise UserError(f"scorer {self.name!r}: neither Paraloom's, nor of a package ({GROUP})")
         where = f"{self.name} ({points[self.name].value})"
-        with in_one_line(where):
+        with in_plugin(where):
             found = points[self.name].load()
         return _checked(found, where)
 
@@ -63,13 +67,28 @@ class FileScorer(ScorerSource):
     def load(self) -> Scorer:
         """Run the file as a module."""
         where = f"{self.path}:{self.name}"
-        with in_one_line(where):
+        with in_plugin(where):
             found = getattr(_module(self.path, self.code), self.name)
         return _checked(found, where)
 
     def key(self) -> Any:
         """The digest of the text: a file has no release that says when it changed."""
         return _digest(self.code)
+
+
+@contextmanager
+def in_plugin(what: str) -> Iterator[None]:
+    """Turn errors of a plug-in into a UserError that names the last of its own lines."""
+    try:
+        yield
+    except BaseException as error:
+        frames = [(of.filename, of.lineno) for of in traceback.extract_tb(error.__traceback__)]
+        frames = [of for of in frames if not of[0].startswith(_OURS) and "importlib" not in of[0]]
+        if not frames and isinstance(error, SyntaxError):
+            frames = [(error.filename or "", error.lineno)]
+        lines = [line for file, line in frames if file == frames[0][0]]
+        with in_one_line(f"{what}: {frames[0][0]}, line {lines[-1]}" if frames else what):
+            raise
 
 
 def installed() -> dict[str, EntryPoint]:

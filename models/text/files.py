@@ -41,10 +41,15 @@ _PACKED = {
     "bzip2": rb"BZh[1-9]1AY&SY",
 }
 _NO_TEXT = {
-    "ZIP": rb"PK\x03\x04",
+    "ZIP (as XLSX and DOCX are, too)": rb"PK\x03\x04",
     "Parquet": PARQUET,
     "Arrow IPC": rb"ARROW1",
     "a tar archive": rb".{257}ustar",
+    "a 7z archive": rb"7z\xbc\xaf\x27\x1c",
+    "PDF": rb"%PDF-",
+    "a file of Office (XLS, DOC)": rb"\xd0\xcf\x11\xe0",
+    "RTF": rb"\{\\rtf",
+    "HTML": rb"\s*(?i:<!doctype html|<html[\s>])[^\t]*$",  # as far as it is seen
 }
 _MARKS = {  # UTF-32's little-endian mark begins as that of UTF-16
     codecs.BOM_UTF8: "",

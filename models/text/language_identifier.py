@@ -8,7 +8,7 @@ from collections import Counter
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,7 @@ Slovak; this bound rejects 0.2%, and accepts none of 6,000 English or French one
 
 _LABEL = "__label__"
 _MOST = 10  # languages of probability 0.1 or more
+_SYNONYMS = {"nb": "no", "fil": "tl"}  # what the identifier calls them
 
 
 def check_language(code: str) -> None:
@@ -61,14 +62,38 @@ def may_be(text: pa.Array | pa.ChunkedArray, language: str) -> np.ndarray:
     return np.asarray(probable & letters.to_numpy(zero_copy_only=False))
 
 
-def most_frequent(text: pa.Array | pa.ChunkedArray) -> str:
-    """The language that most of the sentences are in.
+class Spoken(NamedTuple):
+    """The language of some sentences together."""
 
-    >>> most_frequent(pa.array(["Pes běží ve sněhu.", "Muž hraje na kytaru.", "OK"]))
-    'cs'
+    rows: int  # sentences with letters
+    language: str  # the one that most of them are in
+    share: float  # of them that are in it with a probability of at least `PLAIN`
+    other: float | None
+    """Share of them that may be, with at least `POSSIBLE`, in the language that was asked about;
+    None: the identifier does not know it."""
+
+
+PLAIN, POSSIBLE = 0.5, 0.02
+
+
+def spoken(text: pa.Array | pa.ChunkedArray, code: str = "") -> Spoken:
+    """The language that most of the sentences are in, and how many may be in another one.
+
+    >>> spoken(pa.array(["Pes běží ve sněhu.", "Muž hraje na kytaru.", "12:30"]), "en")
+    Spoken(rows=2, language='cs', share=1.0, other=0.0)
     """
-    (best,) = Counter(labels[0] for labels in _labels(text, 1, 0.0) if labels).most_common(1)
-    return str(best[0]).removeprefix(_LABEL)
+    text = text.filter(pc.match_substring_regex(text, r"\p{L}"))
+    found = Counter(of[0] for of in _labels(text, 1, 0.0) if of)
+    if not found:
+        return Spoken(0, "", 0.0, None)
+    best = found.most_common(1)[0][0]
+    plain = sum(of == [best] for of in _labels(text, 1, PLAIN))
+    short = short_code(code).partition("-")[0]
+    asked = _LABEL + _SYNONYMS.get(short, short)
+    may_be = sum(asked in of for of in _labels(text, _MOST, POSSIBLE))
+    known = asked.removeprefix(_LABEL) in LANGUAGES
+    share = may_be / len(text) if known else None
+    return Spoken(len(text), best.removeprefix(_LABEL), plain / len(text), share)
 
 
 def _labels(text: pa.Array | pa.ChunkedArray, most: int, least: float) -> list[list[str]]:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from paraloom.beam_jobs.io.bitext import READERS, Format, Layout
 from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.models.languages import is_code, short_code
+from paraloom.models.languages import is_code, no_code, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.options import Count, InputPath, Options
 from paraloom.models.text.cleaning import CLEANERS
@@ -46,6 +46,10 @@ class InputOptions(Options):
     of several languages and the tokens of references and translations; see languages.md. Of
     `format: text` it is the language of the text, and `source_language` the one that it is
     translated into and back from."""
+    check_languages: bool = True
+    """Whether codes that name no language, first rows in other languages than these two, and a
+    translation model into another one end the command, or, where that is not certain, are said
+    beforehand; false: they are right as they are."""
     license: str | None = None
     """Licence of the bitext; copied into data card and model card."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
@@ -86,6 +90,8 @@ class InputOptions(Options):
         for key in ("source_language", "target_language"):
             if not is_code(code := getattr(self, key)):  # it may become the name of a file
                 raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
+            if self.check_languages and (problem := no_code(code)):
+                raise ValueError(f"{key}: {problem}")
         named = READERS[self.format].named
         for name in self.columns.keys() - {*named}:
             known = ", ".join(named) or "none"

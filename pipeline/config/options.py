@@ -41,8 +41,10 @@ class ScoreOptions(Options):
     scorers: Annotated[list[str], Field(min_length=1)] = Field(
         default=["translation_score", "trigram_overlap", "paragram_similarity"]
     )
-    """Scores to compute; each becomes a column and gets deciles. A scorer of your own is named as
-    an installed package declares it, or as `FILE.py:NAME`; see scorers.md."""
+    """Scores to compute; each becomes a column and gets deciles. Without this key and without word
+    vectors or phrases, paragram_similarity is left out, and `select` takes deciles 3 to 9 of
+    translation_score unless it says otherwise. A scorer of your own is named as an installed
+    package declares it, or as `FILE.py:NAME`; see scorers.md."""
     paragram: InputFile | None = None
     """Word vectors in text form (`word v1 … vd`); null trains them on `phrases`."""
     phrases: InputFile | None = None
@@ -225,6 +227,7 @@ class Config(Options):
             except ValueError as error:
                 raise ValueError(f"input.where[{i}]: {error}") from error
         self._check_forward_model(self.input)
+        self._leave_out_paragram()
         self._check_generators()
         score = self.score
         if "paragram_similarity" in score.scorers and not (score.paragram or score.phrases):
@@ -239,6 +242,25 @@ class Config(Options):
         self._check_selection("select")
         for name in self.select.selections:
             self.selected(name)._check_selection(f"select.named.{name}")
+
+    def _leave_out_paragram(self) -> None:
+        """Do without the similarity that the defaults have, if nothing gives it vectors.
+
+        The keys stay unset: a copy with other ones decides anew.
+        """
+        score, select, default = self.score, self.select, SelectOptions().by
+        if score.model_fields_set & {"scorers", "paragram", "phrases"}:
+            return
+        if select.by == default and "by" in select.model_fields_set:
+            return
+        lost = (default, "" if self.has_model else "translation_score")
+        self.__dict__["score"] = score = score.model_copy()
+        score.__dict__["scorers"] = [name for name in score.scorers if name not in lost]
+        self.__dict__["select"] = select = select.model_copy()
+        if select.by == default:
+            select.__dict__["by"] = score.scorers[0]
+            if "deciles" not in select.model_fields_set:
+                select.__dict__["deciles"] = [*range(3, 10)] if self.has_model else None
 
     def _check_generators(self) -> None:
         if self.generators is None:

@@ -139,6 +139,10 @@ def _known(variables: Mapping[str, str]) -> Callable[[str, str], str]:
 def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
     """Replace `${NAME}` by `look_up(NAME, key)` in all text, which must be fit for paths."""
     if isinstance(value, Mapping):
+        if odd := [n for n in value if not isinstance(n, str) and type(n) is not int]:
+            raise ValueError(
+                f"{key}.{odd[0]}: quote it, since YAML does not take it for text".lstrip(".")
+            )
         return {
             _checked(str(n), key): _expand(v, f"{key}.{n}".lstrip("."), look_up)
             for n, v in value.items()

@@ -31,7 +31,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 def check(config: Config) -> None:
     """Check the model: its files and languages."""
     if config.nmt.model:
-        Model(config.nmt.model, config.nmt, config.languages).check()
+        Model(config.nmt.model, config.nmt, config.languages).check(config.input)
 
 
 STAGE = Stage(

@@ -5,11 +5,12 @@ from typing import Any
 from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext import READERS
-from paraloom.beam_jobs.transforms.conditions import TOKEN_COLUMNS
+from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
+from paraloom.pipeline.config.languages import check_texts
 from paraloom.pipeline.records import InputFile, PairsRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
@@ -58,17 +59,39 @@ def make(run: Run, key: str) -> PairsRecord:
         counts = [receipt.numbers.cleaned for receipt in result.receipts]
         record.cleaned = {kind: sum(of[kind] for of in counts) for kind in kinds}
     if not record.rows_out:
+        reason, rows = next(iter(record.rejected.items()))  # the most frequent one
+        question = "is input.format right?"
+        if reason.startswith(f"{FAILED} "):
+            condition = reason.removeprefix(f"{FAILED} ")
+            question = f"{rows:,} do not meet `{condition}` of input.where: change it"
         raise UserError(
             f"{run.folder('ingest')}: none of {record.rows_in:,} rows can be used; "
-            "its _rejected/ folder has the reasons; is input.format right?"
+            f"its _rejected/ folder has the reasons; {question}"
         )
     return record
 
 
 def check(config: Config) -> None:
-    """Check that there is an input."""
+    """Check that there is an input, in the languages that it is said to be in."""
     if config.input is None:
         raise UserError("input: is missing")
+    if config.input.check_languages:
+        check_texts(config.input)
+
+
+def check_replaces(run: Run) -> None:
+    """Check that a run does not replace a finished one of wholly other files: no content and no
+    path of the recorded input is in it. A preview's input is below its run, and always another."""
+    before = run.manifest.record.inputs if "ingest" in run.manifest.stages else []
+    files = {p: d for of in run.bitexts for p, d in zip(of.paths, of.sha256, strict=True)}
+    names = run.config.written.by_names([*files])
+    own = storage.join(run.config.run, "")
+    same = {of.path for of in before} & {*names} or {of.sha256 for of in before} & {*files.values()}
+    if before and not same and not all(path.startswith(own) for path in files):
+        raise UserError(
+            f"{run.config.run}: was made from {before[0].path}, and this input has none of its "
+            "files; name another folder in run, or add --force to replace what is there"
+        )
 
 
 STAGE = Stage(

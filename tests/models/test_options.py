@@ -1,6 +1,7 @@
 """Options: errors of one line, input files, and the values that keys of finished runs depend on."""
 
 import json
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,9 @@ def test_files_count_by_their_content(tmp_path: Path) -> None:
     assert keys[0] == keys[2] == content_key(moved.of_weights()) != keys[1]
 
 
+QUOTE = "; quote it, since YAML does not take it for text"
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -68,7 +72,22 @@ def test_files_count_by_their_content(tmp_path: Path) -> None:
         ({"dropout": 1.0}, "dropout: must be less than 1, not 1.0"),
         ({"margin": float("inf")}, "margin: must be a finite number, not inf"),
         ({"dropuot": 0.1}, "dropuot: unknown key; did you mean dropout?"),
-        ({"similarity": {"data": [3]}}, "similarity.data[0]: must be a valid string, not 3"),
+        (
+            {"similarity": {"data": [3]}},
+            f"similarity.data[0]: must be a valid string, not 3{QUOTE}",
+        ),
+        ({"model": False}, f"model: must be a valid string, not False{QUOTE}"),
+        ({"model": 1e3}, f"model: must be a valid string, not 1000.0{QUOTE}"),
+        (
+            {"model": date(2024, 1, 2)},
+            f"model: must be a valid string, not datetime.date(2024, 1, 2){QUOTE}",
+        ),
+        (
+            {"development": True},
+            f"development: must be a valid string or must be a valid list, not True{QUOTE}",
+        ),
+        ({"model": None}, "model: must be a valid string, not None"),
+        ({"device": False}, "device: must be 'auto', 'cpu' or 'cuda', not False"),
         ({"similarity": {}}, "similarity.data: is missing"),
         ({"similarity": [1]}, "similarity: must be key: value, not [1]"),
         (["dim"], "configuration: must be key: value, not ['dim']"),

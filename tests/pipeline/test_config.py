@@ -8,6 +8,7 @@ import yaml
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.removed import REMOVED
+from paraloom.pipeline.notices import of_configuration
 from paraloom.pipeline.run import localised, remote_paths
 from tests.run_helpers import Patch
 
@@ -228,3 +229,45 @@ def test_remote_files_are_replaced_by_local_copies(tmp_path: Path, monkeypatch: 
     assert (here.run, here.nmt.model) == ("s3://b/run", "s3://b/m")  # read where they are
     assert here.input is not None and here.input.paths == ["s3://b/*.gz"]
     assert (here.score.idf, here.select.labelled) == ("/copy/b/idf", ["/copy/b/l", "local"])
+
+
+LITTLE = "run: r\ninput: {format: tsv, paths: [a.tsv]}\nnmt: {model: m}\n"
+
+
+def test_with_nothing_said_what_can_be_computed_is(tmp_path: Path) -> None:
+    config = read(tmp_path, LITTLE)
+    for of in (config, config.replace(seed=5), read(tmp_path, LITTLE, "score.idf=i")):
+        assert of.score.scorers == ["translation_score", "trigram_overlap"]
+        assert (of.select.by, of.select.deciles) == ("translation_score", [3, 4, 5, 6, 7, 8, 9])
+    (said,) = of_configuration(config, ["score", "select"])
+    assert said.startswith("score: without paragram_similarity, which score.phrases (phrase pairs)")
+    assert Config.of(config.model_dump()) == config
+    assert read(tmp_path, LITTLE, "select.deciles=[9]", "seed=2").select.deciles == [9]
+    named = read(tmp_path, LITTLE, "select.named={strict: {deciles: [9]}}").selected("strict")
+    assert (named.select.by, named.select.deciles) == ("translation_score", [9])
+    chat = "generators=[{kind: chat, name: a, model: m, base_url: 'http://x/v1'}]"
+    own = read(tmp_path, LITTLE.replace("model: m", ""), chat)
+    assert own.score.scorers == ["trigram_overlap"] == [own.select.by]
+
+
+def test_what_is_said_is_not_left_out(tmp_path: Path) -> None:
+    """What says nothing about it is as it was."""
+    default = Config(run="r").score.scorers
+    config = read(tmp_path, LITTLE, "score.phrases=p.gz")
+    assert (config.score.scorers, config.select.by) == (default, "paragram_similarity")
+    assert not list(of_configuration(config, ["score"]))
+    for change in ("score.scorers=[paragram_similarity]", "select.by=paragram_similarity"):
+        assert "score.paragram: paragram_similarity needs" in problem(tmp_path, LITTLE, change)
+    by = problem(tmp_path, LITTLE, "score.scorers=[translation_score]")
+    assert "select.by: paragram_similarity is not among score.scorers" in by
+
+
+@pytest.mark.parametrize("key", ["on", "no", "1e3", "2024-01-01", "null"])
+def test_names_that_yaml_takes_for_no_text(tmp_path: Path, key: str) -> None:
+    said = problem(tmp_path, GOOD, f"score.columns={{{key}: a.tsv}}")
+    assert said.startswith("--set score.columns.") and said.endswith(
+        "quote it, since YAML does not take it for text"
+    )
+    assert read(tmp_path, GOOD, "select.named={2024: {deciles: [1]}}").select.named.keys() == {
+        "2024"
+    }

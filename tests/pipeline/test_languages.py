@@ -1,19 +1,27 @@
 """Runs with another target language: stages, tokens, data card, encoder, notices."""
 
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from mosestokenizer import MosesTokenizer
 
 from paraloom.models.errors import UserError, missing_extra
+from paraloom.models.nmt.families.base import Languages
 from paraloom.pipeline.config import read_config
+from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.config.languages import check_model, check_texts
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.notices import of_configuration
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import nmt
-from tests.run_helpers import Capsys, WriteConfig, again, ran
+from tests.run_helpers import Capsys, WriteConfig, again, ran, refusal
+from tests.sample import sample_rows
 
 
 def test_another_language_scores_again(
@@ -21,7 +29,7 @@ def test_another_language_scores_again(
 ) -> None:
     """The small model speaks English, whatever the language is called."""
     before = {name: stage.key for name, stage in Manifest(str(a_run / "run")).stages.items()}
-    write_config(a_run, input={"target_language": "deu"})
+    write_config(a_run, input={"target_language": "deu", "check_languages": False})
     assert again("select", a_run) == 0
     _, err = capsys.readouterr()
     assert ran(err)[0] == "score" and "paraloom:" not in err
@@ -51,13 +59,136 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
         return list(of_configuration(config, ["score", "embeddings", "evaluate"]))
 
     assert of("en") == of("fr") == []
-    assert of("cz") == [
-        "input.target_language: cz is taken for cs (Czech)",
-        "input.source_language: is Czech, as input.target_language is; one may be wrong",
+    assert of("ces") == [
+        "input.source_language: is Czech, as input.target_language is; one may be wrong"
     ]
-    assert of("klingon") == [
-        "input.target_language: klingon is unknown; its tokens are Moses' default"
-    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("cz", "cz is no language code; Czech is cs"),
+        ("German", "German is no language code; German is de"),
+        ("en_EN", "en_EN is no language code; English is en"),
+        ("frensh", "frensh is no language code; French is fr"),
+        ("klingon", "klingon is no language code; codes are as in ISO 639: cs, en"),
+    ],
+)
+def test_a_code_that_is_none(
+    code: str, said: str, tmp_path: Path, write_config: WriteConfig
+) -> None:
+    for key in ("source_language", "target_language"):
+        path = write_config(tmp_path, input={key: code})
+        with pytest.raises(UserError, match=f"input.{key}: {said}$"):
+            read_config(path)
+        assert read_config(path, ["input.check_languages=false"]).input
+
+
+ROWS = (row.decode(errors="replace").split("\t") for row in islice(sample_rows(), 600))
+LONG = [
+    (czech, english)
+    for czech, english in (row[2:] for row in ROWS if len(row) == 4)
+    if len(czech.split()) > 5 and len(english.split()) > 5
+][:60]
+
+
+def checked(folder: Path, capsys: Capsys, rows: list[tuple[str, ...]], **more: Any) -> str:
+    """What is said of a file, "STOP: " before it if that ends the command."""
+    (folder / "in.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+    given = {"format": "tsv", "paths": [str(folder / "in.tsv")], **more}
+    try:
+        check_texts(InputOptions(**given))
+    except UserError as error:
+        return f"STOP: {error}"
+    return capsys.readouterr().err
+
+
+def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
+    def said(rows: list[tuple[str, ...]], **more: Any) -> str:
+        return checked(tmp_path, capsys, rows, **more)
+
+    swapped = [(b, a) for a, b in LONG]
+    assert said(LONG) == said(swapped, source_language="en", target_language="cs") == ""
+    assert said(LONG, source_language="sk") == said(LONG, source_language="hsb") == ""
+    assert said(swapped).startswith("STOP: input: the first sources are English, the references Cz")
+    assert said(swapped[:3]).startswith("paraloom: input: the first sources are English")
+    german = said(LONG, target_language="de")
+    assert german.startswith("STOP: input.target_language: is de (German), but")
+    assert "of the first 60 references are English (en); if all is as you want it" in german
+    assert said(LONG, target_language="de", check_languages=False) == ""
+    assert said(LONG[:12], target_language="de").startswith(
+        "paraloom: input.target_language: is de"
+    )
+    assert said(LONG, source_language="fr").startswith(
+        "STOP: input.source_language: is fr (French)"
+    )
+    # A third of another language, and a beginning that nobody translated, are no proof.
+    assert said(LONG[:40] + swapped[40:]) == ""
+    assert said([(b, b) for _, b in LONG]).startswith("paraloom: input.source_language: is cs")
+    # Of Klingon the identifier knows nothing; German rows go out before they are looked at.
+    assert said(LONG, target_language="tlh").startswith("paraloom: input.target_language: is tlh")
+    assert said(swapped, where=["source_language = cs", "reference_language = en"]) == ""
+    text = [(b,) for _, b in LONG]
+    assert said(text, format="text") == ""
+    assert said(text, format="text", target_language="fr").startswith("STOP: input.target_lang")
+    assert said([("12:30", "1"), ("", "2")]) == said([("a",)]) == "", "ingest says what is wrong"
+
+
+def test_columns_with_names_and_two_files(tmp_path: Path, capsys: Capsys) -> None:
+    rows = [{"cs": a, "en": b} for a, b in LONG]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    given: dict[str, Any] = {"format": "parquet", "paths": [str(tmp_path / "a.parquet")]}
+    check_texts(InputOptions(**given, columns={"source": "cs", "reference": "en"}))
+    with pytest.raises(UserError, match="the first sources are English"):
+        check_texts(InputOptions(**given, columns={"source": "en", "reference": "cs"}))
+    for side in ("cs", "en"):
+        (tmp_path / side).write_text("".join(f"{row[side]}\n" for row in rows), "utf-8")
+    paths = {"source": str(tmp_path / "en"), "reference": str(tmp_path / "cs")}
+    with pytest.raises(UserError, match=r"the first sources are English.*swap the sides"):
+        check_texts(InputOptions(format="moses", paths=paths))
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "said"),
+    [
+        (("cs", "en"), ("cs", "en"), ""),
+        (("ces_Latn", "eng"), ("cs", "en-GB"), ""),
+        (("hr", "no"), ("sr", "da"), ""),
+        (("src", "tgt"), ("cs", "en"), ""),
+        (("", ""), ("cs", "en"), ""),
+        (("cs", "en"), ("en", "cs"), "STOP: nmt.model: m translates cs into en, not en into cs"),
+        (("cs", "en"), ("cs", "de"), "STOP: nmt.model: m translates cs into en, not cs into de"),
+        (("de", "en"), ("cs", "en"), "paraloom: nmt.model: m translates de into en, not cs into"),
+    ],
+)
+def test_a_model_between_other_languages(
+    own: tuple[str, str], wanted: tuple[str, str], said: str, capsys: Capsys
+) -> None:
+    model: Any = SimpleNamespace(languages=own, path="m")
+    try:
+        check_model(model, "nmt.model", Languages(*wanted))
+        found = capsys.readouterr().err
+    except UserError as error:
+        found = f"STOP: {error}"
+    assert found.startswith(said) and bool(found) == bool(said)
+
+
+def test_it_ends_before_anything_is_read(
+    nmt_model: Path, tmp_path: Path, write_config: WriteConfig, capsys: Capsys
+) -> None:
+    """Also in the commands before a run; the model's checkpoint names its languages."""
+    rows = "".join(f"{english}\t{czech}\n" for czech, english in LONG)
+    (tmp_path / "in.tsv").write_text(rows, "utf-8")
+    given = {"format": "tsv", "paths": [str(tmp_path / "in.tsv")]}
+    config = str(write_config(tmp_path, input=given))
+    for name in ("ingest", "estimate", "preview"):
+        line = refusal(capsys, name, "--config", config)
+        assert "input: the first sources are English, the references Czech: swap" in line
+    other = ("--set", "input.source_language=en", "--set", "input.target_language=cs")
+    line = refusal(capsys, "back-translate", "--config", config, *other)
+    assert f"nmt.model: {nmt_model} translates cs into en, not en into cs" in line
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_model_is_trained_between_two_languages(

@@ -37,6 +37,7 @@ from tests.run_helpers import (
     parts,
     popen,
     ran,
+    refusal,
 )
 from tests.shards import accepted
 
@@ -84,6 +85,29 @@ def test_other_input_with_the_same_names_is_other_input(
     assert runs("select", a_run) == list(STAGES)
     # Only this shard was translated again.
     assert written_since(before, a_run, "back_translate") == {"part-00000-00002"}
+
+
+def test_wholly_other_input_does_not_replace_a_corpus(
+    a_run: Path, write_config: WriteConfig, runs: Runs, capsys: Capsys
+) -> None:
+    before = parts(a_run)
+    for side in ("source", "reference"):
+        (a_run / side).write_text(
+            "Pes štěká.\nDva psi.\n" if side == "source" else "A dog.\nDogs.\n"
+        )
+    other = {side: str(a_run / side) for side in ("source", "reference")}
+    path = str(write_config(a_run, input={"paths": other}))
+    line = refusal(capsys, "select", "--config", path)
+    assert f"{a_run / 'run'}: was made from " in line and line.endswith("replace what is there")
+    assert parts(a_run) == before
+    assert runs("ingest", a_run, "--force") == ["ingest"]
+    assert runs("ingest", a_run) == []
+    # A file of another name beside a known one, and one that was mended, are the same input.
+    write_config(a_run, input={"paths": {side: [of, of + "2"] for side, of in other.items()}})
+    for side, of in other.items():
+        shutil.copy(of, f"{of}2")
+        Path(of).write_text("Kočka.\n" if side == "source" else "A cat.\n", "utf-8")
+    assert runs("ingest", a_run) == ["ingest"]
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "select"])

@@ -55,6 +55,8 @@ class NmtModel(ABC):
     """Name for messages and the manifest."""
     path: Path
     layout: TokenLayout = TokenLayout()
+    languages: tuple[str, str] = ("", "")
+    """The languages that its files say it translates from and into; "" where they do not."""
     shortest = 0
     """Least subwords of a translation, end of sentence left out. CTranslate2 gives the end of
     sentence no probability before."""

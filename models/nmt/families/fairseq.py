@@ -9,8 +9,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import logging
+import re
 import tempfile
 import warnings
+import zipfile
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
 _POSITIONS = 1024  # fairseq's default
+_SETTINGS = 1 << 20  # bytes of a checkpoint's settings and names that are read
 
 
 class Loaded(NamedTuple):
@@ -58,6 +62,9 @@ class FairseqModel(NmtModel):
         self.path = path
         self.checkpoint = path / CHECKPOINT
         self._dictionaries = {file.name: file for file in sorted(path.glob("dict.*.txt"))}
+        self.languages = _languages(self.checkpoint)
+        for language in filter(None, self.languages):
+            self._dictionary_file(language)
 
     @cached_property
     def digest(self) -> str:
@@ -86,12 +93,15 @@ class FairseqModel(NmtModel):
             network.load_state_dict(state["model"])
         return Loaded(network.float().eval(), source, target, settings, state["model"])
 
-    def _dictionary(self, language: object) -> Dictionary:
+    def _dictionary_file(self, language: object) -> Path:
         """The dictionary of a language that the checkpoint names; the digest covers it."""
         name = f"dict.{one_line(language)[:80]}.txt"
         if name not in self._dictionaries:
             raise UserError(f"{self.path / name}: missing, and the checkpoint names its language")
-        path = self._dictionaries[name]
+        return self._dictionaries[name]
+
+    def _dictionary(self, language: object) -> Dictionary:
+        path = self._dictionary_file(language)
         with in_one_line(f"{path}: not a fairseq dictionary, which has a word and a count a line"):
             return import_fairseq().data.Dictionary.load(str(path))
 
@@ -115,6 +125,21 @@ class FairseqModel(NmtModel):
             with safe_globals([argparse.Namespace]):
                 converter.convert(str(out), force=True)
         return settings.max_source_positions, settings.max_target_positions
+
+
+def _languages(checkpoint: Path) -> tuple[str, str]:
+    """The languages that a checkpoint names, found in its pickled settings without loading them."""
+    settings = b""
+    with suppress(Exception), zipfile.ZipFile(checkpoint) as parts:  # `read_state` names faults
+        name = next(name for name in parts.namelist() if name.endswith("/data.pkl"))
+        settings = parts.open(name).read(_SETTINGS)
+
+    def value(key: bytes) -> str:
+        """After the key come its place in the pickle's memo, and the length of the value."""
+        found = re.search(b"X\x0b\0\0\0" + key + rb"(?:q.|r.{4})X(.)\0{3}", settings, re.DOTALL)
+        return settings[found.end() :][: found[1][0]].decode(errors="replace") if found else ""
+
+    return value(b"source_lang"), value(b"target_lang")
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -30,6 +30,7 @@ CONVERSION = 1
 TOLERANCE = 1e-3
 """Largest difference of a log probability per subword between torch and a converted model."""
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # what a conversion reads
+_WEIGHTS = (".safetensors", ".bin")
 _UNLIMITED = 16_000  # positions of a model with relative positions
 _MOST_UNUSED = 1 << 16  # entries of a vocabulary without a token
 # Transformers builds the network by these numbers before it looks at the weights.
@@ -70,6 +71,11 @@ class PretrainedModel(NmtModel):
                 target = read_vocabulary(path / "target_vocab.json")
                 self.target_tokens = _filled_up(target, size)
             self.layout = self._layout(languages)
+        if self._family is MARIAN and not self.layout.source_prefix:
+            source, target = tokenizer.get("source_lang"), tokenizer.get("target_lang")
+            self.languages = str(source or ""), str(target or "")
+        if not any(file.suffix in _WEIGHTS for file in path.iterdir()):
+            raise UserError(f"{path}: its weights are missing (model.safetensors)")
 
     def _layout(self, languages: Languages) -> TokenLayout:
         start = None

@@ -91,5 +91,7 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
     """Load a SentencePiece model."""
     import sentencepiece
 
+    if not path.is_file():
+        raise UserError(f"{path}: is missing from the model folder")
     with in_one_line(f"{path}: not a SentencePiece model"):
         return sentencepiece.SentencePieceProcessor(model_file=str(path))

@@ -23,6 +23,7 @@ from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.beam_jobs.transforms.translations import BACK, PIVOT, Direction
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
+from paraloom.models.printing import say
 from paraloom.pipeline.commands.corpus.timings import (
     Job,
     Requests,
@@ -46,7 +47,9 @@ from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import closure, plan
 from paraloom.pipeline.report.describe import hours_in_words
+from paraloom.pipeline.run import check
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.translation import Model, backward, forward
 
@@ -66,6 +69,7 @@ class Estimated(BaseModel):
     jobs: dict[str, Job]  # by stage
     scorers: dict[str, float]  # seconds for a row, of scorers timed by themselves
     left_out: list[str]  # scorers that were not timed
+    not_timed: list[str] = []  # stages that are not among the jobs
     requests: int  # of each generator of kind chat
     generators: dict[str, Requests]  # those that have answered some
     translation_hours: float = 0.0  # of one machine
@@ -104,7 +108,7 @@ def command(
 ) -> None:
     """Translate about 2,000 sentences of the input, time the other stages on them, extrapolate.
 
-    Estimates exclude model training and process start-up, and have two digits.
+    Estimates have two digits, and exclude what trains (PARAGRAM, encoder); a line names it.
     """
     run = read_config(config, changes or ())
     connect(beam_options(context), [run.run])
@@ -141,6 +145,7 @@ def estimate(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
         )
+    check(config, closure("score", config))
     bitexts = find_bitext(config.input.format, config.input.paths, config.input.layout)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
     kept, chosen = choose(seen.pairs, config.input)
@@ -187,6 +192,7 @@ def estimate(
             made.append((BACK, backward(run)))
         for direction, model in made:
             count = len(sample)
+            say(f"estimate: translating {count:,} sentences ({model.name}); this takes minutes")
             sample, job = translate(direction, model, sample, folder)
             found.sampled = job.rows
             found.basis = [
@@ -205,6 +211,7 @@ def estimate(
         if not config.translates:
             sample = with_stand_ins(sample)
             found.basis = ["Back-translation: none; other references stand in for candidates."]
+        say(f"estimate: scoring {len(sample):,} pairs")
         timed, slow, found.left_out = time_scores(run, sample, folder)
         generated = scale * kept * sum(of.n for of in config.chats)
         rest = {n: job.of(left * config.translates + generated) for n, job in timed.items()}
@@ -216,6 +223,8 @@ def estimate(
             job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
             found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
+    without = [stage.name for stage in plan(config) if stage.enabled(config)]
+    found.not_timed = [name for name in without if name not in found.jobs]
     found.scorers = {name: 1 / job.rate for name, job in slow.items()}
     found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]
     return found
@@ -261,7 +270,7 @@ def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[s
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of those read cannot be used.",
         f"Other stages: timed on one core, extrapolated to {cores()} cores.",
-        "Estimates exclude model training, process start-up and further rounds.",
+        f"Not in the table: {', '.join(found.not_timed)}; process start-up, further rounds.",
     ]
     if found.kept < 1 or found.translated < 1:
         text = f"Of {read:,} rows read, `input` keeps {found.kept:.1%}; of these, "

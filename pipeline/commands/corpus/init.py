@@ -4,7 +4,7 @@ import io
 import re
 import shlex
 from contextlib import suppress
-from itertools import islice
+from itertools import count, islice
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,13 +17,15 @@ from paraloom.beam_jobs.io.bitext.lines import file_errors, open_text
 from paraloom.beam_jobs.io.bitext.preview import BitextPreview, preview
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
-from paraloom.models.printing import show
+from paraloom.models.languages import ENGLISH, language_name
+from paraloom.models.printing import say, show
 from paraloom.models.structured import parse_yaml
 from paraloom.models.text.files import CHUNK, PARQUET, csv_delimiter
-from paraloom.models.text.language_identifier import most_frequent
+from paraloom.models.text.language_identifier import spoken
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
 from paraloom.pipeline.config.read import SAMPLE, parse_config
 from paraloom.pipeline.console import console
+from paraloom.pipeline.stages import back_translate
 
 _READ = 500  # rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
@@ -70,7 +72,7 @@ def command(
         raise UserError(f"{out}: it is there already; name another file with --out")
     options, seen = find_input(files)
     text = "# From `paraloom init`; all keys: `paraloom corpus --help`, docs/configuration.md.\n"
-    text += f"run: runs/{Path(files[0]).name.split('.')[0] or 'mine'}\ninput:\n"
+    text += f"run: {_free_run(Path(files[0]).name, out)}\ninput:\n"
     for key, value in options.items():  # JSON within a line is YAML
         text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
     source, target = options["source_language"], options["target_language"]
@@ -78,6 +80,12 @@ def command(
     text += _sections(start) if start else own
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # an error before it is written
+    if source == ENGLISH != target:  # of formats without names, which cannot put it last
+        say(
+            f"init: {files[0]}: English comes first and becomes the source, so that paraphrases "
+            f"are {language_name(target)}; for English ones, swap the columns of the file"
+        )
+    back_translate.check(config)
     with atomic_file(out) as path:
         path.write_text(text, "utf-8")
     if config.nmt.model and config.translates:
@@ -86,6 +94,15 @@ def command(
     show(f"{out}: {options['format']}, {source} to {target}, {about}{seen.rows:,} rows")
     for name in ("estimate", "preview", "corpus"):
         show(f"  paraloom {name} --config {shlex.quote(str(out))}")
+
+
+def _free_run(name: str, out: Path) -> str:
+    """A run folder that is not there, and that no configuration beside `out` names."""
+    stem = re.sub(r"[^\w-]+", "-", name.split(".")[0]) or "mine"
+    beside = (path.read_text("utf-8", "replace") for path in out.absolute().parent.glob("*.y*ml"))
+    named = {run for text in beside for run in re.findall(r"^run: *[\"']?([^\s\"']+)", text, re.M)}
+    folders = (f"runs/{stem}-{n}" if n > 1 else f"runs/{stem}" for n in count(1))
+    return next(run for run in folders if run not in named and not Path(run).exists())
 
 
 def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
@@ -115,7 +132,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         layout = Layout(languages=(first, second))
     seen = _preview(form, given["paths"], layout)
     source, target = (_language(seen, side) for side in ("source", "reference"))
-    if form == "moses" and source == "en" != target:
+    if form == "moses" and source == ENGLISH != target:
         given = {"paths": {"source": paths[1], "reference": paths[0]}}
         source, target = target, source
     if form == "tmx":
@@ -165,7 +182,7 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
 
 
 def _english_last(languages: list[str]) -> list[str]:
-    return sorted(languages, key=lambda language: language == "en")
+    return sorted(languages, key=lambda language: language == ENGLISH)
 
 
 def _preview(form: str, paths: Paths, layout: Layout) -> BitextPreview:
@@ -173,7 +190,9 @@ def _preview(form: str, paths: Paths, layout: Layout) -> BitextPreview:
 
 
 def _language(seen: BitextPreview, side: str) -> str:
-    return most_frequent(seen.pairs[side])
+    if not (language := spoken(seen.pairs[side]).language):
+        raise UserError(f"input: no {side} at the beginning of the files has letters")
+    return language
 
 
 def _names(form: str, path: str) -> list[str]:

@@ -6,10 +6,12 @@ import hashlib
 import io
 import lzma
 import random
+import tarfile
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -100,6 +102,21 @@ def test_wrong_paths(tmp_path: Path, paths: Paths, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def tar(mode: Any) -> bytes:
+    """An archive of a text file."""
+    out, text = io.BytesIO(), b"a\tb\n"
+    with tarfile.open(fileobj=out, mode=mode) as archive:
+        member = tarfile.TarInfo("a.tsv")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+    return out.getvalue()
+
+
+def test_marks_of_html_in_a_pair_are_text(tmp_path: Path) -> None:
+    write(tmp_path, a=b"<html>\t<html>\nx\ty\n")
+    assert find_bitext("tsv", [str(tmp_path / "a")])
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -108,6 +125,14 @@ def test_wrong_paths(tmp_path: Path, paths: Paths, message: str) -> None:
         (b"\xef\xbb\xbf", "no rows"),
         (gzip.compress("\ufeff".encode("utf-16-be"), mtime=0), "no rows"),
         (b"PK\x03\x04", "is ZIP"),
+        (tar("w"), "is a tar archive"),
+        (tar("w:gz"), "is a tar archive"),
+        (b"%PDF-1.7\n", "is PDF"),
+        (b"\n<!DOCTYPE html>\n<html>", "is HTML"),
+        (gzip.compress(b"<HTML lang='en'>\n<body>", mtime=0), "is HTML"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a file of Office"),
+        (b"{\\rtf1 text}", "is RTF"),
+        (b"7z\xbc\xaf\x27\x1c", "is a 7z archive"),
     ],
 )
 def test_an_empty_file_and_what_is_no_text(tmp_path: Path, content: bytes, message: str) -> None:

@@ -66,8 +66,15 @@ def test_missing_files_are_named(model: Path, tmp_path: Path) -> None:
         open_model(tmp_path / "nowhere")
     (model / "dict.cs.txt").rename(model / "dict.sk.txt")
     refused(model, r"dict\.cs\.txt: missing, and the checkpoint names its language")
+    with pytest.raises(UserError, match=r"dict\.cs\.txt: missing"):
+        open_model(model)  # which does not load the checkpoint
+    (model / "dict.sk.txt").rename(model / "dict.cs.txt")
+    assert open_model(model).languages == ("cs", "en")
     (model / "sentencepiece.model").write_bytes(b"no model")
     with pytest.raises(UserError, match=r"sentencepiece\.model: not a SentencePiece model"):
+        open_model(model).subwords()
+    (model / "sentencepiece.model").unlink()
+    with pytest.raises(UserError, match=r"sentencepiece\.model: is missing from the model folder"):
         open_model(model).subwords()
     torch.save({"weights": torch.zeros(2)}, model / "checkpoint.pt")
     refused(model, "not a fairseq checkpoint")

@@ -103,10 +103,18 @@ def test_rounding_beyond_the_range_is_clipped(tmp_path: Path) -> None:
     [
         ("", r"mine\.py:commas_score \(AttributeError: .* no attribute 'commas_score'"),
         ("commas_score = 3", r"must be a paraloom.models\.scorers\.Scorer, not int"),
-        ("raise SystemExit", r"mine.py:commas_score \(SystemExit"),
-        (entry("unknown=3"), "TypeError"),
-        (entry("function=lambda pairs: 1 / 0"), r"commas_score: the scorer failed \(ZeroDivision"),
-        (entry("function=lambda pairs: exit(3)"), r"the scorer failed \(SystemExit"),
+        ("raise SystemExit", r"mine.py:commas_score: .*mine\.py, line 8 \(SystemExit"),
+        (entry("unknown=3"), r"mine\.py, line 8 \(TypeError"),
+        ("import no_such_module", r"mine\.py, line 8 \(ModuleNotFoundError"),
+        ("x = (1", r"mine\.py, line 8 \(SyntaxError"),
+        (
+            entry("function=lambda pairs: 1 / 0"),
+            r"commas_score: the scorer failed: .*mine\.py, line 8 \(ZeroDivision",
+        ),
+        (
+            entry("function=lambda pairs: exit(3)"),
+            r"the scorer failed: .*mine\.py, line 8 \(SystemExit",
+        ),
         (entry("function=lambda pairs: np.ones((3, 1))"), r"of shape \[3, 1\] for 3 pairs"),
         (entry("function=lambda pairs: ['a', 'b', 'c']"), "could not convert string to float"),
     ],
@@ -135,5 +143,5 @@ def zeros(pairs):
     return commas(pairs)
 
 """ + entry("function=zeros, range=(0, None)")
-    with pytest.raises(UserError, match=r"commas_score: the scorer failed \(ValueError"):
+    with pytest.raises(UserError, match=r"the scorer failed: .*mine\.py, line 9 \(ValueError"):
         scorer(tmp_path, code).score(TEXTS, TEXTS)

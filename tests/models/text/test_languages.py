@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mosestokenizer import MosesTokenizer
 
-from paraloom.models.languages import is_unspaced, language_name, short_code
+from paraloom.models.languages import differ, is_unspaced, language_name, no_code, short_code
 from paraloom.models.text import tokens
 from paraloom.models.text.tokens import moses_tokens
 
@@ -109,3 +109,16 @@ def test_all_unspaced_languages() -> None:
 def test_any_text_is_taken_for_a_code(code: str) -> None:
     assert isinstance(short_code(code), str) and isinstance(language_name(code), str)
     is_unspaced(code)
+
+
+@pytest.mark.parametrize("code", ["cs", "ces_Latn", "pt-BR", "nb", "tlh", "qaa", "sr-Latn", "ger"])
+def test_codes_of_any_standard_are_codes(code: str) -> None:
+    assert no_code(code) == ""
+
+
+def test_languages_that_differ() -> None:
+    near = [("cs", "sk"), ("hr", "bs"), ("hr", "sr"), ("nb", "da"), ("no", "nn"), ("id", "ms")]
+    assert not any(differ(a, b) or differ(b, a) for a, b in [*near, ("en", "xx"), ("", "en")])
+    assert all(
+        differ(a, b) for a, b in [("cs", "en"), ("de", "fr"), ("deu_Latn", "eng"), ("cs", "pl")]
+    )

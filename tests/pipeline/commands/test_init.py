@@ -72,8 +72,9 @@ def test_with_a_model_it_estimates(
     monkeypatch.chdir(tmp_path)
     assert main(["init", *write(tmp_path, "tsv"), "--model", str(nmt_model)]) == 0
     assert read_config("paraloom.yaml").nmt.model == str(nmt_model)
-    said = capsys.readouterr().out
+    said, while_it_works = capsys.readouterr()
     assert "Estimates for the whole input" in said and "back_translate" in said
+    assert "estimate: translating 3 sentences (" in while_it_works
     assert main(["init", "some.txt", "--out", "b", "--model", "m", "--from", "sample"]) == 2
     assert "--model goes without --from" in capsys.readouterr().err
 
@@ -113,3 +114,33 @@ def test_files_that_say_too_little(
         Path(name).write_text(text)
     assert said in refusal(capsys, "init", *(files or ["none"]))
     assert not Path("paraloom.yaml").exists()
+
+
+def test_each_proposes_a_run_of_its_own(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {}
+    for name in ("a/pairs.tsv", "b/pairs.txt", "c/pairs.tsv", "my pairs: 1.tsv"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_bytes(FILES["tsv"]["some.txt"])
+        files[name] = f"{len(files)}.yaml"
+    Path("runs/pairs-2").mkdir(parents=True)
+    for name, out in files.items():
+        assert main(["init", name, "--out", out]) == 0
+    found = [yaml.safe_load(Path(out).read_text())["run"] for out in files.values()]
+    assert found == ["runs/pairs", "runs/pairs-3", "runs/pairs-4", "runs/my-pairs-1"]
+    assert not capsys.readouterr().err
+
+
+def test_english_first_in_columns_without_names(
+    nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
+) -> None:
+    """A model says that it was not meant so."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.tsv").write_bytes(lines(f"{b}\t{a}" for a, b in BOTH))
+    assert main(["init", "x.tsv", "--model", str(nmt_model)]) == 2
+    said, refused = capsys.readouterr().err.splitlines()
+    assert said.startswith("init: x.tsv: English comes first and becomes the source, so that")
+    assert f"nmt.model: {nmt_model} translates cs into en, not en into cs" in refused
+    assert not Path("paraloom.yaml").exists()
+    assert main(["init", "x.tsv"]) == 0
+    assert "paraphrases are Czech; for English ones, swap the columns" in capsys.readouterr().err
