@@ -95,6 +95,6 @@ def _first_pairs(options: InputOptions) -> pa.Table:
         rows = read_bitext(bitext, rows=-(-_ROWS // len(some)), max_characters=MAX_CHARACTERS)
         blocks.append(next(rows).pairs)
     pairs = pa.Table.from_batches(blocks)
-    texts = (pairs[side].combine_chunks() for side in ("source", "reference"))
-    why = reasons(*texts, options.conditions, options.languages, pairs)
+    source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
+    why = reasons(source, reference, options.conditions, options.languages, pairs)
     return pairs.filter(pa.array(why == ""))

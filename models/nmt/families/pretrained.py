@@ -72,8 +72,8 @@ class PretrainedModel(NmtModel):
                 self.target_tokens = _filled_up(target, size)
             self.layout = self._layout(languages)
         if self._family is MARIAN and not self.layout.source_prefix:
-            source, target = tokenizer.get("source_lang"), tokenizer.get("target_lang")
-            self.languages = str(source or ""), str(target or "")
+            named = (str(tokenizer.get(f"{side}_lang") or "") for side in ("source", "target"))
+            self.languages = next(named), next(named)
         if not any(file.suffix in _WEIGHTS for file in path.iterdir()):
             raise UserError(f"{path}: its weights are missing (model.safetensors)")
 
