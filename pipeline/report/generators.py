@@ -15,6 +15,7 @@ from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.agreement import join
+from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.describe import good_of
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.manifest import best_round, ranked_stage
@@ -50,7 +51,8 @@ def compare_generators(folder: str, record: RunRecord) -> list[Shown]:
     made = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
     for name, mine in made.items():
         one = used.get(name, GeneratedBy())
-        each = 1000 * one.cost / selected[name] if one.cost is not None and selected[name] else None
+        cost, pairs = one.cost, selected[name]
+        each = 1000 * cost / pairs if cost is not None and pairs >= ENOUGH else None
         counts = (f"{n:,}" for n in (rows[name], sum(one.rejected.values()), selected[name]))
         share = f"{selected[name] / selected.total():.1%}" if selected else ""
         distance = _number(_distance(mine["reference"], mine["translation"], record.language))
