@@ -29,7 +29,7 @@ from paraloom.pipeline.report.report_data import WORDING, Array, axes
 
 PAIRS, _PART_FILES = 20_000, 40
 _SIDES = ["reference", "translation"]
-TEXTS = [*schema.ROW, "source", *_SIDES]
+TEXTS = [*schema.ROW, schema.GENERATOR.name, "source", *_SIDES]
 _TOKENS = ["reference_tokens", "translation_tokens"]
 
 Interval = tuple[float, float]
@@ -51,7 +51,14 @@ def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str])
     return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
 
 
-class Kept(NamedTuple):
+def some(pairs: pa.Table, most: int, seed: int) -> list[dict[str, Any]]:
+    """At most `most` random rows, in random order."""
+    rows = np.random.default_rng(seed).permutation(len(pairs))[:most]
+    return list(pairs.take(pa.array(rows)).to_pylist())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
     """What a selection with one or two other bounds keeps."""
 
     bounds: tuple[float, ...]

@@ -1,8 +1,7 @@
 """`paraloom frontier`: what more difference costs in meaning, at the size of the selection."""
 
-from typing import NamedTuple
-
 import typer
+from pydantic import BaseModel
 
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
@@ -17,7 +16,7 @@ from paraloom.pipeline.report.final_view import final_view
 from paraloom.pipeline.report.tradeoffs import PAIRS, Kept, Sample, criteria_of
 
 
-class Frontier(NamedTuple):
+class Frontier(BaseModel):
     """The JSON form of `paraloom frontier`."""
 
     selection: str  # in words
@@ -56,4 +55,5 @@ def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> No
     out.print(table)
     words = selection_in_words(select, str)
     out.print(f"Selected: {words}", soft_wrap=True)
-    write_json(json, Frontier(words, bounds, found.points, found.chosen))
+    points, chosen = found.points, found.chosen
+    write_json(json, Frontier(selection=words, moved=bounds, points=points, chosen=chosen))

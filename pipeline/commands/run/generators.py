@@ -16,6 +16,8 @@ def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> No
     """
     connect(beam_options(context), [run])
     out = console(160)
-    for shown in compare_generators(run, as_made(finished(run))):
+    found = compare_generators(run, as_made(finished(run)))
+    for shown in found.tables():
         first, *numbers = shown.columns
         out.print(number_table(shown.title, first, numbers=numbers, rows=shown.rows))
+    write_json(json, found)
