@@ -21,10 +21,10 @@ from paraloom.pipeline.commands.run.compare import Comparisons
 from paraloom.pipeline.commands.run.contamination import Counts
 from paraloom.pipeline.commands.run.doctor import Doctor
 from paraloom.pipeline.commands.run.explain import Explanation
-from paraloom.pipeline.commands.run.frontier import Frontier
 from paraloom.pipeline.commands.run.publish import Published
 from paraloom.pipeline.commands.run.status import Status
 from paraloom.pipeline.report.generators import Generators
+from paraloom.pipeline.report.tradeoffs import Curve
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA, PAGE = ROOT / "configs" / "schema.json", ROOT / "docs" / "configuration.md"
@@ -36,7 +36,7 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "explain": TypeAdapter(Explanation),
     "compare": TypeAdapter(Comparisons),
     "contamination": TypeAdapter(Counts),
-    "frontier": TypeAdapter(Frontier),
+    "frontier": TypeAdapter(Curve),
     "generators": TypeAdapter(Generators),
     "select": TypeAdapter(Counted),
     "publish": TypeAdapter(Published),

@@ -51,14 +51,6 @@ def labelled_in_words(pearson: float, pairs: int) -> str:
     return f"{pairs:,} labelled pairs, {sure}"
 
 
-def cut_in_words(cut: Cut) -> str:
-    """A cut and its precision: `deciles 8–9 of unigram_f1 with 0.88 (0.86–0.91) of 420 pairs`."""
-    return (
-        f"{deciles_in_words(cut.deciles)} of {cut.score} with {cut.precision:.2f} "
-        f"({interval_in_words(cut.wilson)}) of {cut.judged:,} judged pairs"
-    )
-
-
 def deciles_in_words(deciles: Sequence[int]) -> str:
     """Ranges of deciles.
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -103,22 +103,15 @@ def compare_generators(folder: str, record: RunRecord) -> Generators:
     made = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
     found = []
     for name, mine in made.items():
-        pairs, labels = selected[name], _labels(folder, shards, name)
-        cost = used[name].cost if name in used else None
-        found.append(
-            Generator(
-                name=name,
-                candidates=rows[name],
-                selected=pairs,
-                share=pairs / selected.total() if selected else None,
-                distance=_distance(mine["reference"], mine["translation"], record.language),
-                quartiles={of: _quartiles(mine[of]) for of in scores},
-                cost_of_1000=1000 * cost / pairs if cost is not None and pairs >= ENOUGH else None,
-                judged=len(labels),
-                good=int(np.sum(labels >= record.config.select.good)),
-                asked=used.get(name),
-            )
-        )
+        pairs, labels, asked = selected[name], _labels(folder, shards, name), used.get(name)
+        cost = asked.cost if asked and pairs >= ENOUGH else None
+        values: dict[str, Any] = {"name": name, "candidates": rows[name], "selected": pairs}
+        values["share"] = pairs / selected.total() if selected else None
+        values["distance"] = _distance(mine["reference"], mine["translation"], record.language)
+        values["quartiles"] = {of: _quartiles(mine[of]) for of in scores}
+        values["cost_of_1000"] = None if cost is None else 1000 * cost / pairs
+        good = int(np.sum(labels >= record.config.select.good))
+        found.append(Generator(**values, judged=len(labels), good=good, asked=asked))
     return Generators(generators=found, distances=list(_distances(made, record.language)))
 
 

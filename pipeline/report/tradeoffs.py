@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -80,8 +80,9 @@ class Kept:
         return good_of(self.good, self.judged)
 
 
-class Curve(NamedTuple):
-    """A threshold that moves, or two together."""
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A threshold that moves, or two together; the JSON form of `paraloom frontier`."""
 
     moved: tuple[Predicate, ...]
     points: list[Kept]

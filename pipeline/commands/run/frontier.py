@@ -1,7 +1,6 @@
 """`paraloom frontier`: what more difference costs in meaning, at the size of the selection."""
 
 import typer
-from pydantic import BaseModel
 
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
@@ -13,16 +12,7 @@ from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.records import BucketRecord
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.report.final_view import final_view
-from paraloom.pipeline.report.tradeoffs import PAIRS, Kept, Sample, criteria_of
-
-
-class Frontier(BaseModel):
-    """The JSON form of `paraloom frontier`."""
-
-    selection: str  # in words
-    moved: list[str]  # the bounds, such as `content_overlap <=`
-    points: list[Kept]
-    chosen: Kept  # by the selection; it has no bounds
+from paraloom.pipeline.report.tradeoffs import PAIRS, Sample, criteria_of
 
 
 def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
@@ -53,7 +43,5 @@ def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> No
         table.add_row(*shown[:2], f"{each.rows:,}", *shown[2:], each.agreed)
     out = console()
     out.print(table)
-    words = selection_in_words(select, str)
-    out.print(f"Selected: {words}", soft_wrap=True)
-    points, chosen = found.points, found.chosen
-    write_json(json, Frontier(selection=words, moved=bounds, points=points, chosen=chosen))
+    out.print(f"Selected: {selection_in_words(select, str)}", soft_wrap=True)
+    write_json(json, found)

@@ -223,7 +223,12 @@ def test_random_pairs_with_their_scores(made_run: MadeRun, record: dict[str, Any
 
 
 def test_long_texts_are_cut_and_candidates_numbered() -> None:
-    of = {"id": "x", "source": "a " * 9000, "reference": "b" * 20_000, "translation": "<i> " * 9000}
+    of: dict[str, Any] = {
+        "id": "x",
+        "source": "a " * 9000,
+        "reference": "b" * 20_000,
+        "translation": "<i> " * 9000,
+    }
     of |= {"candidate": 3, "generator": "small", "f1": 0.25}
     macros = environment(autoescape=True).from_string(
         '{% from "macros.html.j2" import pair with context %}{{ pair(of, "en", "cs", ["f1"]) }}'
