@@ -35,7 +35,13 @@
       update();
     });
   }
-  more.addEventListener("click", () => { most += 20; update(); });
+  more.addEventListener("click", () => {
+    most += 20;
+    update();
+    const first = pairs.filter((pair) => !pair.hidden)[most - 20];
+    first.tabIndex = -1;
+    first.focus();  // reading goes on there
+  });
   form.hidden = false;
   update();
 })();

@@ -114,6 +114,8 @@ def test_pairs_are_browsed_by_bounds(browser: Browser, address: str, made_run: M
     assert said.text_content() == f"{rows} of {rows} pairs, 20 shown" and pairs.count() == 20
     page.get_by_role("button", name="20 more").press("Enter")
     assert pairs.count() == 40
+    focused = "[...document.querySelectorAll('.pair')].indexOf(document.activeElement)"
+    assert page.evaluate(focused) == 20, "reading goes on at the first new pair"
     page.get_by_label("Show").focus()
     page.keyboard.press("ArrowDown")
     assert said.text_content() == "300 of 300 pairs, 20 shown"
