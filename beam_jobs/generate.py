@@ -37,7 +37,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.languages import short_code
 from paraloom.models.text.language_identifier import LANGUAGES, may_be
 
-VERSION = 1
+VERSION = 2
 """Bump when the job's rows change for the same input and answers."""
 
 

@@ -248,6 +248,7 @@ class AutoSelectRecord(StageRecord, stage="auto_select"):
 
     trials: list[DecileTrial] = []
     chosen: DecileTrial
+    labelled: int = 0  # pairs
 
 
 class LoopRecord(StageRecord, stage="loop"):

@@ -52,7 +52,7 @@ BEHAVIOURS: dict[str, Callable[[dict[str, Any], int], Reply]] = {
     "empty": lambda of, seen: chat(" "),
     "cuts off": lambda of, seen: chat("A sentence that", finish="length"),
     "czech": lambda of, seen: chat("Na náměstí hrají čtyři děti s velkým psem."),
-    "lines": lambda of, seen: chat("Here it is:\nA dog is running."),
+    "lines": lambda of, seen: chat("Two dogs run.\nA dog is running."),
     "echo": lambda of, seen: chat(of["prompt"]),
     "json": lambda of, seen: chat(json.dumps({"paraphrases": [reworded(of["prompt"])] * 2})),
     "huge": lambda of, seen: chat("word " * 2_000_000),

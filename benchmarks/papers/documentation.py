@@ -16,11 +16,15 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from paraloom.papers import tables
 from paraloom.papers.options import SystemConfig
 from paraloom.pipeline.commands.corpus.estimate import Estimated
+from paraloom.pipeline.commands.corpus.select import Counted
 from paraloom.pipeline.commands.run.compare import Comparisons
 from paraloom.pipeline.commands.run.contamination import Counts
 from paraloom.pipeline.commands.run.doctor import Doctor
 from paraloom.pipeline.commands.run.explain import Explanation
+from paraloom.pipeline.commands.run.publish import Published
 from paraloom.pipeline.commands.run.status import Status
+from paraloom.pipeline.report.generators import Generators
+from paraloom.pipeline.report.tradeoffs import Curve
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA, PAGE = ROOT / "configs" / "schema.json", ROOT / "docs" / "configuration.md"
@@ -32,6 +36,10 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "explain": TypeAdapter(Explanation),
     "compare": TypeAdapter(Comparisons),
     "contamination": TypeAdapter(Counts),
+    "frontier": TypeAdapter(Curve),
+    "generators": TypeAdapter(Generators),
+    "select": TypeAdapter(Counted),
+    "publish": TypeAdapter(Published),
     "doctor": TypeAdapter(Doctor),
 }
 """What `--json` of each command writes."""

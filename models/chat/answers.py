@@ -1,6 +1,7 @@
 """What a server answered, and the candidates that are in it."""
 
 import json
+import re
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.usage import Usage
+from paraloom.models.chat.wrapping import is_refusal, unwrapped
 from paraloom.models.text.controls import find_control
 
 
@@ -31,6 +33,7 @@ class Request(NamedTuple):
 
 FEWER = "the server gave fewer answers"
 _LONGEST = 20_000  # characters of a candidate
+_OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # JSON, whatever stands around it
 
 
 class Choice(BaseModel):
@@ -125,18 +128,18 @@ def _found(choice: Choice, request: Request) -> list[Found]:
         return [Found(None, f"refused{more}")]
     if choice.finish == "length":
         return [Found(None, "truncated at max_tokens")]
-    if request.generator.response == "text":
-        return [_judged(choice.text, request)]
-    try:
-        texts = json.loads(choice.text)["paraphrases"]
-        texts = [texts] if isinstance(texts, str) else texts[:]
-        return [_judged(_encodable(text), request) for text in texts]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return [Found(None, "not in the form: no list of paraphrases in JSON")]
+    texts = [choice.text]
+    if request.generator.response == "json":
+        try:
+            found = json.loads(_OBJECT.sub(r"\1", choice.text))["paraphrases"]
+            texts = [_encodable(text) for text in ([found] if isinstance(found, str) else found[:])]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return [Found(None, "not in the form: no list of paraphrases in JSON")]
+    return [_judged(each, request) for text in texts for each in unwrapped(text, request.given)]
 
 
 def _judged(text: str, request: Request) -> Found:
-    text = text.strip()
+    """A sentence of an answer, or why it is none."""
     lines = {line.strip() for line in request.prompt.splitlines()} - {*request.given}
     if not text:
         reason = "empty answer"
@@ -144,6 +147,8 @@ def _judged(text: str, request: Request) -> Found:
         reason = f"answer of more than {_LONGEST:,} characters"
     elif request.prompt in text or text in lines:
         reason = "copy of the prompt"
+    elif is_refusal(text, request.given):
+        reason = "refused (in words)"
     elif control := find_control(text):
         reason = f"{control} in answer"
     else:

@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 DECILES = 10
+ENOUGH = 20
+"""The fewest references for an interval by resampling, and judged pairs in a recommended cut or of
+a median; judging.md says why."""
 RESAMPLES = 1_000
 _AT_ONCE = 50  # resamples whose arrays are in memory together
 _CONFIDENCE = 0.95
@@ -39,6 +42,7 @@ class Shares(NamedTuple):
     low: Floats
     high: Floats
     measured: NDArray[np.bool_]  # False where a decile has rows, but no judged pair
+    enough: NDArray[np.bool_]  # whether as many are judged as a recommendation needs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,8 @@ class Cut:
     score: str
     deciles: tuple[int, ...]
     wanted: float  # precision
-    reached: bool  # whether the Wilson interval of the precision begins at `wanted` or above
+    reached: bool
+    """Whether enough pairs are judged, and the Wilson interval begins at `wanted` or above."""
     rows: int  # in the deciles
     judged: int
     good: int | None = None  # of the judged ones; earlier versions did not record it
@@ -105,7 +110,7 @@ class Judged:
         with np.errstate(invalid="ignore", divide="ignore"):
             share, pairs = good.cumsum(-1) / total, total**2 / squares.cumsum(-1)
         measured = np.logical_and.accumulate((judged > 0) | (self.rows == 0), axis=-1) & (total > 0)
-        return Shares(share, *wilson(share, pairs), measured)
+        return Shares(share, *wilson(share, pairs), measured, pairs > ENOUGH - 1e-6)
 
 
 def recommend(
@@ -128,7 +133,7 @@ def recommend(
     deciles = tuple(range(9 - column, 10) if highest else range(column + 1))
     good = judged.good[np.isin(judged.deciles[name], deciles)]
     elsewhere = _on_references_left_out(judged, wanted, count, seed)
-    expected = percentile_interval(elsewhere)
+    expected = percentile_interval(elsewhere) if judged.references >= ENOUGH else None
     return Cut(
         score=name,
         deciles=deciles,
@@ -148,7 +153,7 @@ def _choose(shares: Shares, rows: Floats, wanted: float) -> tuple[Ints, NDArray[
     """The number of the chosen cut, score × 10 + deciles − 1, for each resample [b]; whether it
     has the wanted precision."""
     low = np.where(shares.measured, shares.low, -1.0)
-    reached = low >= wanted
+    reached = (low >= wanted) & shares.enough
     percent = np.floor(100 * rows.cumsum(-1) / max(rows.sum(-1).max(), 1))
     value = np.where(reached, 1 + percent + np.nan_to_num(shares.share) / 2, low)
     return value.reshape(len(value), -1).argmax(1), np.asarray(reached.any((1, 2)))
@@ -174,21 +179,25 @@ def spearman(
     seed: int = 1,
 ) -> dict[str, tuple[float | None, Interval | None]]:
     """The correlation of each score [n] with the labels [n], and its 95% interval with `count`
-    resamples of references; None where undefined (constant values).
+    resamples of references; None where undefined (constant values, fewer references than ENOUGH).
     """
     if len(labels) < 2:
         return dict.fromkeys(scores, (None, None))
     columns = np.column_stack([*scores.values(), labels])
     group = _numbered(references)
+    groups = int(group.max()) + 1
     drawn = np.array(
         [
             _with_the_last(columns.repeat(times[group].astype(int), axis=0))
-            for block in resamples(int(group.max()) + 1, count, seed)
+            for block in resamples(groups, count, seed)
             for times in block
         ]
     )  # [count, scores]
     return {
-        name: (value if np.isfinite(value) else None, percentile_interval(of_name))
+        name: (
+            value if np.isfinite(value) else None,
+            percentile_interval(of_name) if groups >= ENOUGH else None,
+        )
         for name, value, of_name in zip(
             scores, _with_the_last(columns).tolist(), drawn.T, strict=True
         )
@@ -201,6 +210,14 @@ def _with_the_last(columns: Floats) -> Floats:
 
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.corrcoef(rankdata(columns, axis=0), rowvar=False)[-1, :-1])
+
+
+def pearson_interval(pearson: float, pairs: int) -> Interval | None:
+    """The 95% interval of a correlation × 100 by Fisher's transformation; None of few pairs."""
+    if pairs < ENOUGH or abs(pearson) >= 100:
+        return None
+    middle, half = np.arctanh(pearson / 100), _Z / np.sqrt(pairs - 3)
+    return float(100 * np.tanh(middle - half)), float(100 * np.tanh(middle + half))
 
 
 def resamples(groups: int, count: int, seed: int) -> Iterator[Floats]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paraloom.pipeline.judging.cuts import Cut, Interval, wilson
+from paraloom.pipeline.judging.cuts import ENOUGH, Cut, Interval, pearson_interval, wilson
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement
 
@@ -38,12 +38,17 @@ def good_of(good: int, judged: int) -> str:
     return f"{good:,} of {judged:,} ({interval_in_words(interval_of(good, judged))})"
 
 
-def cut_in_words(cut: Cut) -> str:
-    """A cut and its precision: `deciles 8–9 of unigram_f1 with 0.88 (0.86–0.91) of 420 pairs`."""
-    return (
-        f"{deciles_in_words(cut.deciles)} of {cut.score} with {cut.precision:.2f} "
-        f"({interval_in_words(cut.wilson)}) of {cut.judged:,} judged pairs"
-    )
+def labelled_in_words(pearson: float, pairs: int) -> str:
+    """How sure a correlation × 100 with labelled pairs is.
+
+    >>> labelled_in_words(70, 280), labelled_in_words(70, 12)
+    ('280 labelled pairs, 95% interval 63.5 to 75.5', '12 labelled pairs, too few for an interval')
+    """
+    interval = pearson_interval(pearson, pairs)
+    sure = "too few for an interval"
+    if interval:
+        sure = f"95% interval {interval[0]:.1f} to {interval[1]:.1f}"
+    return f"{pairs:,} labelled pairs, {sure}"
 
 
 def deciles_in_words(deciles: Sequence[int]) -> str:
@@ -96,7 +101,8 @@ def select_lines(cut: Cut, where: Sequence[str] = ()) -> str:
 
 def cut_lines(cut: Cut, rows: int) -> list[str]:
     """What a cut keeps, and how good its pairs are, in sentences."""
-    nearest = "" if cut.reached else "no cut is sure to have it; the best is "
+    none = f"no cut with {ENOUGH} judged pairs or more is sure to have it; the best is "
+    nearest = "" if cut.reached else none
     lines = [
         f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
         f"{cut.rows:,} of {rows:,} pairs ({100 * cut.rows / max(rows, 1):.0f}%).",
@@ -104,7 +110,8 @@ def cut_lines(cut: Cut, rows: int) -> list[str]:
         f"of {cut.precision:.2f} (95% by Wilson: {interval_in_words(cut.wilson)}).",
     ]
     if cut.expected is None or cut.chance is None:
-        return [*lines, "There are too few references to say what to expect of others."]
+        few = f"There are too few references to say what to expect of others: it takes {ENOUGH}."
+        return [*lines, few]
     return [
         *lines,
         f"To expect on references that nobody has judged: {interval_in_words(cut.expected)}; "

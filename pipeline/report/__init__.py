@@ -1,5 +1,6 @@
 """The report: what a run did, in pictures; one HTML file that opens without a network."""
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import PurePath
@@ -11,7 +12,7 @@ from markupsafe import Markup
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.beam_jobs.transforms.exclusion import RULES
-from paraloom.models.languages import short_code
+from paraloom.models.languages import language_name, short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.manifest import ranked_stage
@@ -29,15 +30,16 @@ from paraloom.pipeline.report.tradeoffs import (
     criteria_of,
     draw,
     regions,
+    some,
     thresholds,
 )
 from paraloom.pipeline.stage import shards_of
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-VERSION = 8
+VERSION = 9
 """Bump when the report looks different for the same run."""
 
-_RANDOM, _MISSED = 20, 10  # pairs shown of the corpus, and of those that just missed it
+_CORPUS, _SCORED, _MISSED = 200, 300, 10  # pairs in the page: random ones, and near misses
 
 
 def report_path(folder: str) -> str:
@@ -96,7 +98,7 @@ def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Secti
                 yield section("auto_select", heading, f"auto_select-{number}", result=result)
         yield section("scores", "Scores", **data)
         if record.find(GenerateRecord):
-            tables = compare_generators(folder, record)
+            tables = compare_generators(folder, record).tables()
             yield section("generators", "Generators", tables=tables, sampled=SAMPLE)
     if "loop" in view.stages:
         yield section("rounds", "Rounds", record=record)
@@ -124,13 +126,17 @@ def _selection(
         shards_of(folder, ranked_stage(record.stages)), view, scores, read_judgments(folder)
     )
     selected = shards_of(folder, "select") if "select" in view.stages else []
-    corpus = draw(selected, PAIRS, seed, scores)
+    corpus = draw(selected, PAIRS, seed, [*TEXTS, *scores])
     corpus = corpus if len(corpus) else sample.pairs.slice(0, 0)
     criteria = criteria_of(select, view)
     region = regions(criteria, deciles)
     both = axes(scores, [name for name in scores if name in region])
     on_scores = {*scores, *map(schema.decile, scores)}
     curves = [sample.curve(*of) for of in thresholds(criteria) if of[0].column in on_scores]
+    samples = [
+        ("corpus", "random pairs of the corpus", some(corpus, _CORPUS, seed)),
+        ("scored", "random pairs of all scored ones", some(sample.pairs, _SCORED, seed)),
+    ]
     return {
         "select": select,
         "region": region,
@@ -143,7 +149,11 @@ def _selection(
         },
         "curves": [of for of in curves if of.chosen.share < 1],
         "frontier": sample.frontier(criteria, scores),
-        "random": draw(selected, _RANDOM, seed, TEXTS).to_pylist(),
+        "samples": samples,
+        "shown_pairs": sum(len(rows) for *_, rows in samples),
+        "several": schema.has_candidates(sample.pairs),
+        "scores": scores,
+        "inf": math.inf,
         "missed": sample.missed(criteria, _MISSED, seed),
         "precisions": list(corpus_precisions(folder, record).values()),
         "excluded": excluded_rows(view),
@@ -151,4 +161,5 @@ def _selection(
         "score": partial(score, own=view.own_scorers),
         "source_language": short_code(source.source_language) if source else "",
         "language": view.language,
+        "language_name": language_name(view.language),
     }

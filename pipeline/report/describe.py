@@ -7,7 +7,7 @@ from typing import NamedTuple
 from paraloom.beam_jobs.transforms.exclusion import RULES, excluded
 from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.pipeline.config.selection import CHOSEN
-from paraloom.pipeline.judging.describe import deciles_in_words
+from paraloom.pipeline.judging.describe import deciles_in_words, labelled_in_words
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.names import stage_path
 from paraloom.pipeline.records import (
@@ -188,6 +188,8 @@ def selection_lines(result: AutoSelectRecord) -> list[str]:
     """What was chosen, and how all deciles and the best other trials compare."""
     lines = [f"Chosen: {_in_words(result.chosen)}"]
     others = sorted(result.trials, key=lambda trial: -trial.mean)
+    if result.labelled:  # earlier versions did not record it
+        lines[0] += f" ({labelled_in_words(result.chosen.mean, result.labelled)})"
     lines += [f"Next: {_in_words(of)}" for of in others if of != result.chosen][:1]
     return lines + [f"All pairs: {_in_words(of)}" for of in others if len(of.deciles) == 10]
 

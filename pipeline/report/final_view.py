@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.config.selection import CHOSEN
+from paraloom.pipeline.judging.describe import labelled_in_words
 from paraloom.pipeline.manifest import best_round
 from paraloom.pipeline.names import PAIR_STAGES, RANKING, RESULTS, stage_path
 from paraloom.pipeline.records import LoopRecord, RunRecord, StageRecord
@@ -26,7 +27,7 @@ def verdict(record: RunRecord) -> str:
     over = f"mean over {loop.data_sets} data sets" if loop.data_sets > 1 else "one data set"
     return (
         f"Round {loop.best} of {all_rounds} is best: {best:.2f} on the labelled pairs, "
-        f"against {scores} (Pearson × 100, {over} with {loop.pairs:,} pairs)"
+        f"against {scores} (Pearson × 100, {over} with {labelled_in_words(best, loop.pairs)})"
     )
 
 

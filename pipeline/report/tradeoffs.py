@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from paraloom.beam_jobs.select import Criteria, conditions, decide
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN
+from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.describe import good_of, neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import sample_rows
@@ -27,9 +28,8 @@ from paraloom.pipeline.records import RunRecord, SelectSection
 from paraloom.pipeline.report.report_data import WORDING, Array, axes
 
 PAIRS, _PART_FILES = 20_000, 40
-_JUDGED = 10  # pairs that a precision in a plot needs
 _SIDES = ["reference", "translation"]
-TEXTS = [*schema.ROW, "source", *_SIDES]
+TEXTS = [*schema.ROW, schema.GENERATOR.name, "source", *_SIDES]
 _TOKENS = ["reference_tokens", "translation_tokens"]
 
 Interval = tuple[float, float]
@@ -51,21 +51,28 @@ def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str])
     return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
 
 
-class Kept(NamedTuple):
+def some(pairs: pa.Table, most: int, seed: int) -> list[dict[str, Any]]:
+    """At most `most` random rows, in random order."""
+    rows = np.random.default_rng(seed).permutation(len(pairs))[:most]
+    return list(pairs.take(pa.array(rows)).to_pylist())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
     """What a selection with one or two other bounds keeps."""
 
     bounds: tuple[float, ...]
     rows: int  # of the run, estimated from the sample
     share: float  # of the pairs that meet the other criteria
-    difference: float | None  # median of 1 − unigram F1; None without pairs
-    meaning: float | None  # median of the score of meaning
+    difference: float | None  # median of 1 − unigram F1; None of fewer than ENOUGH pairs
+    meaning: float | None  # median of the score of meaning, in the same way
     good: int
     judged: int
 
     @property
     def precision(self) -> float | None:
         """The share of good pairs; None if few of those kept are judged."""
-        return self.good / self.judged if self.judged >= _JUDGED else None
+        return self.good / self.judged if self.judged >= ENOUGH else None
 
     @property
     def agreed(self) -> str:
@@ -73,8 +80,9 @@ class Kept(NamedTuple):
         return good_of(self.good, self.judged)
 
 
-class Curve(NamedTuple):
-    """A threshold that moves, or two together."""
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A threshold that moves, or two together; the JSON form of `paraloom frontier`."""
 
     moved: tuple[Predicate, ...]
     points: list[Kept]
@@ -137,7 +145,8 @@ class Sample:
         means = self.pairs[meaning].to_numpy() if meaning else np.array([])
 
         def middle(values: Array) -> float | None:
-            return float(np.median(values[pairs])) if len(values) and pairs.any() else None
+            enough = len(values) and pairs.sum() >= ENOUGH
+            return float(np.median(values[pairs])) if enough else None
 
         return Kept(
             bounds=tuple(predicate.numbers[0] for predicate in moved),
@@ -160,14 +169,14 @@ class Sample:
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
         """Move the bound on wording; that on meaning follows, so that as many pairs are kept.
 
-        None without two such scores, or if nothing is selected.
+        None without two such scores, or if fewer than ENOUGH pairs of the sample are selected.
         """
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]
         both = axes(scores, [name for name in scores if name in (*by, *limits.values())])
         selected = self.meet(criteria)
         pairs = int(selected[: len(self.pairs)].sum())
-        if both is None or both[0] not in WORDING or not pairs:
+        if both is None or both[0] not in WORDING or pairs < ENOUGH:
             return None
         where = tuple(each for each, score in limits.items() if score not in both)
         deciles = None if criteria.by in both else criteria.deciles

@@ -15,6 +15,7 @@ from tests.once import made_once
 from tests.pipeline.report.made_run import MadeRun, make_run
 from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, ran
 from tests.small_model import new_pairs
+from tests.test_docs import fenced
 
 ROWS = 120
 
@@ -134,3 +135,18 @@ def datasets(monkeypatch: Patch) -> Any:
     library = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
     library.disable_progress_bars()
     return library
+
+
+@pytest.fixture
+def card_names(datasets: Any, monkeypatch: Patch, tmp_path: Path) -> Callable[[Path], Any]:
+    """What the Python of a card makes, run as it stands there, in the card's folder, by names."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+
+    def run(card: Path) -> Any:
+        monkeypatch.chdir(card.parent)
+        (block,) = fenced(card, "python")
+        names: dict[str, Any] = {}
+        exec(compile(block.replace("OWNER/NAME", str(card.parent)), str(card), "exec"), names)
+        return names
+
+    return run

@@ -1,5 +1,6 @@
 """A run with several generators, from a kill to the corpus; and what its configuration may say."""
 
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
+from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.judging.agreement import conditions, join
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, read_judgments
@@ -29,6 +31,7 @@ from paraloom.pipeline.report import document
 from paraloom.pipeline.report.generators import compare_generators
 from paraloom.pipeline.stages.generate import check, generators_of
 from tests.chat_server import ChatServer, chat_server, reworded
+from tests.json_schema import errors_of
 from tests.run_helpers import ONE, small_config, started, table
 
 CHAT = {"kind": "chat", "name": "a", "base_url": "http://127.0.0.1:9/v1", "model": "good"}
@@ -118,7 +121,7 @@ def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> 
     assert made["a"]["requests"] == pairs and made["a"]["tokens_out"] == 10 * pairs
     assert made["a"]["cost"] == pytest.approx((10 * pairs + 2 * 10 * pairs) / 1e6)
     assert made["b"]["rejected"] == {"truncated at max_tokens": pairs}
-    found = compare_generators(finished.run, record)
+    found = compare_generators(finished.run, record).tables()
     corpus = Counter(table(finished.folder, "corpus")["generator"].to_pylist())
     assert corpus["nmt"] == corpus["a"] > 0, "no generator has more than its share"
     tables = {shown.title: {row[0]: row[1:] for row in shown.rows} for shown in found}
@@ -153,6 +156,18 @@ def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> 
     assert "terms of its outputs:\n   CC0." in card
 
 
+def test_the_command_writes_the_numbers_as_json(finished: Finished, tmp_path: Path) -> None:
+    assert main(["generators", finished.run, "--json", str(tmp_path / "x.json")]) == 0
+    found = json.loads((tmp_path / "x.json").read_text("utf-8"))
+    assert errors_of("generators", found) == []
+    a, b = found["generators"][1:]
+    assert (a["name"], a["asked"]["license"], a["judged"]) == ("a", "CC0", 0)
+    assert b["asked"]["rejected"] == {"truncated at max_tokens": b["asked"]["requests"]}
+    assert (b["candidates"], b["distance"], b["quartiles"]["trigram_overlap"]) == (0, None, [])
+    assert found["generators"][0]["asked"] is None
+    assert [of[:2] for of in found["distances"]] == [["nmt", "a"]]
+
+
 def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
     texts = ("id", "candidate", "reference", "translation")
     pairs = table(finished.folder, "bucket").to_pylist()  # judgments of copies do not count
@@ -164,7 +179,7 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
         Action(score=score, **{name: row[name] for name in texts})
         for score, row in zip(scores, rows, strict=True)
     )
-    found = compare_generators(finished.run, Manifest(finished.run).record)
+    found = compare_generators(finished.run, Manifest(finished.run).record).tables()
     under = conditions(["generator = a"], ["trigram_overlap"], ["generator"])
     shards = ScoredRun(finished.run).shards()
     judged = join(read_judgments(finished.run), shards, ["trigram_overlap"], own={}, where=under)

@@ -80,7 +80,7 @@ def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsy
     write_config(a_run, select={"by": "judged", "precision": 0.95})
     assert again("select", a_run) == 2
     *_, line = capsys.readouterr().err.splitlines()
-    assert line.startswith("paraloom: select.precision: no cut is sure to have 0.95; the best is ")
+    assert "select.precision: Precision 0.95: no cut with 20 judged pairs or more is sure" in line
     assert "deciles 8–9 of trigram_overlap with 1.00" in line
     assert "lower select.precision" in line
     (a_run / "run" / "judgments" / "Anna.jsonl").unlink()

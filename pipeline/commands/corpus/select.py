@@ -1,11 +1,12 @@
 """`paraloom select`: up to the selected corpus; with --dry-run, only what would be selected."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import typer
+from pydantic import BaseModel
 from rich.table import Table
 
 from paraloom.beam_jobs.io.shards import Shard, read_shard
@@ -13,7 +14,14 @@ from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.select import Criteria, Preview, preview
 from paraloom.models.errors import UserError
 from paraloom.pipeline import run as runs
-from paraloom.pipeline.commands.options import Changes, ConfigFile, OnInterrupt, beam_options
+from paraloom.pipeline.commands.options import (
+    Changes,
+    ConfigFile,
+    JsonFile,
+    OnInterrupt,
+    beam_options,
+    write_json,
+)
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.console import console, number_table
@@ -22,6 +30,15 @@ from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.plan import outdated
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.select import criteria as criteria_of
+
+
+class Counted(BaseModel):
+    """The JSON form of `paraloom select --dry-run`."""
+
+    run: str
+    selection: str  # its name
+    rows: dict[str, int]  # by the reason why they are left out; last those `selected`
+    pairs: list[dict[str, Any]]  # of --show
 
 
 def command(
@@ -43,6 +60,7 @@ def command(
     show: Annotated[
         int, typer.Option(metavar="N", min=0, help="With --dry-run: print N random pairs, too.")
     ] = 0,
+    json: JsonFile = None,
     on_interrupt: OnInterrupt = None,
 ) -> None:
     """Stages that are up to date are not run again; an interrupted run resumes.
@@ -53,8 +71,8 @@ def command(
     beam = beam_options(context, on_interrupt)
     read = read_config(config, changes or (), name)
     if not dry_run:
-        if show:
-            raise UserError("select: --show is for --dry-run")
+        if show or json:
+            raise UserError("select: --show and --json are for --dry-run")
         runs.run_stages(read, ("select",), beam, force=force, selection=name)
         return
     connect(beam, runs.remote_paths(read))
@@ -63,8 +81,12 @@ def command(
     out = console()
     counts = ((reason, f"{rows:,}") for reason, rows in found.counts.items())
     out.print(number_table("Nothing is written", "", numbers=["rows"], rows=counts))
+    pairs = sample(shards, found, show, criteria)
     if show:
-        out.print(_pairs(sample(shards, found, show, criteria)))
+        out.print(_pairs(pairs))
+    write_json(
+        json, Counted(run=read.run, selection=name, rows=found.counts, pairs=pairs.to_pylist())
+    )
 
 
 def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:

@@ -16,6 +16,7 @@ from paraloom.pipeline.judging.agreement import (
     measure,
     score_labels,
 )
+from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.describe import (
     by_agreement,
     counts_line,
@@ -125,6 +126,8 @@ def _show(found: AgreementRecord) -> None:
         interval = interval_in_words(of.interval)
         agreement.add_row(name, number_in_words(of.spearman), interval, of.better)
     out.print(agreement)
+    if found.references < ENOUGH:
+        out.print(f"An interval and a recommended cut need {ENOUGH} judged references.")
     if found.pairs < 100:
         out.print("Too few judged pairs for the shares of good ones by decile.")
     else:

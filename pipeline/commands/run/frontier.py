@@ -4,17 +4,18 @@ import typer
 
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
-from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.records import BucketRecord
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.report.final_view import final_view
-from paraloom.pipeline.report.tradeoffs import Sample, criteria_of
+from paraloom.pipeline.report.tradeoffs import PAIRS, Sample, criteria_of
 
 
-def command(context: typer.Context, run: RunFolder) -> None:
+def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
     """Compare selections of the run's pairs that keep as many as the one of its configuration.
 
     Prints a table; the report has it as a picture. The run's judgments give the precision; without
@@ -29,8 +30,9 @@ def command(context: typer.Context, run: RunFolder) -> None:
         found = sample.frontier(criteria_of(select, view), scored.scores)
     if found is None:
         raise UserError(
-            f"{run}: needs selected pairs, and a score of difference beside one of meaning, such "
-            "as content_overlap and sentence_similarity in score.scorers"
+            f"{run}: needs {ENOUGH} selected pairs in a sample of {PAIRS:,}, and a score of "
+            "difference beside one of meaning, such as content_overlap and sentence_similarity in "
+            "score.scorers"
         )
     bounds = [f"{each.column} {each.operator}" for each in found.moved]
     columns = ["pairs", "median difference", "median meaning", "good of judged"]
@@ -42,3 +44,4 @@ def command(context: typer.Context, run: RunFolder) -> None:
     out = console()
     out.print(table)
     out.print(f"Selected: {selection_in_words(select, str)}", soft_wrap=True)
+    write_json(json, found)

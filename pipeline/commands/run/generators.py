@@ -3,19 +3,21 @@
 import typer
 
 from paraloom.beam_jobs.runners.launch import connect
-from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import as_made, finished
 from paraloom.pipeline.report.generators import compare_generators
 
 
-def command(context: typer.Context, run: RunFolder) -> None:
+def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
     """Print each generator's candidates, scores, share of the corpus, distances, and cost.
 
     With judgments of the run (`paraloom judge`), also the share of good pairs of each.
     """
     connect(beam_options(context), [run])
     out = console(160)
-    for shown in compare_generators(run, as_made(finished(run))):
+    found = compare_generators(run, as_made(finished(run)))
+    for shown in found.tables():
         first, *numbers = shown.columns
         out.print(number_table(shown.title, first, numbers=numbers, rows=shown.rows))
+    write_json(json, found)

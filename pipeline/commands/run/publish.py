@@ -4,16 +4,26 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import BaseModel
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
-from paraloom.pipeline.commands.options import Named, RunFolder, beam_options
+from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
 from paraloom.pipeline.publishing import hub
 from paraloom.pipeline.publishing.negatives import KINDS, TripletOptions
 from paraloom.pipeline.publishing.release import ReleaseOptions, files_of, make_release
+
+
+class Published(BaseModel):
+    """The JSON form of `paraloom publish`."""
+
+    folder: str
+    files: dict[str, int]  # by name, their sizes
+    rows: dict[str, int]  # by split
+    sent: str | None  # the address
 
 
 def command(
@@ -85,6 +95,7 @@ def command(
     triplets_wordnet: Annotated[
         str, typer.Option(metavar="DIR", help="Folder of WordNet's files, for the kind antonym.")
     ] = "/usr/share/wordnet",
+    json: JsonFile = None,
 ) -> None:
     """Make a release of a run's corpus, list its files, and with --push send it.
 
@@ -117,10 +128,11 @@ def command(
     )
     splits = make_release(run, out, options, selection)
     show(f"{out}: made\n")
-    for name in files_of(out):
-        show(f"{(out / name).stat().st_size:>16,}  {name}")
+    files = {name: (out / name).stat().st_size for name in files_of(out)}
+    for name, size in files.items():
+        show(f"{size:>16,}  {name}")
     show("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))
-    if send and repo:
-        show(f"\nsent to {hub.push(out, repo)}")
-    else:
-        show("\nnothing was sent; --push --repo OWNER/NAME sends these files")
+    sent = hub.push(out, repo) if send and repo else None
+    nothing = "nothing was sent; --push --repo OWNER/NAME sends these files"
+    show(f"\nsent to {sent}" if sent else f"\n{nothing}")
+    write_json(json, Published(folder=str(out), files=files, rows=splits, sent=sent))

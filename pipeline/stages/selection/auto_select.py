@@ -108,7 +108,12 @@ def make(run: Run, key: str) -> AutoSelectRecord:
         for of, scores in zip(tried, found, strict=True)
     ]
     chosen = max(trials, key=lambda trial: (trial.mean, trial.pairs))
-    return AutoSelectRecord(trials=trials, chosen=chosen, digest=content_key(score, chosen.deciles))
+    return AutoSelectRecord(
+        trials=trials,
+        chosen=chosen,
+        labelled=sum(len(of.first) for of in probing.labelled),
+        digest=content_key(score, chosen.deciles),
+    )
 
 
 def ranges() -> list[tuple[int, ...]]:

@@ -6,13 +6,13 @@ from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.judging.agreement import join, measure
-from paraloom.pipeline.judging.describe import cut_in_words
+from paraloom.pipeline.judging.describe import cut_lines
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.stage import Run, Stage
 
-VERSION = 1
+VERSION = 2
 """Bump when the same judgments lead to another selection."""
 
 
@@ -46,10 +46,8 @@ def make(run: Run, key: str) -> JudgedRecord:
         )
     (cut,) = found.cuts
     if not cut.reached:
-        raise UserError(
-            f"select.precision: no cut is sure to have {cut.wanted:g}; the best is "
-            f"{cut_in_words(cut)}; {remedy} or lower select.precision"
-        )
+        best = " ".join(cut_lines(cut, found.rows)[:2])
+        raise UserError(f"select.precision: {best.strip('.')}; {remedy} or lower select.precision")
     return JudgedRecord(agreement=found, digest=content_key(cut.score, cut.deciles))
 
 

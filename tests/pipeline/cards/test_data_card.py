@@ -48,6 +48,22 @@ def test_datasets_opens_the_folder_by_its_card(
     assert (types["reference_tokens"], types["unigram_f1_decile"]) == ("int16", "int8")
 
 
+def test_the_code_of_the_card_opens_the_corpus(
+    run: Path, corpus: list[dict[str, Any]], made_run: MadeRun, card_names: Any
+) -> None:
+    """Of the run, beside the files of other stages, and of a named selection."""
+    record = copy.deepcopy(made_run.record)
+    record["config"]["select"]["named"] = {"strict": {}}
+    record["stages"]["selections/strict/select"] = record["stages"]["select"]
+    place = run / "selections/strict/corpus"
+    place.mkdir(parents=True)
+    some = pq.read_table(next((run / "corpus").glob("part-0-*.parquet")))
+    write_shard(str(place / "part-0-01234567.parquet"), some)
+    for selection, folder, rows in (("", run, corpus), ("strict", place.parent, some.to_pylist())):
+        card.write_data_card(str(run), RunRecord.model_validate(record), selection)
+        assert card_names(folder / "README.md")["corpus"].to_list() == rows
+
+
 def test_the_card_says_what_the_corpus_is(run: Path, text: str, made_run: MadeRun) -> None:
     head: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
     assert head["license"] == "cc-by-4.0"

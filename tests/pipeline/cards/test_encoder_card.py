@@ -3,6 +3,7 @@ it."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -40,7 +41,7 @@ def train(*arguments: str) -> int:
 
 
 def test_huggingface_hub_reads_it_as_written(
-    tmp_path: Path, arguments: list[str], capsys: Capsys
+    tmp_path: Path, arguments: list[str], card_names: Any, capsys: Capsys
 ) -> None:
     assert train(*arguments) == 0
     assert "sts/2012 is in evaluate.sts too" in capsys.readouterr().err
@@ -65,6 +66,7 @@ def test_huggingface_hub_reads_it_as_written(
     assert f"| `embeddings.pairs[0].paths[0]` | `pairs.tsv` | `{sum_}` |" in text
     for file in (tmp_path / "run" / "embeddings").glob("*.*"):
         assert str(tmp_path).encode() not in file.read_bytes(), file
+    assert card_names(path)["vectors"].shape == (2, 8)
 
 
 def test_it_follows_the_evaluation_and_nothing_is_trained_again(

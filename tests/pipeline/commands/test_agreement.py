@@ -62,7 +62,7 @@ def test_a_score_of_which_less_is_better_under_a_condition(labels: Path, capsys:
     assert "deciles: [0, 1, 2, 3, 4, 5] where: [edit_distance >= 0.5]" in out
     assert "Too few judged pairs for the shares" in said("--where", "edit_distance <= 0.2")
     out = said("--good", "100")
-    assert "no cut is sure to have it" in out and "select:" not in out
+    assert "no cut with 20 judged pairs or more is sure to have it" in out and "select:" not in out
     labels.write_text(f"{HEADER}same\tsame\t100\n")
     assert "No cut can be measured: no score has a judged pair" in said()
 

@@ -57,6 +57,34 @@ def test_compare_with_its_exit_codes(finished_run: Path, a_run: Path, told: Told
     assert (last["name"], last["rows"][1], last["same"]) == ("select", None, False)
 
 
+def test_frontier(finished_run: Path, told: Told) -> None:
+    found = told("frontier", str(finished_run / "run"))
+    moved = [(of["column"], of["operator"]) for of in found["moved"]]
+    assert moved == [("trigram_overlap", "<="), ("translation_score", ">=")]
+    rows = {point["rows"] for point in [*found["points"], found["chosen"]]}
+    assert len(found["points"]) > 1 and max(rows) - min(rows) <= 2
+    assert (found["chosen"]["bounds"], len(found["points"][0]["bounds"])) == ([], 2)
+
+
+def test_select_dry_run(finished_run: Path, told: Told, capsys: Capsys) -> None:
+    config = ["--config", str(finished_run / "config.yaml")]
+    found = told("select", *config, "--dry-run", "--show", "3")
+    assert (found["run"], found["selection"]) == (str(finished_run / "run"), "")
+    assert found["rows"]["selected"] == len(ids(finished_run, "corpus"))
+    assert [*found["pairs"][0]] == ["trigram_overlap", "reference", "translation"]
+    assert len(found["pairs"]) == 3 and told("select", *config, "--dry-run")["pairs"] == []
+    assert main(["select", *config, "--json", "-"]) == 2
+    assert "--show and --json are for --dry-run" in capsys.readouterr().err
+
+
+def test_publish(run: Path, told: Told) -> None:
+    found = told("publish", str(run), "--held-out", "0.1")
+    assert found["folder"] == str(run / "release") and found["sent"] is None
+    sizes = {name: (run / "release" / name).stat().st_size for name in found["files"]}
+    assert found["files"] == sizes and "README.md" in sizes
+    assert [*found["rows"]] == ["train", "test"] and min(found["rows"].values()) > 0
+
+
 def test_an_error_prints_no_json(tmp_path: Path, capsys: Capsys) -> None:
     assert main(["status", str(tmp_path), "--json", "-"]) == 2
     captured = capsys.readouterr()

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest, spearmanr
+from scipy.stats import binomtest, pearsonr, spearmanr
 
 from paraloom.pipeline.judging.cuts import (
+    ENOUGH,
     Cut,
     Judged,
+    pearson_interval,
     recommend,
     resamples,
     spearman,
@@ -39,11 +41,11 @@ def test_the_correlation_is_scipys_with_ties(rows: list[tuple[int, int, int]]) -
 def test_a_resample_is_one_of_the_repeated_rows() -> None:
     random = np.random.default_rng(1)
     scores, labels = random.integers(0, 9, (2, 60)).astype(float)
-    references = np.repeat(np.arange(12), 5)
+    references = np.repeat(np.arange(20), 3)
     found = spearman({"s": scores}, labels, references, count=60, seed=3)["s"]
     values = []
-    for times in np.concatenate(list(resamples(12, 60, 3))):
-        assert times.sum() == 12
+    for times in np.concatenate(list(resamples(20, 60, 3))):
+        assert times.sum() == 20
         rows = np.repeat(np.arange(60), times[references].astype(int))
         values.append(spearmanr(scores[rows], labels[rows]).statistic)
     assert found[1] == pytest.approx(np.percentile(values, [2.5, 97.5]))
@@ -133,7 +135,8 @@ def test_no_other_cut_keeps_more_or_as_many_with_more_good_pairs(
             interval = binomtest(int(good[inside].sum()), int(inside.sum()))
             low = interval.proportion_ci(method="wilson").low
             percent, share = 100 * inside.sum() // len(good), good[inside].mean()
-            candidates.append((True, percent, share) if low >= wanted else (False, low, 0))
+            is_sure = low >= wanted and inside.sum() >= ENOUGH
+            candidates.append((True, percent, share) if is_sure else (False, low, 0))
     assert found is not None
     reached, best, share = max(candidates)
     assert found.reached == reached
@@ -177,6 +180,37 @@ def test_one_reference_has_no_expectation() -> None:
     every = np.ones(10, bool)
     cut = cut_of(Judged({"a": np.arange(10)}, HIGHER, every, np.zeros(10), ROWS), 0.1)
     assert (cut.expected, cut.chance) == (None, None)
+
+
+@pytest.mark.parametrize("references", [4, 19, 20])
+def test_few_judgments_are_certain_of_nothing(references: int) -> None:
+    """All are good, and ordered as the score says: so they are in every resample."""
+    many = references >= ENOUGH
+    deciles = 9 - np.arange(references) % 10
+    pairs = Judged({"a": deciles}, HIGHER, np.ones(references, bool), np.arange(references), ROWS)
+    cut = cut_of(pairs, 0.5)
+    assert (cut.reached, cut.expected is None, cut.chance is None) == (many, not many, not many)
+    assert cut.wilson[0] < 1
+    scores, labels = np.arange(references, dtype=float), np.arange(references) * 5.0
+    value, interval = spearman({"s": scores}, labels, np.arange(references), count=9)["s"]
+    assert value == pytest.approx(1)
+    assert interval == (pytest.approx((1, 1)) if many else None)
+
+
+def test_a_few_pairs_of_many_recommend_no_cut() -> None:
+    """Nine good ones in the best decile, whatever was judged elsewhere."""
+    deciles = np.repeat([9, *range(9)], [9, *[20] * 9])
+    pairs = Judged({"a": deciles}, HIGHER, deciles == 9, np.arange(189), ROWS)
+    assert not cut_of(pairs, 0.6).reached and cut_of(pairs, 0.6).wilson[0] > 0.6
+
+
+def test_the_interval_of_a_correlation_is_scipys() -> None:
+    random = np.random.default_rng(3)
+    first = random.normal(size=50)
+    found = pearsonr(first, first + random.normal(size=50))
+    interval = pearson_interval(100 * found.statistic, 50)
+    assert interval == pytest.approx([100 * end for end in found.confidence_interval()])
+    assert (pearson_interval(50, 19), pearson_interval(100, 50)) == (None, None)
 
 
 def test_the_choice_of_the_best_of_many_is_in_the_stated_interval() -> None:

@@ -43,7 +43,12 @@ def change(run: Path, edit: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_datasets_opens_splits_and_configurations(
-    run: Path, corpus: list[dict[str, Any]], tmp_path: Path, datasets: Any, capsys: Capsys
+    run: Path,
+    corpus: list[dict[str, Any]],
+    tmp_path: Path,
+    datasets: Any,
+    card_names: Any,
+    capsys: Capsys,
 ) -> None:
     assert publish(run) == 0
     printed = capsys.readouterr().out
@@ -67,6 +72,10 @@ def test_datasets_opens_splits_and_configurations(
         assert [*pairs[name]["anchor"]] == [*split["reference"]]
         assert [*pairs[name]["positive"]] == [*split["translation"]]
     assert datasets.get_dataset_config_names(str(run / "release")) == ["full", "pairs"]
+    found = card_names(run / "release/README.md")["pairs"]
+    assert {name: of.to_list() for name, of in found.items()} == {
+        name: of.to_list() for name, of in pairs.items()
+    }
 
 
 def test_the_card_is_complete_without_paths_and_secrets(run: Path) -> None:

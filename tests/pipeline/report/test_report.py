@@ -19,8 +19,11 @@ from paraloom.pipeline.manifest import restrict
 from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.records import EvaluateRecord, RunRecord
 from paraloom.pipeline.report import report_path
+from paraloom.pipeline.report.describe import percent, readable
+from paraloom.pipeline.report.differences import mark_differences
+from paraloom.pipeline.report.render import environment
 from paraloom.pipeline.stage import shards_of
-from tests.pipeline.report.made_run import MadeRun
+from tests.pipeline.report.made_run import SCORERS, MadeRun
 from tests.shards import accepted
 
 
@@ -42,7 +45,7 @@ def document(folder: str, record: dict[str, Any]) -> str:
 def elements(text: str) -> list[ElementTree.Element]:
     """All elements of the document, which is XML but for HTML's short forms."""
     whole = text.removeprefix("<!doctype html>").replace("<details open>", "<details>")
-    closed = re.sub(r"<(meta|link|br|hr)\b([^>]*)>", r"<\1\2/>", whole)
+    closed = re.sub(r"<(meta|link|hr)\b([^>]*)>", r"<\1\2/>", whole)
     return [*ElementTree.fromstring(closed).iter()]
 
 
@@ -65,7 +68,8 @@ def test_it_is_whole_and_fetches_nothing(made_run: MadeRun, record: dict[str, An
     assert len(set(ids)) == len(ids)
     assert all(link.startswith("#") or link == "data:," for link in links)
     assert {link[1:] for link in links if link[0] == "#"} <= set(ids)
-    assert not re.search(r"url\(|@import|https?://|<script", text)
+    assert not re.search(r"url\(|@import|https?://|<script[^>]|fetch|XMLHttp", text)
+    assert text.count("<script>") == 1
 
 
 def test_every_picture_says_what_it_shows(made_run: MadeRun, record: dict[str, Any]) -> None:
@@ -180,14 +184,81 @@ def test_it_is_written_when_it_would_say_another_thing(
 
 def test_pairs_on_either_side_of_the_selection(made_run: MadeRun, record: dict[str, Any]) -> None:
     text = document(made_run.folder, record)
-    assert ">20 random pairs of the corpus<" in text
-    assert ">10 pairs that just missed it<" in text
+    assert ">10 pairs that just missed the corpus<" in text
     why = "not trigram_overlap|outside the selected deciles of unigram_f1: |more tokens than "
-    assert len(re.findall(f'class="about">({why})', text)) == 10
-    chosen = text.partition(">20 random pairs of the corpus<")[2].partition("</details>")[0]
+    assert len(re.findall(f"<br/>({why})", text)) == 10
+
+
+Shown = list[tuple[list[float], dict[str, str]]]
+
+
+def shown(text: str, group: str) -> Shown:
+    """The pairs of a sample in the page: scores by which they are found, and what is said."""
+    found = []
+    for pair in elements(text):
+        if pair.get("class") == "pair" and pair.get("data-group") == group:
+            lines = ["".join(line.itertext()).split(maxsplit=1) for line in pair.iter("p")]
+            said = {line[0]: line[1].strip() for line in lines[:3]}
+            below = " ".join("".join([*pair.iter("p")][3].itertext()).split())
+            values = pair.get("data-values", "").split()
+            found.append(([*map(float, values)], {**said, "below": below}))
+    return found
+
+
+def test_random_pairs_with_their_scores(made_run: MadeRun, record: dict[str, Any]) -> None:
+    text = document(made_run.folder, record)
+    assert text == document(made_run.folder, record), "the same seed draws the same pairs"
     selected = pa.concat_tables(map(read_shard, shards_of(str(made_run.folder), "select")))
-    ids = re.findall(r'class="about">(c-\d+)<', chosen)
-    assert len(set(ids)) == 20 and set(ids) <= set(selected["id"].to_pylist())
+    rows = {row["id"]: row for row in made_run.pairs.to_pylist()}
+    for group, most, ids in (("corpus", 200, {*selected["id"].to_pylist()}), ("scored", 300, rows)):
+        found = shown(text, group)
+        assert len(found) == min(most, len(ids))
+        names = [said["below"].rpartition(" ")[2] for _, said in found]
+        assert len({*names}) == len(names) and {*names} <= {*ids}
+        assert names[:20] != sorted(names, key=[*rows].index)[:20], "in random order"
+        for name, (values, said) in zip(names, found, strict=True):
+            row = rows[name]
+            assert values == [round(row[score], 3) for score in SCORERS]
+            sides = {side: row[side] for side in ("source", "reference", "translation")}
+            assert {side: " ".join(said[side].split()) for side in sides} == sides
+            assert f"unigram f1 {row['unigram_f1']:.3f} · " in said["below"]
+    assert f"This page has {len(selected) + 300} random pairs" in " ".join(text.split())
+    assert "candidate" not in shown(text, "corpus")[0][1]["below"]
+
+
+def test_long_texts_are_cut_and_candidates_numbered() -> None:
+    of: dict[str, Any] = {
+        "id": "x",
+        "source": "a " * 9000,
+        "reference": "b" * 20_000,
+        "translation": "<i> " * 9000,
+    }
+    of |= {"candidate": 3, "generator": "small", "f1": 0.25}
+    macros = environment(autoescape=True).from_string(
+        '{% from "macros.html.j2" import pair with context %}{{ pair(of, "en", "cs", ["f1"]) }}'
+    )
+    names = {"mark_differences": mark_differences, "readable": readable}
+    macros.environment.filters["readable"] = readable
+    text = macros.render(of=of, **names)
+    assert len(text) < 6000 and text.count("…") == 3 and "<i>" not in text
+    assert "f1 0.250 · candidate 3 of small ·" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("several", [{"nmt": {"candidates": 3}}, {"generators": [{"name": "a"}]}])
+def test_more_pairs_than_rows_are_no_share_of_them(
+    made_run: MadeRun, record: dict[str, Any], several: dict[str, Any]
+) -> None:
+    tile = "<dt>of the rows read</dt>"
+    assert tile in document(made_run.folder, record)
+    for section, values in several.items():
+        own = record["config"].get(section)
+        record["config"][section] = {**own, **values} if isinstance(own, dict) else values
+    record["stages"]["ingest"] |= {"rows_in": 50, "rows_out": 50, "rejected": {}}
+    text = document(made_run.folder, record)
+    rows = record["stages"]["select"]["rows_out"]
+    assert tile not in text
+    share = f"<dt>of the scored candidates</dt><dd>{percent(rows, 360)}</dd>"
+    assert share in text
 
 
 def test_sources_and_candidates_have_their_names(made_run: MadeRun, record: dict[str, Any]) -> None:

@@ -104,3 +104,42 @@ def test_it_reads_well(browser: Browser, address: str, width: int, dark: bool) -
     assert found["outside"] == []
     assert found["pale"] == []
     assert (found["ground"] == "rgb(20, 23, 27)") == dark
+
+
+def test_pairs_are_browsed_by_bounds(browser: Browser, address: str, made_run: MadeRun) -> None:
+    """From a file, by keyboard alone; what is found is what a plain count finds."""
+    page, complaints = opened(browser, address, width=390)
+    pairs, said = page.locator("#browse .pair:visible"), page.locator("#browse output")
+    rows = made_run.record["stages"]["select"]["rows_out"]
+    assert said.text_content() == f"{rows} of {rows} pairs, 20 shown" and pairs.count() == 20
+    page.get_by_role("button", name="20 more").press("Enter")
+    assert pairs.count() == 40
+    focused = "[...document.querySelectorAll('.pair')].indexOf(document.activeElement)"
+    assert page.evaluate(focused) == 20, "reading goes on at the first new pair"
+    page.get_by_label("Show").focus()
+    page.keyboard.press("ArrowDown")
+    assert said.text_content() == "300 of 300 pairs, 20 shown"
+    group = page.get_by_role("group", name="unigram f1")
+    group.get_by_label("from").press_sequentially("0.5")
+    group.get_by_label("to").press_sequentially("0.7")
+    found = page.evaluate(
+        "[...document.querySelectorAll('[data-group=scored]')]"
+        ".map((e) => Number(e.dataset.values.split(' ')[2]))"
+    )
+    inside = sum(0.5 <= value <= 0.7 for value in found)
+    assert said.text_content() == f"{inside} of 300 pairs, 20 shown" and inside > 20
+    group.get_by_label("from").fill("9")
+    assert said.text_content() == "0 of 300 pairs, 0 shown" and pairs.count() == 0
+    page.get_by_role("button", name="No bounds").press("Enter")
+    assert said.text_content() == "300 of 300 pairs, 20 shown"
+    page.get_by_role("button", name="Bounds of the selection").press("Enter")
+    assert (
+        page.get_by_role("group", name="trigram overlap").get_by_label("to").input_value() == "0.6"
+    )
+    assert complaints == []
+
+
+def test_without_scripts_all_pairs_are_there(browser: Browser, address: str) -> None:
+    page, _ = opened(browser, address, java_script_enabled=False)
+    rows = page.locator("[data-group=scored]:visible").count()
+    assert rows == 300 and not page.locator("form").is_visible()
