@@ -1,5 +1,6 @@
 """Local files and folders that are either complete or absent; locks; digests."""
 
+import ctypes
 import fcntl
 import glob
 import hashlib
@@ -65,22 +66,38 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
                     with suppress(OSError):  # some libraries let nobody else read their files
                         file.chmod(file.stat().st_mode | new.stat().st_mode & 0o666)
                     _flush(file)
-            if path.exists():
-                path.replace(scratch / _FORMER)
-            new.replace(path)
+            if not _exchanged(new, path):
+                if path.exists():
+                    path.replace(_former(scratch, path))
+                new.replace(path)
 
 
-_FORMER = "former"  # in a scratch folder: what stood at the path
+def _exchanged(new: Path, path: Path) -> bool:
+    """Exchange two folders at once, so that no moment is without; False where that cannot be."""
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE: of Linux, not on every file system
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    paths = (here, os.fsencode(new), here, os.fsencode(path))
+    return rename is not None and rename(*paths, exchange) == 0
+
+
+def _former(scratch: Path, path: Path) -> Path:
+    """Where what stood at `path` is while two renames replace it."""
+    return scratch / f"{path.name}.former"
 
 
 def finish_killed(path: Path) -> None:
     """Finish or remove what killed processes left of `atomic_folder(path)`; nothing that a living
     process is at work on."""
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
-        with suppress(OSError), _locked_folder(scratch):
-            if (scratch / _FORMER).exists() and not path.exists():
-                (scratch / path.name).replace(path)
-            shutil.rmtree(scratch)
+        if not scratch.name[-8:].isdigit():  # a date, of a user's folder
+            with suppress(OSError), _locked_folder(scratch):
+                _finish(scratch, path)
+
+
+def _finish(scratch: Path, path: Path) -> None:
+    if _former(scratch, path).exists() and not path.exists():
+        (scratch / path.name).replace(path)
+    shutil.rmtree(scratch)
 
 
 @contextmanager
@@ -96,7 +113,8 @@ def _scratch(path: Path) -> Iterator[Path]:
         try:
             yield new.rename(folder)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                _finish(folder, path)
 
 
 @contextmanager
@@ -144,8 +162,9 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """A new hidden name beside `path`; `tempfile` would not let the umask decide on the mode."""
-    return path.parent / f".{path.name}.{secrets.token_hex(4)}"
+    """A new hidden name beside `path`, which is no date; `tempfile` would not let the umask decide
+    on the mode."""
+    return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 
 def user_cache() -> Path:

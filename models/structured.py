@@ -33,6 +33,14 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UserError(f"{where}:{line} {problem}") from error
 
 
+def front_matter(path: Path) -> Any:
+    """The YAML between two lines `---` at the beginning of a text, such as a card; None without."""
+    with in_one_line(f"{path}: cannot be read"):
+        text = path.read_text("utf-8-sig", errors="replace")
+    found = re.match(r"\s*---\r?\n(.*?)\n---\s*$", text, re.DOTALL | re.MULTILINE)
+    return parse_yaml(found[1], str(path)) if found else None
+
+
 def read_json(path: Path, kind: type[T], what: str) -> T:
     """The content of a JSON file of a type, which may be a pydantic model.
 
@@ -71,16 +79,17 @@ def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
         check_sizes(path, value, largest)
 
 
-_LARGEST = 1_000_000  # values of a YAML text, with its aliases written out
+_MOST = 10_000  # values that the aliases of a YAML text stand for
 
 
 class _Loader(yaml.SafeLoader):
     """YAML in which a duplicate key is an error; plain YAML silently takes the last one."""
 
     def construct_document(self, node: yaml.Node) -> Any:
-        if _values(node, {}) > _LARGEST:
+        written: dict[yaml.Node, int] = {}
+        if _values(node, written) - len(written) > _MOST:
             raise yaml.constructor.ConstructorError(
-                None, None, f"its aliases stand for more than {_LARGEST:,} values", node.start_mark
+                None, None, f"its aliases stand for more than {_MOST:,} values", node.start_mark
             )
         return super().construct_document(node)
 

@@ -10,10 +10,12 @@ from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.shards import content_key, units
 from paraloom.beam_jobs.transforms.translations import PIVOT, Direction, TranslatorFactory
 from paraloom.models import hub
-from paraloom.models.files import digest
+from paraloom.models.errors import UserError
+from paraloom.models.files import CARD, digest
 from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages, TokenLayout
+from paraloom.models.structured import front_matter
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model
@@ -70,11 +72,10 @@ class Model(NamedTuple):
 
 def license_of(folder: Path) -> str | None:
     """The `license` in the metadata of a folder's README.md; None if it says none."""
-    from huggingface_hub.repocard import metadata_load
-
-    with suppress(Exception):  # of the file or of its YAML, which may be anything
-        value = (metadata_load(folder / "README.md") or {}).get("license")
-        return ", ".join(map(str, value)) if isinstance(value, list) else value
+    with suppress(UserError, AttributeError):  # of the file or of its YAML, which may be anything
+        value = front_matter(folder / CARD).get("license")
+        values = value if isinstance(value, list) else [value]
+        return ", ".join(text for text in values if isinstance(text, str)) or None
     return None
 
 

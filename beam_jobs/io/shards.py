@@ -189,10 +189,8 @@ class Receipt(BaseModel):
         """This receipt with its part files in another folder."""
 
         def there(shards: Iterable[Shard], *below: str) -> tuple[Shard, ...]:
-            return tuple(
-                Shard(storage.join(folder, *below, s.file), s.rows, s.digest, s.size)
-                for s in shards
-            )
+            place = storage.join(folder, *below, "")
+            return tuple(Shard(place + s.file, s.rows, s.digest, s.size) for s in shards)
 
         shards, rejected = there(self.shards), there(self.rejected_shards, REJECTED)
         return self.model_copy(update={"shards": shards, "rejected_shards": rejected})
@@ -391,9 +389,8 @@ def copy_pairs(source: str, target: str) -> None:
 
     def copied(receipt: Receipt) -> Receipt:
         copy = receipt.at(target)
-        for shard, path in zip(
-            (*receipt.shards, *receipt.rejected_shards), copy.paths, strict=True
-        ):
+        shards = (*receipt.shards, *receipt.rejected_shards)
+        for shard, path in zip(shards, copy.paths, strict=True):
             storage.write_bytes(path, read_whole(shard))
         write_receipt(target, copy)
         return copy

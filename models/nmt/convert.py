@@ -4,10 +4,12 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from paraloom.models import files
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, locked, user_cache
+from paraloom.models.structured import parse_json
 
 RECORD = "paraloom.json"
 """The file with the fields of a `Conversion`: written last, and checked when it is opened."""
@@ -58,8 +60,10 @@ def _convert(path: Path, convert: Callable[[Path], tuple[int, int]]) -> Conversi
 def _open(path: Path) -> Conversion | None:
     """The conversion in a folder; None unless all its files are as they were written."""
     try:
-        found = Conversion(path, **json.loads((path / RECORD).read_bytes()))
-        whole = files.digest(path, ignored={RECORD}) == found.digest
+        found = Conversion(path, **parse_json((path / RECORD).read_bytes(), dict[str, Any]))
+        positions = (found.source_positions, found.target_positions)
+        whole = all(type(number) is int and number > 0 for number in positions)
+        whole = whole and files.digest(path, ignored={RECORD}) == found.digest
     except (OSError, ValueError, TypeError, UserError):
         return None
     return found if whole else None

@@ -2,8 +2,8 @@
 
 A judge's file is a log of actions, one JSON object a line: a judgment, a skipped pair (`score` is
 null), or an action undone. The last action on a pair counts. A line is on the disk before `append`
-returns. The last line counts without a line feed, too, unless it does not parse: then it was being
-written when the process died.
+returns. The last line counts without a line feed, too, unless it ends within its JSON: then it was
+being written when the process died.
 """
 
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
@@ -118,7 +119,7 @@ class JudgeFile:
             whole = _whole_lines(data := self._path.read_bytes())
             if len(whole) < len(data):
                 os.truncate(self._path, len(whole))
-            elif whole and not whole.endswith(b"\n"):
+            if whole and not whole.endswith(b"\n"):
                 with self._path.open("ab") as stream:
                     stream.write(b"\n")
 
@@ -167,10 +168,11 @@ def _last_actions(run: str, judge: str) -> dict[Key, Action]:
     found: dict[Key, Action] = {}
     if not storage.exists(path):
         return found
-    data = _whole_lines(storage.read_bytes(path)).removeprefix(BOM_UTF8).removesuffix(b"\n")
-    for number, line in enumerate(data.split(b"\n") if data else (), 1):
+    data = _whole_lines(storage.read_bytes(path)).removeprefix(BOM_UTF8)
+    for number, line in enumerate(data.split(b"\n"), 1):
         try:
-            _apply(found, [Action.model_validate_json(line)])
+            if line.strip():
+                _apply(found, [Action.model_validate_json(line)])
         except ValidationError as error:
             raise UserError(
                 f"{path}: line {number} is not a judgment; mend or remove the line"
@@ -179,14 +181,15 @@ def _last_actions(run: str, judge: str) -> dict[Key, Action]:
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """The content of a judge's file without a last line that was torn."""
+    """The content of a judge's file without a last line that was torn: it begins as JSON, and ends
+    too early, perhaps in zeros. Any other line is somebody's, whatever is wrong with it."""
     last = data[data.rfind(b"\n") + 1 :]
+    text = last.rstrip(b"\0")
     try:
-        if last.strip():
-            Action.model_validate_json(last.removeprefix(BOM_UTF8))
-    except ValidationError:
-        return data[: -len(last)]
-    return data
+        from_json(text.removeprefix(BOM_UTF8))
+    except ValueError as error:
+        text = b"" if "EOF" in str(error) else text
+    return data.removesuffix(last) + text
 
 
 def _apply(found: dict[Key, Action], actions: Iterable[Action]) -> None:

@@ -10,6 +10,7 @@ from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
+from paraloom.models.printing import say
 from paraloom.pipeline.cards.data_card import data_card
 from paraloom.pipeline.cards.metadata import HUB_LICENSES, Release, license_name
 from paraloom.pipeline.cards.shown import shown_configuration
@@ -64,6 +65,9 @@ def make_release(
             triplets = replace(triplets, model=triplets.model or _own_encoder(run, record))
     if out.exists() and any(out.iterdir()) and not (out / ABOUT).exists():
         raise UserError(f"{out}: exists and is no release; name another folder with --out")
+    work = out.with_name(f".{out.name}.triplets")
+    if work.exists() and not triplets:
+        say(f"{work}: of a `publish --triplets` that did not end; it goes on there, or remove it")
     with atomic_folder(out) as folder:
         if terms is not None:
             (folder / LICENSE).write_bytes(terms)
@@ -83,7 +87,6 @@ def make_release(
             "versions": record.versions,
         }
         if triplets:
-            work = out.with_name(f".{out.name}.triplets")
             added, counts = write_triplets(folder, made[0].splits, triplets, work, seed)
             release = release._replace(
                 configurations=(*made, added),

@@ -63,12 +63,15 @@ def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[
     with meter(f"triplets {split.name}", split.rows, "pairs") as progress:
         for block in rows.blocks():
             path = rows.work.with_suffix(f".{block.start}.parquet")
-            if not path.exists():
+            try:
+                made = pq.read_table(path, schema=_TRIPLETS)
+            except (OSError, pa.ArrowException):  # not there, or damaged
                 opened = opened or [*makers(rows, options)]
+                made = _triplets(block, opened)
                 with atomic_file(path) as temporary:
-                    pq.write_table(_triplets(block, opened), temporary)
+                    pq.write_table(made, temporary)
             progress.set(block.start + len(block.anchors))
-            yield pq.read_table(path, schema=_TRIPLETS)
+            yield made
 
 
 def _triplets(block: Block, opened: Sequence[Maker]) -> pa.Table:

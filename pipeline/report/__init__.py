@@ -56,7 +56,8 @@ def write_report(folder: str, record: RunRecord) -> bool:
     parts = [*(values[of] for of in ("config", "versions", "stages")), *judgments]
     key = content_key("report", VERSION, *parts)
     mark = f'<meta name="paraloom-key" content="{key}"'  # as in report.html.j2
-    if storage.exists(path) and mark.encode() in storage.read_bytes(path)[:500]:
+    before = storage.read_bytes(path) if storage.exists(path) else b""
+    if mark.encode() in before[:500] and before.rstrip().endswith(b"</html>"):
         return False
     storage.write_bytes(path, document(folder, record, key).encode())
     return True

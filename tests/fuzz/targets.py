@@ -1,21 +1,27 @@
 """What is fuzzed: one function for each kind of input that may come from others."""
 
 import gzip
+import json
+import os
+import re
 import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
+from unittest import mock
 
 import numpy as np
 import yaml
 
-from paraloom.beam_jobs.io import score_files, shards
+from paraloom.beam_jobs.io import digests, score_files, shards, storage
 from paraloom.beam_jobs.io.bitext import READERS, Format
+from paraloom.models import files
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.text.vectors import load_vectors
 from paraloom.papers.datasets.phrases import read_phrase_pairs
 from paraloom.papers.datasets.synonyms import read_synonyms
+from paraloom.pipeline.judging.judgments import JudgeFile
 from tests.fuzz.harness import Case, allowed, command
 from tests.fuzz.model_targets import MODEL_TARGETS
 from tests.fuzz.mutations import damaged
@@ -140,10 +146,33 @@ def data(random: Random, folder: Path) -> None:
     allowed(scores)
 
 
+def kept(random: Random, folder: Path) -> None:
+    """What people judged is never lost, and a damaged record of a digest is never believed."""
+    (folder / "judgments").mkdir()
+    path = folder / "judgments" / "a.jsonl"
+    whole = b'{"id": "a", "score": 50}\n{"id": "b", "reference": "\xc3\xa9"}'
+    path.write_bytes(before := damaged(whole, random))
+    allowed(lambda: JudgeFile(str(folder), "a"))
+    after = path.read_bytes()
+    assert after.startswith(before[: before.rfind(b"\n") + 1])
+    lost = before[len(after) :].rstrip(b"\0").removeprefix(b"\xef\xbb\xbf")
+    assert not lost or allowed(lambda: [json.loads(lost)]) is None
+
+    with mock.patch.dict(os.environ, XDG_CACHE_HOME=str(folder)):
+        place, sha256 = str(path), storage.file_digest(str(path))
+        record = (
+            files.user_cache() / "digests" / shards.content_key(place, digests._state(place)[0])
+        )
+        record.parent.mkdir(parents=True)
+        record.write_bytes(damaged(sha256.encode(), random))
+        assert re.fullmatch("[0-9a-f]{64}", digests.file_digest(place))
+
+
 TARGETS: dict[str, tuple[Case, float]] = {
     "bitext": (bitext, 8),
     "vectors": (vectors, 3),
     "data": (data, 3),
+    "kept": (kept, 1),
     **MODEL_TARGETS,
 }
 """The targets, and how often each is tried compared with the others."""

@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from paraloom.models import files
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, atomic_folder, check_writable, locked
@@ -69,13 +70,14 @@ def leftovers(folder: Path) -> list[str]:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from paraloom.models import files
 from paraloom.models.files import atomic_folder
 replace, path = Path.replace, Path(sys.argv[1])
 def killed(self, target):
     moved = replace(self, target) if sys.argv[2] != "0" else None
     sys.argv[2] = str(int(sys.argv[2]) - 1)
     return moved if int(sys.argv[2]) >= 0 else os.kill(os.getpid(), signal.SIGKILL)
-Path.replace = killed
+Path.replace, files._exchanged = killed, lambda *paths: False
 with atomic_folder(path) as new:
     (new / "a").write_text("new")
 """
@@ -100,6 +102,82 @@ def test_a_folder_that_was_being_replaced_is_there_again(
         assert len(leftovers(tmp_path)) == 1
         raise RuntimeError("another fault")
     assert ((path / "a").read_text(), leftovers(tmp_path)) == (found, [])
+
+
+@pytest.fixture
+def former(tmp_path: Path) -> Path:
+    """A folder that is to be replaced."""
+    (tmp_path / "former").mkdir()
+    (tmp_path / "former" / "a").write_text("former")
+    return tmp_path / "former"
+
+
+def test_there_is_a_folder_at_every_moment(former: Path, monkeypatch: Patch) -> None:
+    (former.parent / "other").mkdir()
+    if not files._exchanged(former.parent / "other", former):
+        pytest.skip("this file system exchanges no folders")
+    assert files._exchanged(former.parent / "other", former)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", None)
+        with atomic_folder(former) as new:
+            (new / "a").write_text("new")
+    former.rename(former.parent / "elsewhere")
+    former.symlink_to("elsewhere")
+    with atomic_folder(former) as new:
+        (new / "a").write_text("newer")
+    assert (former / "a").read_text() == "newer" and not former.is_symlink()
+    assert (former.parent / "elsewhere" / "a").read_text() == "new"
+    assert leftovers(former.parent) == []
+
+
+@pytest.mark.parametrize("fails", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
+def test_an_error_between_two_renames_loses_nothing(
+    former: Path, monkeypatch: Patch, fails: BaseException
+) -> None:
+    replace, moved = Path.replace, []
+
+    def second_fails(self: Path, target: Path) -> Path:
+        moved.append(target)
+        if len(moved) == 2:
+            raise fails
+        return replace(self, target)
+
+    monkeypatch.setattr(files, "_exchanged", lambda *paths: False)
+    monkeypatch.setattr(Path, "replace", second_fails)
+    with pytest.raises((UserError, KeyboardInterrupt)), atomic_folder(former) as new:
+        (new / "a").write_text("new")
+    assert [path.name for path in moved] == ["former.former", "former", "former"]
+    assert ((former / "a").read_text(), leftovers(former.parent)) == ("new", [])
+
+
+def test_a_disk_that_fails_between_two_renames(former: Path, monkeypatch: Patch) -> None:
+    replace = Path.replace
+
+    def fails(self: Path, target: Path) -> Path:
+        if target == former:
+            raise OSError(errno.EIO, "Input/output error")
+        return replace(self, target)
+
+    monkeypatch.setattr(files, "_exchanged", lambda *paths: False)
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="Input/output error"):
+        patch.setattr(Path, "replace", fails)
+        with atomic_folder(former) as new:
+            (new / "a").write_text("new")
+    assert not former.exists()
+    files.finish_killed(former)
+    assert ((former / "a").read_text(), leftovers(former.parent)) == ("new", [])
+
+
+def test_hidden_folders_of_users_stay(former: Path) -> None:
+    for name in ("20261127", "backup01", "abcdef0", "abcdef012"):
+        (former.parent / f".former.{name}").mkdir()
+    (former.parent / ".former.abcdef01").write_text("a file")
+    (former.parent / ".formerly.abcdef01").mkdir()
+    before = leftovers(former.parent)
+    with atomic_folder(former):
+        pass
+    assert leftovers(former.parent) == before
+    assert not any(files.temporary_path(former).name[-8:].isdigit() for _ in range(500))
 
 
 def test_nothing_of_a_living_writer_goes(tmp_path: Path, monkeypatch: Patch) -> None:

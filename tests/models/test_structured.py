@@ -7,7 +7,13 @@ import pytest
 from pydantic import BaseModel
 
 from paraloom.models.errors import UserError
-from paraloom.models.structured import parse_json, parse_yaml, read_json, read_yaml
+from paraloom.models.structured import (
+    front_matter,
+    parse_json,
+    parse_yaml,
+    read_json,
+    read_yaml,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +31,16 @@ from paraloom.models.structured import parse_json, parse_yaml, read_json, read_y
             "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 9)}]\n" for m, n in pairwise("xabcdefgh"))
             .replace("[*x,", "[1,")
             .replace("*x", "1"),
-            "its aliases stand for more than 1,000,000 values",
+            "its aliases stand for more than 10,000 values",
+        ),
+        ("a: &a {<<: *a}", "line 1: an alias stands for what it is in"),
+        ("a: &a [" + "1," * 5000 + "]\nb: [*a, *a, *a]", "its aliases stand for more than 10,000"),
+        (
+            "a: &a {k: 1}\n"
+            + "".join(
+                f"{n}: &{n} {{<<: [{', '.join([f'*{m}'] * 9)}]}}\n" for m, n in pairwise("abcdefgh")
+            ),
+            "its aliases stand for more than 10,000",
         ),
         ("a: !!python/object:os.system {}", "could not determine a constructor"),
     ],
@@ -41,6 +56,8 @@ def test_aliases_merges_and_powers_of_ten_are_yaml() -> None:
     base = {"a": 1, "b": [2]}
     assert parse_yaml(text, "") == {"base": base, "more": {**base, "c": base}}
     assert parse_yaml("", "") is None
+    many = list(range(20_000))
+    assert parse_yaml(f"a: {many}\nb: &b {many[:9000]}\nc: *b", "")["a"] == many
     found = parse_yaml("[1e-5, 2E3, -1.5e+2, 1.e4, e5, 1e, version 1e5]", "f.yaml")
     assert found == [1e-5, 2e3, -150.0, 1e4, "e5", "1e", "version 1e5"]
 
@@ -49,6 +66,23 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"a: \xe9")
     with pytest.raises(UserError, match=r"latin: cannot be read \(UnicodeDecodeError"):
         read_yaml(tmp_path / "latin")
+
+
+def test_the_front_matter_of_a_card(tmp_path: Path) -> None:
+    card = tmp_path / "README.md"
+    for text, found in {
+        "---\na: 1\n---\n# A model\n---\n": {"a": 1},
+        "\ufeff---\r\na: 1\r\n---": {"a": 1},
+        "\n---\na: 1\nb:\n  - x\n---\n": {"a": 1, "b": ["x"]},
+        "# A model\n---\na: 1\n---\n": None,
+        "---\na: 1\n": None,
+        "": None,
+    }.items():
+        card.write_text(text, "utf-8", newline="")
+        assert front_matter(card) == found
+    card.write_text("---\na: &a [*a]\n---\n")
+    with pytest.raises(UserError, match=r"README\.md: line 1: an alias stands for what it is in"):
+        front_matter(card)
 
 
 class Sizes(BaseModel):

@@ -1,5 +1,6 @@
 """The stages that make resources of scorers: made once, and again if their input changes."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -17,6 +18,7 @@ from paraloom.pipeline.run import _make_stages, _State
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
 from paraloom.pipeline.stages.resources import RESOURCES, columns
+from paraloom.pipeline.translation import license_of
 from tests.made_resource import ingested
 from tests.run_helpers import Patch
 
@@ -113,3 +115,23 @@ def test_a_model_that_is_read_where_it_is(tmp_path: Path, name: str) -> None:
     assert plan.is_up_to_date(stage, run)
     (folder / "meta.json").write_text("{ }")
     assert not plan.is_up_to_date(stage, run)
+
+
+def test_the_licence_in_a_models_card(tmp_path: Path) -> None:
+    bomb = "a: &a [mit, mit]\n"
+    bomb += "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 9)}]\n" for m, n in pairwise("abcdefghi"))
+    for head, said in {
+        "license: mit": "mit",
+        "license: [mit, apache-2.0]": "mit, apache-2.0",
+        "license: {name: mit}": None,
+        "license: no": None,
+        "license: &a [*a]": None,
+        f"{bomb}license: *i": None,
+        "- mit": None,
+        "a: b: c": None,
+        "": None,
+    }.items():
+        (tmp_path / "README.md").write_text(f"---\n{head}\n---\n# A model\n")
+        assert license_of(tmp_path) == said
+    (tmp_path / "README.md").unlink()
+    assert license_of(tmp_path) is None

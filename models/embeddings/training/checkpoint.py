@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from paraloom.models.files import atomic_file, atomic_folder
 from paraloom.models.printing import say
+from paraloom.models.structured import parse_json
 from paraloom.models.tracking import Board
 
 
@@ -73,14 +75,22 @@ class TrainingFolder:
     def track(self, model: Path) -> None:
         """Write TensorBoard's files beside the model, with all lines of the metrics so far."""
         self.board = Board(model)
-        path = self.folder / "metrics.jsonl"
-        for line in path.read_text().splitlines() if path.exists() else ():
+        for line in self._lines():
             self.board.log(json.loads(line))
 
     def truncate_log(self, count: int) -> None:
         """Keep the first `count` lines of the metrics; a resumed training writes the rest again."""
         path = self.folder / "metrics.jsonl"
         if path.exists():
-            lines = path.read_text().splitlines(keepends=True)
+            lines = self._lines()[:count]
             with atomic_file(path) as temporary:
-                temporary.write_text("".join(lines[:count]))
+                temporary.write_bytes(b"".join(line + b"\n" for line in lines))
+
+    def _lines(self) -> list[bytes]:
+        """The metrics so far, but for lines that a crash damaged."""
+        path, found = self.folder / "metrics.jsonl", []
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            with suppress(ValueError):
+                parse_json(line, dict[str, float])
+                found.append(line)
+        return found

@@ -13,7 +13,7 @@ import torch
 
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
-from paraloom.models.nmt.convert import RECORD, Conversion
+from paraloom.models.nmt.convert import RECORD, Conversion, convert_once
 from paraloom.models.nmt.families.fairseq import FairseqModel, read_state
 from tests.run_helpers import Patch
 
@@ -125,3 +125,28 @@ def test_a_changed_conversion_is_made_again(
     again = (place / "model.bin").stat().st_mtime_ns
     converted(fresh)
     assert (place / "model.bin").stat().st_mtime_ns == again  # once
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [None, "5", 0, -5, True, 5.5, "[" * 100_000, "[1]", "7", '"a"', "{}", "", "\0" * 90],
+    ids=lambda damaged: repr(damaged)[:9],
+)
+def test_a_damaged_record_of_a_conversion_is_not_believed(
+    tmp_path: Path, monkeypatch: Patch, damaged: object
+) -> None:
+    """A value in place of the number of positions, or a text in place of all."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = []
+
+    def convert(out: Path) -> tuple[int, int]:
+        made.append((out / "model.bin").write_bytes(b"weights"))
+        return 5, 6
+
+    first = convert_once("model", convert)
+    record = first.path / RECORD
+    values = {**json.loads(record.read_text()), "source_positions": damaged}
+    text = isinstance(damaged, str) and damaged != "5"
+    record.write_text(str(damaged) if text else json.dumps(values))
+    assert [convert_once("model", convert) for _ in range(2)] == [first, first]
+    assert len(made) == 2

@@ -98,6 +98,53 @@ def test_a_whole_line_counts_however_it_ends(tmp_path: Path, before: bytes, end:
     assert scores(tmp_path) == {"a 1": 50, "a 2": 50, "a 3": 50}
 
 
+ONE, TWO = b'{"id": "1", "score": 50}', b'{"id": "2", "score": 60}'
+
+
+@pytest.mark.parametrize(
+    ("data", "whole"),
+    [
+        (ONE + b"\n" + TWO[:-1], {"a 1": 50}),
+        (ONE + b"\n" + TWO[:8] + bytes(9), {"a 1": 50}),  # as a machine without power leaves it
+        (ONE + bytes(9), {"a 1": 50}),
+        (ONE + b"\n\n" + TWO + b"\n \n" + bytes(9), {"a 1": 50, "a 2": 60}),
+        (bytes(9), {}),
+        (b"\xef\xbb\xbf", {}),
+        (ONE + b"\n" + '{"id": "2", "reference": "é'.encode()[:-1], {"a 1": 50}),
+    ],
+)
+def test_what_a_crash_left(tmp_path: Path, data: bytes, whole: dict[str, float]) -> None:
+    (tmp_path / "judgments").mkdir()
+    (tmp_path / "judgments" / "a.jsonl").write_bytes(data)
+    assert scores(tmp_path) == whole
+    JudgeFile(str(tmp_path), "a").append([action("3")])
+    assert scores(tmp_path) == {**whole, "a 3": 50}
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (ONE + b"\n" + TWO.replace(b"60", b"101"), 2),
+        (ONE + b"\n" + TWO[:-1] + b', "remark": "good"}', 2),
+        (ONE + b"\r" + TWO, 1),
+        (ONE + b" " + TWO, 1),
+        (b"[" + ONE + b", " + TWO + b"]", 1),
+        ((ONE + b"\n" + TWO).decode().encode("utf-16"), 1),
+        (ONE + b"\n2\tgood", 2),
+        (bytes(9) + ONE, 1),
+    ],
+)
+def test_what_is_no_judgment_stays_on_the_disk(tmp_path: Path, data: bytes, line: int) -> None:
+    """Whatever it is, a process that died did not leave it."""
+    path = tmp_path / "judgments" / "a.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(data)
+    for opens in (lambda: JudgeFile(str(tmp_path), "a"), lambda: read_judgments(str(tmp_path))):
+        with pytest.raises(UserError, match=rf"a\.jsonl: line {line} is not a judgment"):
+            opens()
+    assert path.read_bytes() == data
+
+
 @pytest.mark.parametrize("line", ["{", '{"id": "a", "score": 101}'])
 def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
     JudgeFile(str(tmp_path), "a").append([action("1")])

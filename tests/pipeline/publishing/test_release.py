@@ -144,6 +144,16 @@ def test_it_overwrites_releases_only(run: Path, capsys: Capsys) -> None:
     assert not (run / "release" / "data" / "of-another-release.parquet").exists()
 
 
+def test_what_killed_commands_left(run: Path, capsys: Capsys) -> None:
+    for name in (".release.abcdef01", ".release.0123456f"):
+        (run / name / "release" / "data").mkdir(parents=True)
+    (run / ".release.triplets").mkdir()
+    assert publish(run) == 0
+    assert [path.name for path in run.glob(".release*")] == [".release.triplets"]
+    said = f"{run / '.release.triplets'}: of a `publish --triplets` that did not end; "
+    assert capsys.readouterr().err.startswith(said)
+
+
 @pytest.mark.parametrize("harm", ["damaged", "missing", "empty", "none"])
 def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
     path = part_file(run / "corpus", "part-1")

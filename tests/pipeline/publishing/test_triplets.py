@@ -198,8 +198,10 @@ def test_a_killed_release_goes_on(run: Path, model: str, monkeypatch: Patch) -> 
         return make(block, opened)
 
     monkeypatch.setattr(triplets, "_triplets", counted)
+    damaged = next((run / ".release.triplets").glob("*/*.16.parquet"))
+    damaged.write_bytes(bytes(damaged.stat().st_size))
     assert publish(run, *loose) == 0
-    assert made.count(0) == 2 and made.count(16) == 2  # once in each split
+    assert made.count(0) == 2 and made.count(16) == 3  # once in each split, and the damaged one
     for name in files_of(run / "whole"):
         assert (run / "whole" / name).read_bytes() == (run / "release" / name).read_bytes()
     assert publish(run, "--triplets-model", model, "--min-score", "2") == 2  # no pair has one

@@ -178,7 +178,12 @@ def test_it_is_written_when_it_would_say_another_thing(
     assert report.write_report(folder, restrict(whole, stages))
     assert "Automatic selection of deciles" not in (tmp_path / "run/report/index.html").read_text()
     assert report.write_report(folder, whole)
-    assert (tmp_path / "run" / "report" / "index.html").read_bytes() == before
+    page = tmp_path / "run" / "report" / "index.html"
+    assert page.read_bytes() == before
+    for damaged in (b"", before[:-20], before[:600], before[:600] + bytes(len(before) - 600)):
+        page.write_bytes(damaged)
+        assert report.write_report(folder, whole)
+        assert page.read_bytes() == before
     assert report_path(folder) == str(tmp_path / "run" / "report" / "index.html")
 
 

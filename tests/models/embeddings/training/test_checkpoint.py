@@ -94,6 +94,19 @@ def same(a: Path, b: Path) -> bool:
     return all(weights[name].equal(others[name]) for name in weights)
 
 
+@pytest.mark.parametrize("end", [b'{"st', b"\0" * 9, b"\xff\n", b'{"step": 2}', b"7\n", b"[1]"])
+def test_lines_of_metrics_that_a_crash_damaged(tmp_path: Path, end: bytes) -> None:
+    work = TrainingFolder(tmp_path / "training", {})
+    log = work.folder / "metrics.jsonl"
+    log.write_bytes(b'{"step": 1, "loss": NaN}\n' + end)
+    work.truncate_log(2)
+    work.track(tmp_path / "model", None)
+    work.log({"step": 3})
+    lines = [json.loads(line) for line in log.read_bytes().splitlines()]
+    whole = [2] * (end == b'{"step": 2}')
+    assert [line["step"] for line in lines] == [1, *whole, 3]
+
+
 def test_killed_and_started_again_it_ends_with_the_same_weights(folder: Path) -> None:
     killed = subprocess.run(
         [sys.executable, "-c", CHILD, str(folder), "13"],
