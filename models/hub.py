@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError, in_one_line, one_line
-from paraloom.models.files import atomic_file, looked_up, user_cache
+from paraloom.models.files import CARD, atomic_file, looked_up, user_cache
 from paraloom.models.structured import read_json
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
@@ -100,14 +101,14 @@ def brings_code(file: Path, name: str) -> UserError:
 
 
 def fetch_dataset(
-    name: str, choose: Callable[[list[str]], list[str]], asked: Sequence[Any], key: str
+    name: str, choose: Callable[[list[str], str], list[str]], asked: Sequence[Any], key: str
 ) -> tuple[Path, list[str]]:
     """Fetch files of a data set: a snapshot of one commit in the Hub's cache, and their names.
 
     No code is run. What was fetched whole needs no network again.
 
     Args:
-        choose: the files to fetch, given the names of all.
+        choose: the files to fetch, given the names of all, and the text of the card.
         asked: what they depend on besides.
         key: the configuration's, for errors.
     """
@@ -128,10 +129,12 @@ def fetch_dataset(
             if not any(file.endswith(".parquet") for file in names):
                 info = huggingface_hub.HfApi().dataset_info(match[1], revision=revision)
                 names = [file.rfilename for file in info.siblings or []]
-        chosen = choose(names)
-        folder = huggingface_hub.snapshot_download(
-            match[1], repo_type="dataset", revision=info.sha, allow_patterns=chosen
-        )
+        which = {"repo_type": "dataset", "revision": info.sha}
+        card, download = "", partial(huggingface_hub.snapshot_download, match[1], **which)
+        if CARD in names:
+            card = Path(download(allow_patterns=[CARD]), CARD).read_text("utf-8", "replace")
+        chosen = choose(names, card)
+        folder = download(allow_patterns=chosen)
     record.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(record) as temporary:
         temporary.write_text(json.dumps([folder, chosen]), "utf-8")

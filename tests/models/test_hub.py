@@ -86,14 +86,19 @@ def test_only_files_that_are_needed_are_downloaded(tmp_path: Path, monkeypatch: 
 
 def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch) -> None:
     names = {None: ["data.csv"], "refs/convert/parquet": ["a/train/0.parquet", "a/test/0.parquet"]}
+    names["refs/convert/parquet"].append("README.md")
     asked: list[tuple[str | None, list[str]]] = []
 
     def download(repo: str, *, repo_type: str, revision: str, allow_patterns: list[str]) -> str:
         asked.append((revision, allow_patterns))
         for name in allow_patterns:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).touch()
+            (tmp_path / name).write_text(name)
         return str(tmp_path)
+
+    def choose(of: list[str], card: str) -> list[str]:
+        assert card == "README.md"
+        return of[:1]
 
     api = huggingface_hub.HfApi
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -101,12 +106,12 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     fetched = tmp_path, ["a/train/0.parquet"]
     for _ in range(2):
-        found = hub.fetch_dataset("someone/set", lambda of: of[:1], ["a"], "input.paths")
+        found = hub.fetch_dataset("someone/set", choose, ["a"], "input.paths")
         assert found == fetched
-    assert asked == [(COMMIT, ["a/train/0.parquet"])]
+    assert asked == [(COMMIT, ["README.md"]), (COMMIT, ["a/train/0.parquet"])]
     (tmp_path / "a/train/0.parquet").unlink()  # the Hub's cache was cleared
-    assert hub.fetch_dataset("someone/set", lambda of: of[:1], ["a"], "input.paths") == fetched
-    assert len(asked) == 2
+    assert hub.fetch_dataset("someone/set", choose, ["a"], "input.paths") == fetched
+    assert len(asked) == 4
 
 
 def test_what_the_hub_refuses_is_one_line(cache: Path, monkeypatch: Patch) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.beam_jobs.io.bitext.files import expand, unit_name
+from paraloom.beam_jobs.io.bitext.hub import Hub
 from paraloom.beam_jobs.io.bitext.lines import open_text
-from paraloom.beam_jobs.io.bitext.parquet import Hub, Parquet
+from paraloom.beam_jobs.io.bitext.parquet import Parquet
 from paraloom.beam_jobs.io.bitext.reader import (
     HEAD,
     BitextReader,

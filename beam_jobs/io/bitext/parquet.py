@@ -1,10 +1,8 @@
-"""Parquet files, and data sets of Hugging Face's Hub, which are folders of them."""
+"""Parquet files."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +11,10 @@ import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.io.bitext.lines import changed, file_errors
 from paraloom.beam_jobs.io.bitext.reader import Record, RecordReader, columns_of
-from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RawRows
+from paraloom.beam_jobs.io.bitext.rows import Bitext, Range, RawRows
 from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.beam_jobs.io.storage import open_file, size
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.hub import fetch_dataset, is_hub_name
 from paraloom.models.text.files import CHUNK, flat
 
 
@@ -120,51 +117,3 @@ def _example(kind: pa.DataType) -> Any:
         None: (pa.types.is_null,),
     }
     return next((value for value, of in tests.items() if any(is_it(kind) for is_it in of)), kind)
-
-
-class Hub(Parquet):
-    """A data set of the Hub, or a folder like one: its Parquet files of a subset and a split."""
-
-    name = "hub"
-
-    def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """The files of each data set; a data set of the Hub is fetched."""
-        if isinstance(paths, dict):
-            return super().group_files(paths, layout)
-        return [(file,) for name in paths for file in _files(name, layout)]
-
-
-def _files(name: str, layout: Layout) -> list[str]:
-    def choose(names: Sequence[str]) -> list[str]:
-        found = by_split(names)
-        fit = [of for of in found if layout.subset in (None, of[0]) and of[1] == layout.split]
-        if len(fit) > 1 and ("", layout.split) in fit:
-            fit = [("", layout.split)]
-        if len(fit) != 1:
-            known = ", ".join(f"{subset or 'null'} {split}" for subset, split in found) or "none"
-            raise UserError(f"{name}: input.subset and input.split must name one of {known}")
-        return found[fit[0]]
-
-    folder = Path(name)
-    if is_hub_name(name):
-        folder, files = fetch_dataset(name, choose, (layout.subset, layout.split), "input.paths")
-    elif folder.is_dir():
-        files = choose([p.relative_to(folder).as_posix() for p in folder.rglob("*.parquet")])
-    else:
-        raise UserError(f"input.paths: {name} is neither a folder nor the name of a data set")
-    return [str(folder / file) for file in files]
-
-
-def by_split(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
-    """The Parquet files of each subset and split; the subset of a data set without any is "".
-
-    >>> list(by_split(["cs-en/train/0000.parquet", "data/test-00000-of-00001.parquet"]))
-    [('cs-en', 'train'), ('', 'test')]
-    """
-    found: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(names):
-        if name.endswith(".parquet"):
-            stem = re.sub(r"([-/]\d+(-of-\d+(-\w+)?)?)?\.parquet$", "", name)
-            folder, _, split = stem.rpartition("/")
-            found.setdefault((re.sub(r"^data(/|$)", "", folder), split), []).append(name)
-    return found

@@ -58,7 +58,7 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
     if is_hub_name(str(path)):
         key = "select.exclude or --against"
         where, names = fetch_dataset(
-            str(path), lambda names: [n for n in names if n.endswith(".parquet")], [], key
+            str(path), lambda names, _: [n for n in names if n.endswith(".parquet")], [], key
         )
         for name in names:
             short = name.removesuffix(".parquet")

@@ -366,34 +366,3 @@ def test_columns_of_lines_may_be_kept(tmp_path: Path) -> None:
     assert [row["score"] for row in pairs(read(bitext))] == ["0.9", ""]
     with pytest.raises(UserError, match="no column domain to keep; there are score"):
         find_bitext("czeng16", [str(path)], Layout(keep=("domain",)))
-
-
-FILES = [
-    "data/train-00000-of-00002.parquet",
-    "data/train-00001-of-00002.parquet",
-    "data/test-00000-of-00001-0a1b2c.parquet",
-    "cs-en/validation/0000.parquet",
-    "de-en/validation-00000-of-00001.parquet",
-    "README.md",
-]
-
-
-def test_files_of_a_data_set(tmp_path: Path) -> None:
-    table = pa.table({"source": ["a"], "reference": ["b"]})
-    for name in FILES:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, tmp_path / name)
-
-    def found(**layout: Any) -> list[str]:
-        bitexts = find_bitext("hub", [str(tmp_path)], Layout(**layout))
-        return [Path(of.paths[0]).relative_to(tmp_path).as_posix() for of in bitexts]
-
-    assert found() == FILES[:2]
-    assert found(split="test") == FILES[2:3]
-    assert found(split="validation", subset="de-en") == FILES[4:5]
-    names = "cs-en validation, null test, null train, de-en validation"
-    for layout in ({"split": "validation"}, {"subset": "fr-en"}, {"split": "dev"}):
-        with pytest.raises(UserError, match=f"input.split must name one of {names}"):
-            found(**layout)
-    with pytest.raises(UserError, match="is neither a folder nor the name of a data set"):
-        find_bitext("hub", [str(tmp_path / "nothing")])
