@@ -91,9 +91,14 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
             raise UserError(f"{path}: is {kind}; give it as UTF-8 text, plain or compressed")
     mark = next((mark for mark in _MARKS if head.startswith(mark)), b"")
     if kind := _MARKS.get(mark, ""):
-        return buffered(_Decoded(path, kind, _decoded(kind, stream)))
+        return recoded(stream, path, kind)
     stream.read(len(mark))
     return stream
+
+
+def recoded(stream: io.BufferedReader, path: Path | str, encoding: str) -> io.BufferedReader:
+    """A text of another encoding in UTF-8; what is not valid in it becomes invalid UTF-8."""
+    return buffered(_Decoded(path, encoding, _decoded(encoding, stream)))
 
 
 def is_plain(stream: io.BufferedReader) -> bool:
@@ -127,8 +132,8 @@ class _Decoded(io.RawIOBase):
 
 
 def _decoded(encoding: str, stream: io.BufferedReader) -> Iterator[bytes]:
-    """A lone surrogate becomes invalid UTF-8, a fault of its row."""
-    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+    errors = "surrogatepass" if encoding.startswith("UTF") else "surrogateescape"
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
     while chunk := stream.read(CHUNK):
         yield decoder.decode(chunk).encode(errors="surrogatepass")
     decoder.decode(b"", final=True)

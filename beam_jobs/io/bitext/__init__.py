@@ -11,7 +11,7 @@ file. Such ids do not depend on the folder, so the same files give the same ids 
 White space around ids and sentences is removed; the text is otherwise unchanged (no Unicode
 normalisation, no unescaping). A row is rejected, with a reason, if
 
-- it has the wrong number of columns, or is no JSON object;
+- it has the wrong number of columns, or is no JSON object or no well-formed unit of TMX;
 - a value is missing, or of another type (but kept columns may have no value);
 - id, source or reference is empty, or longer than `max_characters` (including surrounding white
   space), or the whole line is far longer than that allows;
