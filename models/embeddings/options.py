@@ -104,8 +104,8 @@ class EmbeddingOptions(Options):
     """Add a start and an end tag to every sentence, or one of them (W&G, footnote 4)."""
     initial_vectors: Literal["auto"] | Annotated[str, InputPath(keyword=AUTO)] | None = AUTO
     """Initial word vectors: a file in text form (PARAGRAM, GloVe) or word2vec's binary form, plain
-    or compressed; auto: the run's own PARAGRAM vectors, if it has them and they have `dim` dimensions,
-    else random; null: random. Task paraphrases only: others take auto as null."""
+    or compressed; auto: the run's own PARAGRAM vectors, if it has them and they have `dim`
+    dimensions, else random; null: random. Task paraphrases only: others take auto as null."""
     max_vocabulary: Count | None = 200_000
     """Number of most frequent words (or trigrams) with a vector of their own; null: all."""
 
