@@ -1,5 +1,6 @@
 """YAML and JSON: errors of one line, checked against a type."""
 
+import codecs
 import re
 from collections.abc import Hashable, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ T = TypeVar("T")
 def read_yaml(path: Path | str) -> Any:
     """The content of a YAML file; a duplicate key is an error."""
     with in_one_line(f"{path}: cannot be read"):
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     return parse_yaml(text, str(path))
 
 
@@ -37,7 +38,7 @@ def read_json(path: Path, kind: type[T], what: str) -> T:
     An error says that the file is not `what`.
     """
     with in_one_line(f"{path}: cannot be read"):
-        data = path.read_bytes()
+        data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     try:
         return parse_json(data, kind)
     except ValueError as error:

@@ -14,8 +14,8 @@ from paraloom.beam_jobs.io.bitext.lines import file_errors, open_text
 from paraloom.beam_jobs.io.schema import CANDIDATE
 from paraloom.beam_jobs.io.storage import open_file
 from paraloom.models.errors import UserError
+from paraloom.models.text.files import PARQUET
 
-_PARQUET = b"PAR1"
 _BLOCK = 1 << 20  # bytes of text, which no line may be longer than
 _ROWS = 1 << 16  # of Parquet, at once
 _NO_NUMBERS = ["", "nan", "NaN", "-nan", "none", "None", "null", "NULL", "NA", "N/A", "n/a"]
@@ -54,7 +54,7 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
     row = ["id", CANDIDATE.name] if candidates else ["id"]
     given = None
     with file_errors(path), open_file(path) as stream:
-        if is_parquet := stream.read(len(_PARQUET)) == _PARQUET:
+        if is_parquet := stream.read(len(PARQUET)) == PARQUET:
             stream.seek(0)
             names = pq.read_schema(stream).names
     if not is_parquet:

@@ -44,7 +44,7 @@ class PairsOptions(Options):
     """A source of paraphrase pairs to train on instead of the corpus; the key is a list of them."""
 
     paths: InputFiles
-    """Parquet files, tab-separated files (plain or gzip), and folders of Parquet files."""
+    """Files of pairs: Parquet, tab-separated, CSV, JSON Lines; folders of Parquet files."""
     first: Column = "reference"
     """Column of the first sentence: a name of Parquet's columns or of a tab-separated file's first
     line, or a number from 1, for files without such a line. A tab-separated file that names neither
@@ -104,8 +104,8 @@ class EmbeddingOptions(Options):
     """Add a start and an end tag to every sentence, or one of them (W&G, footnote 4)."""
     initial_vectors: Literal["auto"] | Annotated[str, InputPath(keyword=AUTO)] | None = AUTO
     """Initial word vectors: a file in text form (PARAGRAM, GloVe) or word2vec's binary form, plain
-    or gzip; auto: the run's own PARAGRAM vectors, if it has them and they have `dim` dimensions,
-    else random; null: random. Task paraphrases only: others take auto as null."""
+    or compressed; auto: the run's own PARAGRAM vectors, if it has them and they have `dim`
+    dimensions, else random; null: random. Task paraphrases only: others take auto as null."""
     max_vocabulary: Count | None = 200_000
     """Number of most frequent words (or trigrams) with a vector of their own; null: all."""
 

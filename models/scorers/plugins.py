@@ -100,7 +100,7 @@ def source_of(entry: str) -> ScorerSource:
     if not (match := _FILE.fullmatch(entry)):
         return PackageScorer(entry)
     with in_one_line(f"score.scorers: {match[1]}: cannot be read"):
-        code = Path(match[1]).read_text(encoding="utf-8")
+        code = Path(match[1]).read_text(encoding="utf-8-sig")
     return FileScorer(match[2], match[1], code)
 
 

@@ -181,12 +181,6 @@ def is_text(kind: pa.DataType) -> bool:
     return str(kind) in {"string", "large_string", "string_view"}
 
 
-def is_binary(kind: pa.DataType) -> bool:
-    """Whether values of a type of Arrow are bytes, which may be text that nobody declared so."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return "binary" in str(kind) and not pa.types.is_nested(kind)
-
-
 def flat(table: pa.Table) -> pa.Table:
     """The table with the fields of structures as columns, `translation.cs`."""
     while any(map(pa.types.is_struct, table.schema.types)):
@@ -223,18 +217,23 @@ def text_array(values: list[str | None]) -> pa.StringArray:
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
     """The rows of CSV (RFC 4180): the number of the line where each begins, from 1; its columns; ""
-    or why it is no CSV, and then the next line begins another row. Empty lines are no rows.
+    or what is wrong with it: the next line begins another row. Empty lines are no rows.
     """
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
     while True:
-        number = reader.line_num + 1
+        row, fault = list[str](), ""
         try:
-            if row := next(reader):
-                yield number, row, ""
+            row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield number, [], str(error)
+            fault = f"no CSV ({error})"
+        expected = expected or len(row)
+        if not fault and len(row) != expected:
+            fault = f"{len(row)} column{'s' * (len(row) > 1)} instead of {expected}"
+        if row or fault.startswith("no"):
+            yield number, row, fault
+        number = reader.line_num + 1
 
 
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
@@ -252,8 +251,7 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     rows = list(csv_rows(lines, delimiter))
     if len(lines) == _LINES or len(head) == CHUNK:
         rows.pop()  # it may be cut
-    if len(rows) < 2 or "\t" in first or any(fault for _, _, fault in rows):
+    if len(rows) < 2 or "\t" in first or any(fault for *_, fault in rows):
         return None
     names = {name for name in rows[0][1] if _NAME.fullmatch(name)}
-    counts = {len(row) for _, row, _ in rows}
-    return delimiter if counts == {len(names)} and len(names) > 1 else None
+    return delimiter if len(names) == len(rows[0][1]) > 1 else None

@@ -47,7 +47,7 @@ class ScoreOptions(Options):
     """Word vectors in text form (`word v1 … vd`); null trains them on `phrases`."""
     phrases: InputFile | None = None
     """Phrase pairs: PPDB text, tab-separated pairs or a lexicon (`word paraphrase …`); plain or
-    gzip."""
+    compressed."""
     idf: InputFile | None = None
     """IDF of words in text form (`word idf`), for mean_idf; null: computed on the references."""
     sentence_model: HubModel | None = None

@@ -68,7 +68,10 @@ def test_json_of_another_type(tmp_path: Path, text: str | bytes, message: str) -
 
 
 def test_json_of_the_type(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('{"sizes": {"words": 3}, "more": 1}')
+    for mark in ("", "\ufeff"):
+        (tmp_path / "a.json").write_text(mark + '{"sizes": {"words": 3}, "more": 1}', "utf-8")
+        (tmp_path / "a.yaml").write_text(mark + "sizes: {words: 3}", "utf-8")
+        assert read_yaml(tmp_path / "a.yaml") == {"sizes": {"words": 3}}
     assert read_json(tmp_path / "a.json", Sizes, "").sizes == {"words": 3}
     with pytest.raises(UserError, match=r"b\.json: cannot be read"):
         read_json(tmp_path / "b.json", Sizes, "")

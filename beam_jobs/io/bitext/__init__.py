@@ -1,8 +1,7 @@
 """Reading of bitext files as Arrow record batches; invalid rows are rejected with a reason.
 
-`formats` has the reader class of each format, or imports it, and says how to add another. Text is
-UTF-8 (a byte order mark is skipped), lines end in LF or CRLF. Gzip, zstd, bzip2 and xz are
-recognised by content, not by name; gzip may consist of several members, as `cat a.gz b.gz` makes.
+`formats` has the reader class of each format, or imports it, and says how to add another. Files are
+opened as `paraloom.models.text.files` says; lines end in LF or CRLF.
 
 Rows without an id get `<position of the file>-<its name>:<row>`, for instance `1-train.cs:17`; the
 name has no `.gz` and the like, nor `.parquet`, `.jsonl`, `.tmx`; Moses pairs use that of the source
@@ -11,7 +10,7 @@ file. Such ids do not depend on the folder, so the same files give the same ids 
 White space around ids and sentences is removed; the text is otherwise unchanged (no Unicode
 normalisation, no unescaping). A row is rejected, with a reason, if
 
-- it has the wrong number of columns, or is no JSON object or no well-formed unit of TMX;
+- it has the wrong number of columns, or is no JSON object, no CSV, no well-formed unit of TMX;
 - a value is missing, or of another type (but kept columns may have no value);
 - id, source or reference is empty, or longer than `max_characters` (including surrounding white
   space), or the whole line is far longer than that allows;
@@ -19,8 +18,8 @@ normalisation, no unescaping). A row is rejected, with a reason, if
   separate columns also the tab) or one of the separators U+2028 and U+2029, at which some tools
   would break the line.
 
-Missing, unreadable, empty, truncated or corrupt files, a glob without a match, other compressions,
-UTF-16, missing columns and Moses files of different length raise `UserError`.
+Missing, unreadable, empty, truncated or corrupt files, a glob without a match, archives and other
+files without text, missing columns and Moses files of different length raise `UserError`.
 """
 
 from paraloom.beam_jobs.io.bitext.formats import (

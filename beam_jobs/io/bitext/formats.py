@@ -6,6 +6,8 @@ the configuration, the search for files, the preview and `ingest` then know it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from io import BufferedReader
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -26,7 +28,7 @@ from paraloom.beam_jobs.io.bitext.reader import (
 from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RawRows, RowBlock
 from paraloom.beam_jobs.io.bitext.tmx import Tmx
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.text.files import CHUNK, json_object
+from paraloom.models.text.files import CHUNK, LONGEST, csv_delimiter, csv_rows, json_object
 
 
 class CzEng16(BitextReader):
@@ -116,6 +118,53 @@ class JsonLines(RecordReader):
         return replace(found, texts=lines, faults=found.faults | no | too_long(lines, limit))
 
 
+class Csv(RecordReader):
+    """CSV with names of columns: separated by commas, semicolons or tabs, quoted by `"`."""
+
+    name = "csv"
+
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+        """The first rows."""
+        with open_text(path) as stream:
+            found = list(islice(_csv_rows(stream), HEAD))
+        (_, names, fault), *rows = found
+        if twice := [name for name in names if name and names.count(name) > 1]:
+            fault = f"the column {twice[0]} is there twice"
+        if fault:
+            raise UserError(f"{path}: the first row names no columns: {fault}")
+        return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
+
+    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+        """A quoted text may have line feeds, so the file is not divided, and has as many rows as
+        lines at most.
+        """
+        return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
+
+    def count_in(self, text: bytes) -> int:
+        """The line feeds that no quotes are around, but for the first row's."""
+        return sum(part.count(b"\n") for part in text.split(b'"')[::2]) - 1
+
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
+        """The rows of a file, `rows` at a time."""
+        with open_text(bitext.paths[0], *bitext.sha256) as stream:
+            found = _csv_rows(stream)
+            _, names, _ = next(found)
+            while block := list(islice(found, rows)):
+                numbers, values, faults = zip(*block, strict=True)
+                why = {row: fault for row, fault in enumerate(faults) if fault}
+                records = [dict(zip(names, of, strict=False)) for of in values]
+                read = from_records(bitext, records, np.array(numbers))
+                yield replace(read, faults=read.faults | why)
+
+
+def _csv_rows(stream: BufferedReader) -> Iterator[tuple[int, list[str], str]]:
+    raw = iter(lambda: stream.readline(LONGEST), b"")
+    first = next(raw)
+    delimiter = csv_delimiter(first, named=True) or ","
+    lines = (line.decode(errors="surrogateescape") for line in chain([first], raw))
+    return csv_rows(lines, delimiter)
+
+
 def _names(record: Record, prefix: str = "") -> Iterable[str]:
     for name, value in record.items():
         inner = isinstance(value, dict) and value
@@ -123,6 +172,7 @@ def _names(record: Record, prefix: str = "") -> Iterable[str]:
 
 
 _FORMATS: tuple[type[BitextReader], ...] = (
+    Csv,
     CzEng16,
     CzEng20,
     Hub,

@@ -1,5 +1,6 @@
 """Vectors and scores of streams of lines, in constant memory."""
 
+import codecs
 import io
 import os
 import shutil
@@ -56,6 +57,8 @@ def line_batches(lines: IO[bytes]) -> Iterator[list[str]]:
             number = start + len(batch) - 1
             raise UserError(f"line {number}: longer than {_LONGEST:,} bytes")
         text = b"".join(batch)
+        if start == 1:
+            text = text.removeprefix(codecs.BOM_UTF8)
         try:
             decoded = text.decode()
         except UnicodeDecodeError as error:

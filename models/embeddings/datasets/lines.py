@@ -44,6 +44,13 @@ def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[
         yield number, row
 
 
+def has_rows(path: Path) -> bool:
+    """Whether a JSON file has rows, as JSON Lines or in an array, and not settings."""
+    with opened(path) as stream:
+        head = stream.read(CHUNK)
+    return bool(_ARRAY.match(head)) or all(map(json_object, (head + b"\n").split(b"\n")[:2]))
+
+
 def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) -> UserError:
     """The error for a row with another number of columns."""
     return UserError(f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}")
@@ -76,14 +83,11 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
             if record is not None:
                 yield number, record
     elif delimiter := csv_delimiter(head, named=named):
-        size, lines = 0, (_decoded(path, *line, fallback) for line in _lines(path))
+        lines = (_decoded(path, *line, fallback) for line in _lines(path))
         for number, row, fault in csv_rows(lines, delimiter):
-            size = size or len(row)
-            if fault or len(row) != size:
-                raise UserError(
-                    f"{path}, row {number}: no CSV ({fault or f'{len(row)} columns, not {size}'}); "
-                    f"quote what holds {delimiter!r}, or give lines as .txt"
-                )
+            if fault:
+                remedy = f"quote what holds {delimiter!r}, or give lines as .txt"
+                raise UserError(f"{path}, row {number}: {fault}; {remedy}")
             yield number, row
     else:
         for number, text in numbered_lines(path, fallback):

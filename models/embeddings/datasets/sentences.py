@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paraloom.models.embeddings.datasets.lines import values_of
+from paraloom.models.embeddings.datasets.lines import has_rows, values_of
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import PACKED, distinct_names
 from paraloom.models.hub import fetch_dataset, is_hub_name
@@ -69,7 +69,8 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
         parts = file.relative_to(folder.parent).parts
         of_folder = file != folder
         hidden = any(part.startswith(".") for part in parts[1:])
-        if hidden or file.is_dir() or (of_folder and file.suffix in _NO_DATA):
+        other = of_folder and file.suffix in _NO_DATA
+        if hidden or file.is_dir() or (other and not (file.suffix == ".json" and has_rows(file))):
             continue
         some = True
         above = range(len(parts), len(file.parts))

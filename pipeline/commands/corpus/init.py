@@ -1,5 +1,6 @@
 """`paraloom init`: a configuration for the files that a user has."""
 
+import io
 import re
 import shlex
 from contextlib import suppress
@@ -18,6 +19,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
 from paraloom.models.printing import show
 from paraloom.models.structured import parse_yaml
+from paraloom.models.text.files import CHUNK, PARQUET, csv_delimiter
 from paraloom.models.text.language_identifier import most_frequent
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
 from paraloom.pipeline.config.read import SAMPLE, parse_config
@@ -97,11 +99,11 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     if form == "moses":
         if len(paths) != 2:
             raise UserError(
-                f"{paths[0]}: no tabs, no Parquet, no JSON Lines, no TMX: if it has a sentence a "
-                "line, give the file of the other language, too"
+                f"{paths[0]}: no tabs, no Parquet, no JSON Lines, no CSV, no TMX: if it has a "
+                "sentence a line, give the file of the other language, too"
             )
         given = {"paths": {"source": paths[0], "reference": paths[1]}}
-    if form in ("parquet", "jsonl"):
+    if form in ("parquet", "jsonl", "csv"):
         given["columns"] = _columns(form, paths)
     layout = Layout(columns=given.get("columns", {}))
     if form == "tmx":
@@ -125,12 +127,16 @@ def _format(path: str) -> str:
     if Path(path).is_dir():
         raise UserError(f"{path}: is a folder; give its files, or write input.format: hub")
     with file_errors(path), Path(path).open("rb") as raw:
-        if raw.read(4) == b"PAR1":
+        if raw.read(len(PARQUET)) == PARQUET:
             return "parquet"
     with open_text(path) as stream:
-        line = next((text for text in islice(stream, 100) if text.strip()), b"").strip(b"\r\n")
-    if line.startswith(b"{"):
+        head = stream.read(CHUNK)
+    lines = io.BytesIO(head)
+    line = next((text for text in islice(lines, 100) if text.strip()), b"").strip(b"\r\n")
+    if line.lstrip().startswith(b"{"):
         return "jsonl"
+    if csv_delimiter(head):
+        return "csv"
     if line.lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE tmx")):
         return "tmx"
     columns = line.count(b"\t") + 1
@@ -178,6 +184,6 @@ def _names(form: str, path: str) -> list[str]:
 def _sections(start: str) -> str:
     """The sections of a configuration but run and input, as they are written there."""
     path = SAMPLE / "sample.yaml" if start == "sample" and not Path(start).exists() else Path(start)
-    text = path.read_text("utf-8").replace("${PARALOOM_SAMPLE}", str(SAMPLE))
+    text = path.read_text("utf-8-sig").replace("${PARALOOM_SAMPLE}", str(SAMPLE))
     sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
     return "".join(of for of in sections if not re.match("(run|input):", of))

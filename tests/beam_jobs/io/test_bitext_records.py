@@ -1,5 +1,8 @@
 """Parquet, JSON Lines, TMX and data sets give what Moses files of the same rows give."""
 
+import bz2
+import csv
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -193,6 +196,76 @@ def test_bytes_that_are_no_text_are_rejected(tmp_path: Path) -> None:
         ("1-a:3", 3, "invalid UTF-8 in domain"),
     ]
     assert blocks[0].rejected["text"].to_pylist() == ["\ufffd\tb", "c\tc"]
+
+
+def csv_of(path: Path, text: str, encoding: str = "utf-8", **layout: Any) -> Bitext:
+    path.write_bytes(bz2.compress(text.encode(encoding, "surrogateescape")))
+    (bitext,) = find_bitext("csv", [str(path)], Layout(**layout))
+    return replace(bitext, sha256=(file_digest(str(path)),))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_csv_gives_what_json_lines_give(tmp_path: Path, delimiter: str, encoding: str) -> None:
+    of = rows()
+    of[2]["domain"] = 'a, "b";\r\nc'
+    of[13]["translation"]["cs"] = "two\nlines"
+    (jsonl,) = find_bitext(
+        "jsonl", list(write_jsonl(tmp_path, of).paths), Layout(columns={**NAMES, "id": "id"})
+    )
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=delimiter)
+    writer.writerow(["id", "domain", "Czech text", "en"])
+    for row in of:
+        writer.writerow([row["id"], row["domain"], *row["translation"].values()])
+    columns = {"source": "Czech text", "reference": "en", "id": "id"}
+    text = out.getvalue().replace("\r\nr20", "\r\n\r\nr20")  # an empty line
+    found = csv_of(tmp_path / "a", text, encoding, columns=columns, keep=("domain",))
+    blocks, expected = read(found), read(jsonl)
+    assert [block.rows for block in blocks] == [block.rows for block in expected]
+    assert [{**row, "domain": ""} for row in pairs(blocks)] == [
+        {**row, "domain": ""} for row in pairs(expected)
+    ]
+    assert {row["id"]: row["domain"] for row in pairs(blocks)}["r2"] == of[2]["domain"]
+    reasons = {id: reason for id, _, reason in rejects(blocks)}
+    assert reasons == {id: why.replace("no s", "empty s") for id, _, why in rejects(expected)}
+    assert reasons["r13"] == "control character U+000A in source"
+    seen = preview([found], rows=20, max_characters=60)
+    assert (seen.counted, seen.rows) == (True, 51)
+    (part,) = find_ranges(found, 16)
+    assert part.lines >= 50
+    assert [block.pairs for block in read(found, part=part)] == [b.pairs for b in blocks]
+
+
+def test_what_is_wrong_with_csv(tmp_path: Path) -> None:
+    lines = [
+        "source,reference",
+        "a,b",
+        "a",
+        "a,b,c",
+        '"a"x,b',
+        '"a',
+        '\udcff",b',
+        "c,\udcff",
+        'd,"e',
+    ]
+    blocks = read(csv_of(tmp_path / "a", "\n".join(lines)))
+    assert [row["id"] for row in pairs(blocks)] == ["1-a:2"]
+    assert rejects(blocks) == [
+        ("1-a:3", 3, "1 column instead of 2"),
+        ("1-a:4", 4, "3 columns instead of 2"),
+        ("1-a:5", 5, "no CSV (',' expected after '\"')"),
+        ("1-a:6", 6, "invalid UTF-8 in source"),
+        ("1-a:8", 8, "invalid UTF-8 in reference"),
+        ("1-a:9", 9, "no CSV (unexpected end of data)"),
+    ]
+    for head, message in {
+        "source,x": "a: the first rows have no reference, but source, x; input.columns names them",
+        "source,source": "a: the first row names no columns: the column source is there twice",
+        '"source': "a: the first row names no columns: no CSV \\(unexpected end of data",
+    }.items():
+        with pytest.raises(UserError, match=message):
+            csv_of(tmp_path / "a", f"{head}\n" + "a,b\n" * ('"' not in head))
 
 
 def jsonl(folder: Path, *lines: bytes, keep: tuple[str, ...] = ()) -> list[RowBlock]:

@@ -24,7 +24,7 @@ TEXTS = pa.array(["a, b", "c", "d,, e"])
 
 def scorer(folder: Path, code: str, **resources: Any) -> PairScorer:
     path = folder / "mine.py"
-    path.write_text(HEAD + code, encoding="utf-8")
+    path.write_text(HEAD + code, encoding="utf-8-sig")  # as some editors write it
     source = source_of(f"{path}:commas_score")
     return PairScorer(["commas_score", "unigram_f1"], sources=[source], **resources)
 

@@ -1,3 +1,4 @@
+import bz2
 import gzip
 from collections import Counter
 from pathlib import Path
@@ -52,6 +53,10 @@ def read(tmp_path: Path, text: str | bytes, name: str = "vectors.txt") -> WordVe
         TEXT.replace(" ", "\t"),
         TEXT.replace("\n", "\n\n"),
         gzip.compress(TEXT.encode(), mtime=0),
+        "\ufeff" + TEXT,
+        "\ufeff3 2\n" + TEXT,
+        gzip.compress(("3 2\n" + TEXT).encode("utf-16"), mtime=0),
+        bz2.compress(b"\xef\xbb\xbf" + TEXT.encode()),
     ],
 )
 def test_every_published_text_form(tmp_path: Path, text: bytes | str) -> None:
@@ -108,7 +113,7 @@ def test_the_binary_form_of_word2vec(
 ) -> None:
     monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", block)
     matrix = np.vstack([first.astype(np.float32), VALUES])
-    data = binary(["first", *WORDS], matrix, end)
+    data = b"\xef\xbb\xbf" * zipped + binary(["first", *WORDS], matrix, end)
     found = read(tmp_path, gzip.compress(data) if zipped else data)
     assert found.words.to_pylist() == ["first", *WORDS]
     assert np.array_equal(found.matrix, matrix)

@@ -39,6 +39,7 @@ FILES = {  # whose names say nothing
     "czeng16": {"c": lines(f"{i}\t0.5\t{a}\t{b}" for i, (a, b) in enumerate(BOTH))},
     "czeng20": {"c": lines(["", *(f"i{a}\t1\t1\t1\t{a}\t{b}" for a, b in BOTH)])},
     "jsonl": {"rows": lines(map(json.dumps, ROWS))},
+    "csv": {"table": lines(["id,en,cs", *(f'"{i}","{b}",{a}' for i, (a, b) in enumerate(BOTH))])},
     "parquet": {"1": parquet(), "2": parquet()},
     "tmx": {"memory": lines(['<?xml version="1.0"?>', f'<tmx version="1.4">{TMX}</tmx>'])},
 }
@@ -95,7 +96,7 @@ def test_sections_of_another_configuration(
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"a": "One sentence.\n"}, "a: no tabs, no Parquet, no JSON Lines, no TMX: if"),
+        ({"a": "One sentence.\n"}, "a: no tabs, no Parquet, no JSON Lines, no CSV, no TMX: if"),
         ({"a": "x\ty\n", "b": '{"x": 1}\n'}, "the files have several formats: tsv ("),
         ({"a": "1\t2\t3\t4\t5\n"}, "a: 5 columns are in no format of input.format"),
         ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns with text in two languages"),

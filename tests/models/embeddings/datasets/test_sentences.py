@@ -152,7 +152,19 @@ def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
     for name in (*pairs, "b.txt.gz", "README.md", ".cache/a.tsv", "dataset_infos.json"):
         (tmp_path / "sts" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "sts" / name).touch()
-    expected = ["2012/MSRpar.train", "2012/MSRpar", "b", "data/test-0", "rt.all"]
+    (tmp_path / "sts/infos.json").write_text('{"a": 1}')
+    (tmp_path / "sts/pretty.json").write_text('{\n"a": 1\n}')
+    for name in ("lines.json", "array.json"):
+        (tmp_path / "sts" / name).write_text('{"a": 1}\n{"a": 2}' if name < "b" else '[\n{"a": 1}]')
+    expected = [
+        "2012/MSRpar.train",
+        "2012/MSRpar",
+        "array.json",
+        "b",
+        "data/test-0",
+        "lines.json",
+        "rt.all",
+    ]
     assert list(sentence_files(tmp_path / "sts")) == [f"sts/{name}" for name in expected]
     assert sentence_files(tmp_path / "sts/2012/MSRpar.tsv").keys() == {"MSRpar"}
     assert sentence_files(tmp_path / "sts/README.md").keys() == {"README.md"}
@@ -212,7 +224,7 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         (b'{\n "a": "one two three"\n}', "row 1: no JSON object"),
         (
             b"a,b\n" + b"1,2\n" * 99 + b"a dog runs, fast, and\n",
-            r"row 101: no CSV \(3 columns, not 2",
+            "row 101: 3 columns instead of 2; quote what holds ',', or",
         ),
         (b"a,b\n" + b"1,2\n" * 99 + b'"a dog,\n', r"row 101: no CSV \(unexpected end of data\)"),
         (b'{"a": "one two three"}\n{"a": \n', "row 2: no JSON object; a line must have one"),

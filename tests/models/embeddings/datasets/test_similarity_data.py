@@ -73,13 +73,7 @@ def test_a_flat_folder_of_files_is_one_group(tmp_path: Path) -> None:
 
 
 def test_data_sets_of_one_name_are_told_apart(tmp_path: Path) -> None:
-    for name in (
-        "A/sts/dev.tsv",
-        "B/sts/dev.tsv",
-        "B/sts/test.tsv",
-        "C/2012/a.tsv",
-        "D/2012/b.tsv",
-    ):
+    for name in ("A/sts/dev", "B/sts/dev", "B/sts/test", "C/2012/a", "D/2012/b"):
         write(tmp_path / f"{name}.tsv", "5\tx\ty\n")
     names = [(of.group, of.name) for of in read_sts(*(tmp_path / of for of in ("A/sts", "B")))]
     assert names == [("A/sts", "dev"), ("B/sts", "dev"), ("sts", "test")]

@@ -1,4 +1,6 @@
 import gzip
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +20,11 @@ TEXT = {
 
 
 @pytest.mark.parametrize("text", TEXT.values(), ids=TEXT)
-@pytest.mark.parametrize("zipped", [False, True])
-def test_formats(tmp_path: Path, text: str, zipped: bool) -> None:
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_formats(tmp_path: Path, text: str, pack: Callable[[bytes], bytes], encoding: str) -> None:
     path = tmp_path / "phrases"
-    path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
+    path.write_bytes(pack(text.encode(encoding)))
     assert list(read_phrases(path)) == [("the car", "the automobile")]
 
 
