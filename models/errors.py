@@ -35,6 +35,10 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())[:200]
 
 
+class EmptyFileError(UserError):
+    """A file has no rows, as a shard of a data set may."""
+
+
 @contextmanager
 def reading(what: object) -> Iterator[None]:
     """Note in any exception what was being read; the command line begins its message with it.

@@ -101,14 +101,14 @@ def brings_code(file: Path, name: str) -> UserError:
 
 
 def fetch_dataset(
-    name: str, choose: Callable[[list[str], str], list[str]], asked: Sequence[Any], key: str
+    name: str, choose: Callable[[list[str], Path], list[str]], asked: Sequence[Any], key: str
 ) -> tuple[Path, list[str]]:
     """Fetch files of a data set: a snapshot of one commit in the Hub's cache, and their names.
 
     No code is run. What was fetched whole needs no network again.
 
     Args:
-        choose: the files to fetch, given the names of all, and the text of the card.
+        choose: the files to fetch, given the names of all, and the card, if there is one.
         asked: what they depend on besides.
         key: the configuration's, for errors.
     """
@@ -130,10 +130,8 @@ def fetch_dataset(
                 info = huggingface_hub.HfApi().dataset_info(match[1], revision=revision)
                 names = [file.rfilename for file in info.siblings or []]
         which = {"repo_type": "dataset", "revision": info.sha}
-        card, download = "", partial(huggingface_hub.snapshot_download, match[1], **which)
-        if CARD in names:
-            card = Path(download(allow_patterns=[CARD]), CARD).read_text("utf-8", "replace")
-        chosen = choose(names, card)
+        download = partial(huggingface_hub.snapshot_download, match[1], **which)
+        chosen = choose(names, Path(download(allow_patterns=[CARD]), CARD))
         folder = download(allow_patterns=chosen)
     record.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(record) as temporary:

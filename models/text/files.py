@@ -16,8 +16,10 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import partial
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -58,6 +60,12 @@ _MARKS = {  # UTF-32's little-endian mark begins as that of UTF-16
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
+_ROUNDED = re.compile(rb"\d{20}|-\d{19}")  # perhaps; whole numbers that orjson makes floats
+_JSON = json.JSONDecoder(
+    parse_int=lambda text: int(text) if len(text) < 4300 else Decimal("Infinity"),
+    parse_float=lambda text: of if isfinite(of := float(text)) else Decimal("Infinity"),
+)
+"""Numbers that Python does not hold are a Decimal, which no column is."""
 _SEEN = 512  # bytes that tell what a file is
 _NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # of a column, where nothing else says so
 _LINES = 100  # in which each row of CSV must have as many columns
@@ -202,10 +210,10 @@ def json_object(line: bytes) -> dict[str, Any] | None:
     ({'text': 'a dog', 'score': nan}, None)
     """
     try:
-        record = orjson.loads(line)
+        record = orjson.loads(b"" if _ROUNDED.search(line) else line)
     except orjson.JSONDecodeError:
         try:
-            record = json.loads(line.decode(errors="surrogateescape"))
+            record = _JSON.decode(line.decode(errors="surrogateescape"))
         except (ValueError, RecursionError):
             return None
     return record if isinstance(record, dict) else None

@@ -32,7 +32,7 @@ class InputOptions(Options):
     """Further columns (text, numbers, true or false) that go with the pairs into corpus and
     release; `where` and `select.where` may name them."""
     subset: str | None = None
-    """The subset of a data set of format hub; null: the only one."""
+    """The subset of a data set of format hub; null: the only or the default one."""
     split: str = "train"
     """The split of a data set of format hub."""
     shard_rows: Count = 10_000

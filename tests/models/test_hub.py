@@ -96,8 +96,8 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
             (tmp_path / name).write_text(name)
         return str(tmp_path)
 
-    def choose(of: list[str], card: str) -> list[str]:
-        assert card == "README.md"
+    def choose(of: list[str], card: Path) -> list[str]:
+        assert card.read_text() == "README.md"
         return of[:1]
 
     api = huggingface_hub.HfApi

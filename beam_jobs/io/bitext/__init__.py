@@ -19,8 +19,9 @@ that, with a reason, if
   separate columns also the tab) or one of the separators U+2028 and U+2029, at which some tools
   would break the line.
 
-Missing, unreadable, empty, truncated or corrupt files, a glob without a match, archives and other
-files without text, missing columns and Moses files of different length raise `UserError`.
+Missing, unreadable, truncated or corrupt files, none that is not empty, a glob without a match,
+archives and other files without text, missing columns and Moses files of different length raise
+`UserError`.
 """
 
 from paraloom.beam_jobs.io.bitext.formats import (

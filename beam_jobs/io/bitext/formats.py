@@ -27,7 +27,7 @@ from paraloom.beam_jobs.io.bitext.reader import (
 )
 from paraloom.beam_jobs.io.bitext.rows import Bitext, Layout, Paths, Range, RawRows, RowBlock
 from paraloom.beam_jobs.io.bitext.tmx import Tmx
-from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.errors import EmptyFileError, UserError, in_one_line
 from paraloom.models.text.files import CHUNK, LONGEST, csv_delimiter, csv_rows, json_object
 
 
@@ -106,16 +106,16 @@ class JsonLines(RecordReader):
         records = [record for line in lines if (record := json_object(line))]
         if not records:
             raise UserError(f"{path}: none of the first lines is a JSON object")
-        return records, _names(records[0])
+        return records, list(_names(records[0]))
 
     def parse(
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
     ) -> RawRows:
         """The objects in some lines."""
         (lines,), objects = group, [*map(json_object, group[0])]
-        found = from_records(bitext, [record or {} for record in objects], numbers)
         no = {row: "no JSON object" for row, record in enumerate(objects) if record is None}
-        return replace(found, texts=lines, faults=found.faults | no | too_long(lines, limit))
+        found = from_records(bitext, [of or {} for of in objects], numbers, no)
+        return replace(found, texts=lines, faults=found.faults | too_long(lines, limit))
 
 
 class Csv(RecordReader):
@@ -127,6 +127,8 @@ class Csv(RecordReader):
         """The first rows."""
         with open_text(path) as stream:
             found = list(islice(_csv_rows(stream), HEAD))
+        if not found:
+            return [], []
         (_, names, fault), *rows = found
         if twice := [name for name in names if name and names.count(name) > 1]:
             fault = f"the column {twice[0]} is there twice"
@@ -153,8 +155,7 @@ class Csv(RecordReader):
                 numbers, values, faults = zip(*block, strict=True)
                 why = {row: fault for row, fault in enumerate(faults) if fault}
                 records = [dict(zip(names, of, strict=False)) for of in values]
-                read = from_records(bitext, records, np.array(numbers))
-                yield replace(read, faults=read.faults | why)
+                yield from_records(bitext, records, np.array(numbers), why)
 
 
 def _csv_rows(stream: BufferedReader) -> Iterator[tuple[int, list[str], str]]:
@@ -198,17 +199,23 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
     """Expand paths and globs, and check that every file can be opened.
 
     The matches of a glob are sorted; a file that several globs match is taken once. Moses takes
-    `{"source": …, "reference": …}`, each a path, a glob or a list, and pairs them in this order.
+    `{"source": …, "reference": …}`, each a path, a glob or a list, and pairs them in this order. Of
+    other formats, some files may be empty.
 
     >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
     ... # doctest: +SKIP
     [Bitext(format='moses', paths=('data/train.cs.gz', 'data/train.en.gz'), name='1-train.cs', …)]
     """
-    reader, found = READERS[format], []
-    layout = layout or Layout()
-    for position, unit in enumerate(dict.fromkeys(reader.group_files(paths, layout)), start=1):
+    reader, found, layout = READERS[format], list[Bitext](), layout or Layout()
+    units = dict.fromkeys(reader.group_files(paths, layout))
+    for position, unit in enumerate(units, start=1):
         first, *others = unit
-        columns, places, kept = reader.describe(first, layout)
+        try:
+            columns, places, kept = reader.describe(first, layout)
+        except EmptyFileError:
+            if others or (position == len(units) and not found):
+                raise
+            continue
         for path in others:
             with open_text(path):
                 pass

@@ -49,37 +49,38 @@ class Hub(Parquet):
 
 
 def _files(name: str, layout: Layout) -> list[str]:
-    def choose(names: list[str], card: str) -> list[str]:
+    def choose(names: list[str], card: Path) -> list[str]:
         with in_one_line(f"{name}: the metadata `configs` in {CARD} are not in the Hub's form"):
-            found = by_split(names, card)
-        if (layout.subset or "", layout.split) not in found:
-            known = ", ".join(f"{subset or 'null'} {split}" for subset, split in sorted(found))
-            known = known or "none"
-            raise UserError(f"{name}: input.subset and input.split must name one of {known}")
-        return found[layout.subset or "", layout.split]
+            found = by_split(names, card.read_text("utf-8", "replace") if card.is_file() else "")
+        if files := found.get(layout.subset or "", {}).get(layout.split):
+            return files
+        known = [
+            f"{subset or 'null'} {of}" for subset in sorted(found) for of in sorted(found[subset])
+        ]
+        listed = ", ".join(known) or "none"
+        raise UserError(f"{name}: input.subset and input.split must name one of {listed}")
 
     folder = Path(name)
     if is_hub_name(name):
         asked = ("configs", layout.subset, layout.split)
         folder, files = fetch_dataset(name, choose, asked, "input.paths")
     elif folder.is_dir():
-        card = folder / CARD
-        text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
-        files = choose([p.relative_to(folder).as_posix() for p in folder.rglob("*.parquet")], text)
+        names = [path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet")]
+        files = choose(names, folder / CARD)
     else:
         raise UserError(f"input.paths: {name} is neither a folder nor the name of a data set")
     return [str(folder / file) for file in files]
 
 
-def by_split(names: Iterable[str], card: str = "") -> dict[tuple[str, str], list[str]]:
+def by_split(names: Iterable[str], card: str = "") -> dict[str, dict[str, list[str]]]:
     """The Parquet files of each subset and split; the subset "" is read where none is named.
 
     The `configs` of a card are the subsets. Without any, folders are, but for those that name a
     split. `datasets` would join the files of these subsets, which may be of several languages;
     here, "" has no such split.
 
-    >>> list(by_split(["cs-en/train/0.parquet", "de-en/train/0.parquet", "cs-en/dev.parquet"]))
-    [('cs-en', 'train'), ('de-en', 'train')]
+    >>> by_split(["cs-en/train.parquet", "de-en/train.parquet", "de-en/dev.parquet"])[""]
+    {'validation': ['de-en/dev.parquet']}
     """
     names = sorted(name for name in names if name.endswith(".parquet"))
     head = _HEAD.match(card)
@@ -98,11 +99,7 @@ def by_split(names: Iterable[str], card: str = "") -> dict[tuple[str, str], list
             groups[_subset(name)].append(name)
         whole = {key: of for key, of in _by_names(names).items() if len({*map(_subset, of)}) == 1}
         subsets = {name: _by_names(group) for name, group in groups.items() if name}
-    return {
-        (subset, split): files
-        for subset, of in {**subsets, "": whole}.items()
-        for split, files in of.items()
-    }
+    return {**subsets, "": whole}
 
 
 def _configured(config: dict[str, Any], names: list[str]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import xxhash
 
 from paraloom.beam_jobs.io.storage import MissingError, is_remote, open_file, size, why
-from paraloom.models.errors import UserError
+from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.files import looked_up
 from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain
 
@@ -71,7 +71,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
         digested = _Digested(raw, hashlib.sha256) if sha256 else None
         stream = as_text(buffered(digested or raw), path)
         if not stream.peek(1):
-            raise UserError(f"{path}: no rows, the file is empty")
+            raise EmptyFileError(f"{path}: no rows, the file is empty")
         yield stream
         if digested and digested.digest() != sha256:
             raise changed(path)

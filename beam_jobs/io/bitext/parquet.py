@@ -1,5 +1,6 @@
 """Parquet files."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
@@ -10,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.io.bitext.lines import changed, file_errors
-from paraloom.beam_jobs.io.bitext.reader import Record, RecordReader, columns_of
+from paraloom.beam_jobs.io.bitext.reader import Record, RecordReader, columns_of, typed
 from paraloom.beam_jobs.io.bitext.rows import Bitext, Range, RawRows
 from paraloom.beam_jobs.io.digests import file_digest
 from paraloom.beam_jobs.io.storage import open_file, size
-from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.text.files import CHUNK, flat
+from paraloom.models.errors import in_one_line
+from paraloom.models.text.files import CHUNK, flat, is_text
 
 
 class Parquet(RecordReader):
@@ -30,10 +31,9 @@ class Parquet(RecordReader):
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
         """A record with values of the columns' types; the names of all columns."""
         with _opened(path) as file:
-            if not file.metadata.num_rows:
-                raise UserError(f"{path}: no rows, the file is empty")
-            schema = flat(file.schema_arrow.empty_table()).schema
-        return [{name: _example(schema.field(name).type) for name in schema.names}], schema.names
+            schema, rows = flat(file.schema_arrow.empty_table()).schema, file.metadata.num_rows
+        example = {name: _example(schema.field(name).type) for name in schema.names}
+        return [example] * min(rows, 1), schema.names
 
     def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
         """Divide a file at row groups, as far as these are smaller."""
@@ -57,12 +57,16 @@ class Parquet(RecordReader):
         with _opened(path) as file:
             end = min(at + part.lines, file.metadata.num_rows)
             for table in _tables(file, path, bitext.places, (at, end), rows):
-                columns = {}
+                columns, faults = {}, dict[int, str]()
                 for name, place, kind in columns_of(bitext):
                     there = place in table.column_names  # a kept column may be in other files only
                     leaf = table[place].combine_chunks() if there else pa.nulls(len(table))
-                    columns[name] = leaf.cast(kind)
-                yield RawRows(columns=columns, numbers=np.arange(at + 1, at + 1 + len(table)))
+                    try:
+                        columns[name] = leaf.cast(kind, safe=kind != pa.string())  # checked later
+                    except pa.ArrowInvalid:
+                        columns[name] = typed(name, leaf.to_pylist(), kind, faults)
+                numbers = np.arange(at + 1, at + 1 + len(table))
+                yield RawRows(columns=columns, numbers=numbers, faults=faults)
                 at += len(table)
         if bitext.sha256 and file_digest(path) != bitext.sha256[0]:
             raise changed(path)
@@ -110,10 +114,10 @@ def _example(kind: pa.DataType) -> Any:
     """A value as Python has it; a type that no column may have stands for itself."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = {
-        "": (pa.types.is_string, pa.types.is_large_string),
-        False: (pa.types.is_boolean,),
-        1: (pa.types.is_integer,),
-        0.5: (pa.types.is_floating,),
-        None: (pa.types.is_null,),
+        "": lambda of: is_text(of) or re.match("(large_|fixed_size_)?binary", str(of)),
+        False: pa.types.is_boolean,
+        1: pa.types.is_integer,
+        0.5: pa.types.is_floating,
+        None: pa.types.is_null,
     }
-    return next((value for value, of in tests.items() if any(is_it(kind) for is_it in of)), kind)
+    return next((value for value, is_it in tests.items() if is_it(kind)), kind)

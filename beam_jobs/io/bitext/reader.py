@@ -23,7 +23,7 @@ from paraloom.beam_jobs.io.bitext.rows import (
     checked,
 )
 from paraloom.beam_jobs.io.schema import INGEST
-from paraloom.models.errors import UserError
+from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.text.files import CHUNK, text_array
 
 HEAD = 1_000
@@ -203,17 +203,22 @@ class RecordReader(BitextReader):
         """Check that the first records have the columns; their values tell the types."""
         places, kept = self.places(layout), []
         records, known = self.head(path)
+        if not records:
+            raise EmptyFileError(f"{path}: no rows, the file is empty")
         for name, place in places.items():
             values = (_find(record, place) for record in records)
-            kinds = list(dict.fromkeys(_kind(value) for value in values if value is not None))
+            types = (of if isinstance(of, pa.DataType) else type(of) for of in values)
+            kinds = list(dict.fromkeys(kind for kind in types if kind is not type(None)))
+            kinds = [kind for kind in kinds if kind in _TYPES] or kinds
             kind = _TYPES.get(kinds[0]) if kinds else pa.null()
             if kind == pa.int64() and float in kinds:
                 kind = pa.float64()
-            if not kinds and name in self.columns:
+            if not kinds and name in self.columns and place not in known:
                 names = ", ".join(known) or "nothing"
                 lack = f"{path}: the first rows have no {place}, but {names}"
                 raise UserError(f"{lack}; {self.remedy}")
-            if name in self.columns and not ({str, int} if name == "id" else {str}) & {*kinds}:
+            ours = {str, int} if name == "id" else {str}
+            if name in self.columns and kinds and not ours & {*kinds}:
                 kind = None
             if kind is None:
                 found = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
@@ -224,24 +229,31 @@ class RecordReader(BitextReader):
         return (*places,), (*places.values(),), pa.schema(kept)
 
 
-def from_records(bitext: Bitext, records: Sequence[Record], numbers: np.ndarray) -> RawRows:
-    """The rows of some records; a value of another type than its column's is a fault."""
-    faults, columns = dict[int, str](), {}
+def from_records(
+    bitext: Bitext, records: Sequence[Record], numbers: np.ndarray, faults: dict[int, str]
+) -> RawRows:
+    """The rows of some records; a value of another type than its column's is a fault, too."""
+    columns = {}
     for name, place, kind in columns_of(bitext):
-        values = []
-        for row, record in enumerate(records):
-            value = _find(record, place)
-            if name == "id" and type(value) is int:
-                value = str(value)
-            if kind == pa.float64() and type(value) is int:
-                value = float(value)
-            large = type(value) is int and value.bit_length() > 63
-            if value is not None and (large or _TYPES.get(type(value)) != kind):
-                faults.setdefault(row, f"{name} is no {kind}")
-                value = None
-            values.append(value)
-        columns[name] = text_array(values) if kind == pa.string() else pa.array(values, kind)
+        columns[name] = typed(name, (_find(record, place) for record in records), kind, faults)
     return RawRows(columns=columns, numbers=numbers, faults=faults)
+
+
+def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int, str]) -> pa.Array:
+    """A column of Python's values; one that its type does not hold exactly is a fault."""
+    found = []
+    for row, value in enumerate(values):
+        if type(value) is int:
+            if name == "id":
+                value = str(value)
+            elif kind == pa.float64() and value.bit_length() < 1024 and float(value) == value:
+                value = float(value)
+        large = type(value) is int and value not in range(-(2**63), 2**63)
+        if value is not None and (large or _TYPES.get(type(value)) != kind):
+            faults.setdefault(row, f"{name} is no {kind}")
+            value = None
+        found.append(value)
+    return text_array(found) if kind == pa.string() else pa.array(found, kind)
 
 
 def columns_of(bitext: Bitext) -> Iterable[tuple[str, str, pa.DataType]]:
@@ -249,11 +261,6 @@ def columns_of(bitext: Bitext) -> Iterable[tuple[str, str, pa.DataType]]:
     kept = {field.name: field.type for field in bitext.kept}
     for name, place in zip(bitext.columns, bitext.places, strict=True):
         yield name, place, kept.get(name, pa.string())
-
-
-def _kind(value: Any) -> type | pa.DataType:
-    """The type of a value; of Parquet's types that no column may have, the type itself."""
-    return value if isinstance(value, pa.DataType) else type(value)
 
 
 def _find(record: Record, place: str) -> Any:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from io import BufferedReader
 from itertools import islice
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -69,9 +68,8 @@ class Tmx(RecordReader):
             units = _units(stream, path)
             while block := list(islice(units, rows)):
                 records, reasons = zip(*block, strict=True)
-                found = from_records(bitext, records, np.arange(at, at + len(block)))
-                no = {row: f"no XML ({why})" for row, why in enumerate(reasons) if why}
-                yield replace(found, faults=found.faults | no)
+                faults = {row: f"no XML ({why})" for row, why in enumerate(reasons) if why}
+                yield from_records(bitext, records, np.arange(at, at + len(block)), faults)
                 at += len(block)
 
 
@@ -89,7 +87,7 @@ def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
             if kind == "opened":
                 break
             at = token.end()
-            if kind and not count and b"<!ENTITY" in data[:start]:
+            if kind == "begins" and not count and b"<!ENTITY" in data[:start]:
                 raise UserError(f"{path}: declares entities of XML, which are not read")
             if kind == "ends" or (kind and begin >= 0):
                 yield _unit(data[begin if begin >= 0 else start : at if kind == "ends" else start])

@@ -11,9 +11,9 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs.io import storage
@@ -102,10 +102,10 @@ def test_wrong_paths(tmp_path: Path, paths: Paths, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def tar(mode: Any) -> bytes:
+def tar() -> bytes:
     """An archive of a text file."""
     out, text = io.BytesIO(), b"a\tb\n"
-    with tarfile.open(fileobj=out, mode=mode) as archive:
+    with tarfile.open(fileobj=out, mode="w") as archive:
         member = tarfile.TarInfo("a.tsv")
         member.size = len(text)
         archive.addfile(member, io.BytesIO(text))
@@ -125,8 +125,8 @@ def test_marks_of_html_in_a_pair_are_text(tmp_path: Path) -> None:
         (b"\xef\xbb\xbf", "no rows"),
         (gzip.compress("\ufeff".encode("utf-16-be"), mtime=0), "no rows"),
         (b"PK\x03\x04", "is ZIP"),
-        (tar("w"), "is a tar archive"),
-        (tar("w:gz"), "is a tar archive"),
+        (tar(), "is a tar archive"),
+        (gzip.compress(tar(), mtime=0), "is a tar archive"),
         (b"%PDF-1.7\n", "is PDF"),
         (b"\n<!DOCTYPE html>\n<html>", "is HTML"),
         (gzip.compress(b"<HTML lang='en'>\n<body>", mtime=0), "is HTML"),
@@ -224,3 +224,41 @@ def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     assert block.rejected["reason"].to_pylist() == ["line longer than 25,000 bytes"]
     assert block.pairs.num_rows == 1
     assert peak < 16 << 20
+
+
+PARQUET = io.BytesIO()
+pq.write_table(pa.table({"source": ["a"], "reference": ["b"]}), PARQUET)
+EMPTY = io.BytesIO()
+pq.write_table(pa.table({"source": pa.nulls(0), "reference": pa.array([], pa.string())}), EMPTY)
+TMX = b"<tmx><body>%s</body></tmx>"
+UNIT = b'<tu><tuv xml:lang="cs"><seg>a</seg></tuv><tuv xml:lang="en"><seg>b</seg></tuv></tu>'
+SHARDS = [
+    ("parquet", PARQUET.getvalue(), EMPTY.getvalue()),
+    ("jsonl", b'{"source": "a", "reference": "b"}', b""),
+    ("jsonl", b'{"source": "a", "reference": "b"}', gzip.compress(b"")),
+    ("csv", b"source,reference\na,b\n", b"source,reference\n"),
+    ("csv", b"source,reference\na,b\n", b"\n\n"),
+    ("tmx", TMX % UNIT, TMX % b""),
+    ("tsv", b"a\tb\n", b""),
+]
+
+
+@pytest.mark.parametrize(("form", "some", "none"), SHARDS)
+def test_an_empty_shard_is_no_error_unless_all_are(
+    tmp_path: Path, form: str, some: bytes, none: bytes
+) -> None:
+    paths = [str(tmp_path / name) for name in "abc"]
+    for path, content in zip(paths, (none, some, none), strict=True):
+        Path(path).write_bytes(content)
+    (bitext,) = find_bitext(form, paths)
+    assert (bitext.paths, bitext.name) == ((paths[1],), "2-b")
+    assert [block.pairs["source"].to_pylist() for block in read_bitext(bitext)] == [["a"]]
+    with pytest.raises(UserError, match=r"/c: no rows, the file is empty"):
+        find_bitext(form, [paths[0], paths[2]])
+
+
+def test_an_empty_side_is_an_error(tmp_path: Path) -> None:
+    for name, text in (("1.cs", ""), ("1.en", "a\n"), ("2.cs", "a\n"), ("2.en", "b\n")):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=r"1\.cs: no rows, the file is empty"):
+        find_bitext("moses", {"source": f"{tmp_path}/*.cs", "reference": f"{tmp_path}/*.en"})

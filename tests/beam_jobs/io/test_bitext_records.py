@@ -4,6 +4,7 @@ import bz2
 import csv
 import io
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -162,42 +163,6 @@ def test_parquet_is_divided_at_row_groups(tmp_path: Path) -> None:
     assert [part.before for part in find_ranges(bitext, 8)] == [0]
 
 
-def test_types_of_parquet_that_hold_text(tmp_path: Path) -> None:
-    table = pa.table(
-        {
-            "id": pa.array([2**60, 2], pa.int64()),
-            "source": pa.array(["á", "b"], pa.large_string()),
-            "reference": pa.array(["c", "d"]).dictionary_encode(),
-            "a.b": pa.array([1, None], pa.int8()),
-        }
-    )
-    pq.write_table(table, tmp_path / "a.parquet")
-    layout = Layout(columns={"id": "id"}, keep=("a.b",))
-    (bitext,) = find_bitext("parquet", [str(tmp_path / "a.parquet")], layout)
-    assert pairs(read(bitext)) == [
-        {"id": str(2**60), "source": "á", "reference": "c", "a.b": 1},
-        {"id": "2", "source": "b", "reference": "d", "a.b": None},
-    ]
-
-
-def test_bytes_that_are_no_text_are_rejected(tmp_path: Path) -> None:
-    def text(*values: bytes) -> pa.Array:
-        buffers = pa.array(values, pa.binary()).buffers()
-        return pa.Array.from_buffers(pa.string(), len(values), buffers)
-
-    columns = {"source": text(b"a", b"\xff", b"c"), "reference": text(b"a", b"b", b"c")}
-    table = pa.table({**columns, "domain": text(b"x", b"y", b"\xc3")})
-    pq.write_table(table, tmp_path / "a.parquet")
-    (bitext,) = find_bitext("parquet", [str(tmp_path / "a.parquet")], Layout(keep=("domain",)))
-    blocks = read(bitext)
-    assert [row["domain"] for row in pairs(blocks)] == ["x"]
-    assert rejects(blocks) == [
-        ("1-a:2", 2, "invalid UTF-8 in source"),
-        ("1-a:3", 3, "invalid UTF-8 in domain"),
-    ]
-    assert blocks[0].rejected["text"].to_pylist() == ["\ufffd\tb", "c\tc"]
-
-
 def csv_of(path: Path, text: str, encoding: str = "utf-8", **layout: Any) -> Bitext:
     path.write_bytes(bz2.compress(text.encode(encoding, "surrogateescape")))
     (bitext,) = find_bitext("csv", [str(path)], Layout(**layout))
@@ -277,7 +242,10 @@ def jsonl(folder: Path, *lines: bytes, keep: tuple[str, ...] = ()) -> list[RowBl
 GOOD = b'{"id": 1, "source": "a", "reference": "b", "n": 1, "s": "x"}'
 
 
-@pytest.mark.parametrize("further", [b"NaN", b"-1e999", b'"\\ud800"', b'["\xff"]'])
+@pytest.mark.parametrize(
+    "further",
+    [b"NaN", b"-1e999", b'"\\ud800"', b'["\xff"]', b"[1e400, {}]", b"9" * 5000, b"1" + b"0" * 30],
+)
 def test_a_value_that_nobody_asks_for_costs_no_row(tmp_path: Path, further: bytes) -> None:
     line = b' {"id": 2, "source": "a", "reference": "b", "further": %s}' % further
     assert rejects(jsonl(tmp_path, b"\xef\xbb\xbf" + line, GOOD)) == []
@@ -312,6 +280,28 @@ def test_a_broken_line_is_rejected_with_the_reason(
     assert blocks[0].lines.tolist() == [1, 4]
     text = blocks[0].rejected["text"][0].as_py()
     assert line.decode(errors="replace").startswith(text) and len(text) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("first", "value", "found"),
+    [
+        (b"1", b"9223372036854775807", 2**63 - 1), (b"1", b"-9223372036854775808", -(2**63)),
+        (b"1", b"9223372036854775808", "n is no int64"), (b"1", b"1e999", "n is no int64"),
+        (b"1", b"-9223372036854775809", "n is no int64"),
+        (b"1", b"99999999999999999999999", "n is no int64"), (b"1", b"[1]", "n is no int64"),
+        (b"0.5", b"9007199254740992", 2.0**53), (b"0.5", b"9007199254740993", "n is no double"),
+        (b"0.5", b"18446744073709551616", 2.0**64),
+        (b"0.5", b"18446744073709551617", "n is no double"), (b"0.5", b"-1e400", "n is no double"),
+        (b"0.5", b"9" * 5000, "n is no double"), (b"0.5", b"-Infinity", -math.inf),
+        (b"0.5", b'"\\ud800"', "n is no double"), (b'"x"', b'"\\ud800"', "invalid UTF-8 in n"),
+        (b"null", b"9007199254740993", 2**53 + 1), (b"1e999", b"7", 7), (b"{}", b"7", 7),
+    ],
+)  # fmt: skip
+def test_no_number_changes(tmp_path: Path, first: bytes, value: bytes, found: object) -> None:
+    lines = [GOOD.replace(b'"n": 1', b'"n": ' + of) for of in (first, value)]
+    blocks = jsonl(tmp_path, *lines, keep=("n",))
+    last = {n: why for _, n, why in rejects(blocks)}.get(2) or pairs(blocks)[-1]["n"]
+    assert (last, type(last)) == (found, type(found))
 
 
 def test_numbers_may_be_of_both_kinds(tmp_path: Path) -> None:

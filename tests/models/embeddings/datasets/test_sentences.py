@@ -199,9 +199,9 @@ def test_files_of_one_name_have_names_that_tell_them_apart(
 
 
 def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch: Patch) -> None:
-    def fetch(name: str, choose: Callable[[list[str], str], list[str]], *_: object) -> Any:
+    def fetch(name: str, choose: Callable[[list[str], Path], list[str]], *_: object) -> Any:
         assert name == "owner/sts@v1"
-        return tmp_path, choose(["README.md", "data/test-0.parquet", "cs/dev.parquet"], "")
+        return tmp_path, choose(["README.md", "data/test-0.parquet", "cs/dev.parquet"], tmp_path)
 
     monkeypatch.setattr(sentences, "fetch_dataset", fetch)
     files = {
