@@ -92,6 +92,12 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(THREADS)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes that are no text, such as gzip's with its times, do not name a test: all processes
+    that run the tests must collect the same."""
+    return argname if isinstance(val, bytes) and not val.isascii() else None
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
