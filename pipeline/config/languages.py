@@ -29,7 +29,7 @@ def check_texts(options: InputOptions) -> None:
     """
     try:
         pairs = _first_pairs(options)
-    except UserError:
+    except (UserError, TypeError, pa.ArrowException):  # the last two of a kept column's condition
         return
     codes = {"source": options.source_language, "reference": options.target_language}
     line, certain = judge({side: spoken(pairs[side], code) for side, code in codes.items()}, codes)

@@ -49,7 +49,6 @@ from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.plan import closure, plan
 from paraloom.pipeline.report.describe import hours_in_words
-from paraloom.pipeline.run import check
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.translation import Model, backward, forward
 
@@ -145,7 +144,8 @@ def estimate(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
         )
-    check(config, closure("score", config))
+    for stage in closure("score", config):
+        stage.check(config)
     bitexts = find_bitext(config.input.format, config.input.paths, config.input.layout)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
     kept, chosen = choose(seen.pairs, config.input)
@@ -223,8 +223,8 @@ def estimate(
             job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
             found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
-    without = [stage.name for stage in plan(config) if stage.enabled(config)]
-    found.not_timed = [name for name in without if name not in found.jobs]
+    stages = (stage.name for stage in plan(config) if stage.enabled(config))
+    found.not_timed = [name for name in stages if name not in found.jobs]
     found.scorers = {name: 1 / job.rate for name, job in slow.items()}
     found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]
     return found

@@ -143,5 +143,5 @@ def zeros(pairs):
     return commas(pairs)
 
 """ + entry("function=zeros, range=(0, None)")
-    with pytest.raises(UserError, match=r"the scorer failed: .*mine\.py, line 9 \(ValueError"):
+    with pytest.raises(UserError, match=r"the scorer failed: .*mine\.py, line 10 \(ValueError"):
         scorer(tmp_path, code).score(TEXTS, TEXTS)
