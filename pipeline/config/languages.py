@@ -27,6 +27,8 @@ def check_texts(options: InputOptions) -> None:
     """Check that the first rows, but for those that `input.where` rejects, are in the languages
     that they are said to be in. What is wrong with a file, ingest says.
     """
+    if not options.check_languages:
+        return
     try:
         pairs = _first_pairs(options)
     except (UserError, TypeError, pa.ArrowException):  # the last two of a kept column's condition
@@ -95,6 +97,6 @@ def _first_pairs(options: InputOptions) -> pa.Table:
         rows = read_bitext(bitext, rows=-(-_ROWS // len(some)), max_characters=MAX_CHARACTERS)
         blocks.append(next(rows).pairs)
     pairs = pa.Table.from_batches(blocks)
-    texts = (pairs[side].combine_chunks() for side in ("source", "reference"))
-    why = reasons(*texts, options.conditions, options.languages, pairs)
+    source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
+    why = reasons(source, reference, options.conditions, options.languages, pairs)
     return pairs.filter(pa.array(why == ""))

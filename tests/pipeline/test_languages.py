@@ -113,7 +113,7 @@ def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     assert said(LONG, source_language="sk") == ""
     assert said(LONG, source_language="hsb").startswith("paraloom: input.source_language: is hsb")
     assert said(swapped).startswith("STOP: input: the first sources are English, the references Cz")
-    assert said(swapped[:3]).startswith("paraloom: input: the first sources are English")
+    assert said(swapped[:3]).startswith("paraloom: input.source_language: is cs (Czech), but 100%")
     german = said(LONG, target_language="de")
     assert german.startswith("STOP: input.target_language: is de (German), but")
     assert "of the first 60 references are English (en); if all is as you want it" in german
