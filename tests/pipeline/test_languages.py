@@ -1,5 +1,6 @@
 """Runs with another target language: stages, tokens, data card, encoder, notices."""
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,7 +94,7 @@ LONG = [
 ][:60]
 
 
-def checked(folder: Path, capsys: Capsys, rows: list[tuple[str, ...]], **more: Any) -> str:
+def checked(folder: Path, capsys: Capsys, rows: Sequence[tuple[str, ...]], **more: Any) -> str:
     """What is said of a file, "STOP: " before it if that ends the command."""
     (folder / "in.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
     given = {"format": "tsv", "paths": [str(folder / "in.tsv")], **more}
@@ -105,7 +106,7 @@ def checked(folder: Path, capsys: Capsys, rows: list[tuple[str, ...]], **more: A
 
 
 def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
-    def said(rows: list[tuple[str, ...]], **more: Any) -> str:
+    def said(rows: Sequence[tuple[str, ...]], **more: Any) -> str:
         return checked(tmp_path, capsys, rows, **more)
 
     swapped = [(b, a) for a, b in LONG]
@@ -145,7 +146,7 @@ def test_columns_with_names_and_two_files(tmp_path: Path, capsys: Capsys) -> Non
         check_texts(InputOptions(**given, columns={"source": "en", "reference": "cs"}))
     for side in ("cs", "en"):
         (tmp_path / side).write_text("".join(f"{row[side]}\n" for row in rows), "utf-8")
-    paths = {"source": str(tmp_path / "en"), "reference": str(tmp_path / "cs")}
+    paths: Any = {"source": str(tmp_path / "en"), "reference": str(tmp_path / "cs")}
     with pytest.raises(UserError, match=r"the first sources are English.*swap the sides"):
         check_texts(InputOptions(format="moses", paths=paths))
     assert not capsys.readouterr().err

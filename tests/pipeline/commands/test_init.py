@@ -118,7 +118,7 @@ def test_files_that_say_too_little(
 
 def test_each_proposes_a_run_of_its_own(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    files = {}
+    files: dict[str, str] = {}
     for name in ("a/pairs.tsv", "b/pairs.txt", "c/pairs.tsv", "my pairs: 1.tsv"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_bytes(FILES["tsv"]["some.txt"])
