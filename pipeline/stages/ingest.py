@@ -75,8 +75,7 @@ def check(config: Config) -> None:
     """Check that there is an input, in the languages that it is said to be in."""
     if config.input is None:
         raise UserError("input: is missing")
-    if config.input.check_languages:
-        check_texts(config.input)
+    check_texts(config.input)
 
 
 def check_replaces(run: Run) -> None:

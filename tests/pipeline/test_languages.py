@@ -114,7 +114,7 @@ def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     assert said(LONG, source_language="sk") == ""
     assert said(LONG, source_language="hsb").startswith("paraloom: input.source_language: is hsb")
     assert said(swapped).startswith("STOP: input: the first sources are English, the references Cz")
-    assert said(swapped[:3]).startswith("paraloom: input: the first sources are English")
+    assert said(swapped[:3]).startswith("paraloom: input.source_language: is cs (Czech), but 100%")
     german = said(LONG, target_language="de")
     assert german.startswith("STOP: input.target_language: is de (German), but")
     assert "of the first 60 references are English (en); if all is as you want it" in german
@@ -146,8 +146,7 @@ def test_columns_with_names_and_two_files(tmp_path: Path, capsys: Capsys) -> Non
         check_texts(InputOptions(**given, columns={"source": "en", "reference": "cs"}))
     for side in ("cs", "en"):
         (tmp_path / side).write_text("".join(f"{row[side]}\n" for row in rows), "utf-8")
-    sides = {"source": "en", "reference": "cs"}
-    paths: Any = {side: str(tmp_path / name) for side, name in sides.items()}
+    paths: Any = {"source": str(tmp_path / "en"), "reference": str(tmp_path / "cs")}
     with pytest.raises(UserError, match=r"the first sources are English.*swap the sides"):
         check_texts(InputOptions(format="moses", paths=paths))
     assert not capsys.readouterr().err
