@@ -71,7 +71,8 @@ def test_the_corpus_is_that_of_a_local_run(
         str(part_file(finished_run / f"run/{stage}", part).relative_to(finished_run))
         for stage, part in (("bucket", "part-00000-00002"), ("corpus", "part-00000-00001"))
     )
-    storage.write_bytes(f"{bucket}/{bucketed}", b"damaged")
+    size = len((finished_run / bucketed).read_bytes())
+    storage.write_bytes(f"{bucket}/{bucketed}", bytes(size))
     storage.remove(f"{bucket}/{chosen}")
     assert select(config, options) == 0
     printed = capsys.readouterr().err

@@ -189,7 +189,7 @@ def test_a_dry_run_needs_deciles_of_this_configuration(a_run: Path, capsys: Caps
     assert again("select", a_run, *other, "--dry-run") == 2
     assert "--dry-run needs the stage bucket of this configuration" in capsys.readouterr().err
     assert again("select", a_run, "--show", "3") == 2
-    assert "--show is for --dry-run" in capsys.readouterr().err
+    assert "--show and --json are for --dry-run" in capsys.readouterr().err
     labelled = ["--set", "select.labelled=x.tsv", "--set", "select.by=auto"]
     with pytest.raises(UserError, match="needs the stage auto_select"):
         scored(read(a_run, *labelled[1::2]))

@@ -18,7 +18,7 @@ from tests.run_helpers import ROOT, small_config, started
 
 
 def test_a_run(tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("zdroj\todkaz\n" * 400)
+    (tmp_path / "pairs.tsv").write_text("Pes štěká.\tA dog barks.\n" * 400)
     config = small_config("run", "pairs.tsv")
     config["input"]["shard_rows"] = 10
     (tmp_path / "config.yaml").write_text(json.dumps(config))

@@ -70,7 +70,7 @@ def archive() -> bytes:
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        (b"PK\x03\x04", "ZIP"),
+        (b"PK\x03\x04", r"ZIP \(as XLSX and DOCX are, too\)"),
         (gzip.compress(b"PAR1"), "Parquet"),
         (b"ARROW1\0\0", "Arrow IPC"),
         (archive(), "a tar archive"),

@@ -137,7 +137,7 @@ def test_language_models_that_made_the_pairs_are_named() -> None:
         "b": {"model": "big-2026", "prompt_text": "Paraphrase."},
     }
     stages: dict[str, Any] = {"generate": {"generators": generators}}
-    stages["corpus"] = {"rows_out": 9, "digest": "c0"}
+    stages["select"] = {"rows_out": 9, "digest": "c0"}
     config = {"run": "a", "input": {"source_language": "de"}}
 
     def words_of(**options: Any) -> str:
