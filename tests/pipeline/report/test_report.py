@@ -106,6 +106,9 @@ def test_it_says_what_the_manifest_says(made_run: MadeRun, record: dict[str, Any
     assert "0" * 64 in text
     assert "max_tokens: 11" in text
     assert "peak memory" not in text
+    record["stages"]["auto_select"] = {**CHOICE, "labelled": 280}
+    sure = "with 60 pairs (280 labelled pairs, 95% interval 53.3 to 68.0)</b>"
+    assert sure in document(made_run.folder, record)
 
 
 def test_a_run_that_has_only_begun(
