@@ -44,11 +44,10 @@ def labelled_in_words(pearson: float, pairs: int) -> str:
     >>> labelled_in_words(70, 280), labelled_in_words(70, 12)
     ('280 labelled pairs, 95% interval 63.5 to 75.5', '12 labelled pairs, too few for an interval')
     """
-    interval = pearson_interval(pearson, pairs)
-    sure = "too few for an interval"
-    if interval:
-        sure = f"95% interval {interval[0]:.1f} to {interval[1]:.1f}"
-    return f"{pairs:,} labelled pairs, {sure}"
+    sure = ", too few for an interval" if pairs < ENOUGH else ""
+    if interval := pearson_interval(pearson, pairs):
+        sure = f", 95% interval {interval[0]:.1f} to {interval[1]:.1f}"
+    return f"{pairs:,} labelled pairs{sure}"
 
 
 def deciles_in_words(deciles: Sequence[int]) -> str:

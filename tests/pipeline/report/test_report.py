@@ -110,6 +110,9 @@ def test_it_says_what_the_manifest_says(made_run: MadeRun, record: dict[str, Any
     record["stages"]["ingest"]["cleaned"] = {"entities": 1234, "nfc": 0}
     said = "HTML entities in 1,234, characters not in NFC in 0."
     assert f"<code>input.clean</code> changed: {said}" in document(made_run.folder, record)
+    record["stages"]["auto_select"] = {**CHOICE, "labelled": 280}
+    sure = "with 60 pairs (280 labelled pairs, 95% interval 53.3 to 68.0)</b>"
+    assert sure in document(made_run.folder, record)
 
 
 def test_a_run_that_has_only_begun(
