@@ -16,8 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from paraloom.beam_jobs.runners.dataflow import jobs
 
 ACTIVE = ("PENDING", "RUNNING", "CANCELLING")
 PROJECT, REGION = "tests", "europe-west4"
@@ -227,6 +232,15 @@ def dataflow(execute: Execute = lambda job: None, log: Path | None = None) -> It
             job.cancelled.set()
         server.shutdown()
         server.server_close()
+
+
+def hurry(patch: pytest.MonkeyPatch) -> None:
+    """Commands of this process look often how a job is."""
+    from apache_beam.runners.dataflow import dataflow_runner
+
+    fast = SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(seconds / 250))
+    patch.setattr(dataflow_runner, "time", fast)
+    patch.setattr(jobs, "_POLL", 0.05)
 
 
 def _error(status: int, message: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the stand-in executes jobs with: this process, or the environment of the worker image.
+"""What the stand-in executes jobs with: this process, workers of it, or the worker image.
 
     python -m tests.dataflow.execute PIPELINE OPTIONS COUNTERS PYTHON BOOT
 
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ from paraloom.beam_jobs.runners.flink.submit import reachable
 from paraloom.beam_jobs.runners.loopback import loopback_servers
 from tests.dataflow.double import Job
 from tests.dataflow.image import Image
+from tests.run_helpers import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 # Beam's pool, which otherwise listens on all interfaces.
 _POOL = """
 from apache_beam.runners.worker.worker_pool_main import main
@@ -62,6 +62,22 @@ def in_this_process(job: Job) -> None:
     job.counters = run(job.pipeline, job.options, "beam:env:embedded_python:v1", b"")
 
 
+@contextlib.contextmanager
+def in_workers(machine: Path) -> Iterator[Callable[[Job], None]]:
+    """Execute jobs on worker processes of this environment, which work and keep caches in `machine`.
+
+    That is short: nothing is installed, and a worker is forked from one that has imported all.
+    """
+    command = [sys.executable, "-m", "paraloom.beam_jobs.runners.flink.pool"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(machine)}
+    with _pool(command, machine, environment) as (urn, payload):
+
+        def execute(job: Job) -> None:
+            job.counters = run(job.pipeline, job.options, urn, payload)
+
+        yield execute
+
+
 def in_image(image: Image, machine: Path) -> Callable[[Job], None]:
     """Execute jobs with the image's boot program; `machine` is the folder of what workers keep."""
 
@@ -93,25 +109,31 @@ def in_image(image: Image, machine: Path) -> Callable[[Job], None]:
     return execute
 
 
-def main(pipeline: str, options: str, counters: str, machine: str, python: str, boot: str) -> None:
-    """Start a pool whose workers are started by `boot`, and run the pipeline there."""
-    store = {n: os.environ[n] for n in os.environ if n.startswith(("GOOGLE_", "STORAGE_"))}
-    environment = {**json.loads(os.environ["IMAGE"]), **store, "XDG_CACHE_HOME": machine}
+@contextlib.contextmanager
+def _pool(
+    command: list[str], machine: Path, environment: dict[str, str]
+) -> Iterator[tuple[str, bytes]]:
+    """The environment of a pool of workers in the folder `machine`, which ends after the block."""
     (port,) = pick_port(None)
-    pool = subprocess.Popen(
-        [python, "-c", _POOL, f"--service_port={port}", f"--container_executable={boot}"],
-        cwd=machine,
-        env=environment,
-    )
+    pool = subprocess.Popen([*command, f"--service_port={port}"], cwd=machine, env=environment)
     try:
         while not reachable(f"localhost:{port}"):
             assert pool.poll() is None, "the pool has ended"
         urn, payload = ExternalEnvironment(f"localhost:{port}").to_runner_api_parameter(None)
-        found = run(pipeline, json.loads(options), urn, payload.SerializeToString())
-        Path(counters).write_text(json.dumps(found))
+        yield urn, payload.SerializeToString()
     finally:
         pool.terminate()
         pool.wait()
+
+
+def main(pipeline: str, options: str, counters: str, machine: str, python: str, boot: str) -> None:
+    """Start a pool whose workers are started by `boot`, and run the pipeline there."""
+    store = {n: os.environ[n] for n in os.environ if n.startswith(("GOOGLE_", "STORAGE_"))}
+    environment = {**json.loads(os.environ["IMAGE"]), **store, "XDG_CACHE_HOME": machine}
+    command = [python, "-c", _POOL, f"--container_executable={boot}"]
+    with _pool(command, Path(machine), environment) as (urn, payload):
+        found = run(pipeline, json.loads(options), urn, payload)
+    Path(counters).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

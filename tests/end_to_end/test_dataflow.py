@@ -1,7 +1,8 @@
 """The sample on a stand-in for Dataflow, whose workers are those of the image: as on this machine.
 
 `make test-dataflow` runs this. Run, input and model are in an emulated gs://; commands have caches
-of their own, as on machines of their own.
+of their own, as on machines of their own. A few rows, on workers of this environment, are in every
+test run.
 """
 
 import os
@@ -10,24 +11,28 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
+from paraloom.pipeline.cli import main
 from paraloom.pipeline.manifest import Manifest
-from tests.dataflow.double import Dataflow, Job, dataflow
-from tests.dataflow.execute import in_image
+from tests.dataflow.double import Dataflow, Job, dataflow, hurry
+from tests.dataflow.execute import in_image, in_workers
 from tests.dataflow.image import image
 from tests.google_store import BUCKET, GoogleStore
-from tests.run_helpers import started
-from tests.sample import write_small_sample
+from tests.run_helpers import ONE, Capsys, Patch, small_config, started
+from tests.sample import sample_rows, write_small_sample
 
-pytestmark = pytest.mark.dataflow
+in_image_only = pytest.mark.dataflow
 
-STAGES = ("ingest", "back_translate", "score", "bucket", "select", "evaluate")
+JOBS = ("ingest", "back_translate", "score", "bucket", "select")
+"""The stages that every run has a job for."""
 TEMP = f"--temp_location={BUCKET}/tmp"
 
 
@@ -82,29 +87,61 @@ def stages(run: str) -> dict[str, Any]:
     return Manifest(run).stages
 
 
+def as_here(service: Dataflow, local: Path, run: str, said: str) -> None:
+    """See that each stage is as on this machine, and that its job is the one that was submitted."""
+    here, there = stages(str(local)), stages(run)
+    assert here.keys() == there.keys() >= set(JOBS)
+    for stage in (*JOBS, *here.keys() & {"evaluate"}):
+        assert there[stage].digest == here[stage].digest, stage
+    counters = [run["back_translate"].metrics for run in (here, there)]
+    assert counters[0]["sentences"] == counters[1]["sentences"] > 0
+    made = {job.id: job for job in service.jobs}
+    for stage in JOBS:
+        (job,) = there[stage].jobs
+        assert made.pop(job.id).name == job.name
+        assert f"{job.name}: submitted to Dataflow, {job.address}" in said
+
+
+def test_a_few_rows(
+    gs: list[str], nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capfd: Capsys
+) -> None:
+    """All jobs of a run, on worker processes of this environment."""
+    pytest.importorskip("google.cloud.dataflow_v1beta3", reason="needs paraloom[dataflow]")
+    hurry(monkeypatch)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "launcher"))
+    monkeypatch.chdir(tmp_path)
+    connect([])
+    rows = b"\n".join(islice(sample_rows(), 20))
+    (tmp_path / "sample.tsv").write_bytes(rows)
+    storage.write_bytes(f"{BUCKET}/few.tsv", rows)
+    for file in nmt_model.iterdir():
+        storage.write_bytes(f"{BUCKET}/few-model/{file.name}", file.read_bytes())
+    config = small_config("local", "sample.tsv", nmt={"model": str(nmt_model), "beam": 1})
+    config["input"] |= {"format": "czeng16", "shard_rows": 10}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    assert main(["select", "--config", "config.yaml", *ONE]) == 0
+    with in_workers(tmp_path) as execute, dataflow(execute) as service:
+        changes = f"input.paths=[{BUCKET}/few.tsv]", f"nmt.model={BUCKET}/few-model"
+        assert main(on_dataflow("few", service, "select", *changes)) == 0
+        as_here(service, tmp_path / "local", f"{BUCKET}/few", capfd.readouterr().err)
+
+
+@in_image_only
 def test_the_sample_from_nothing(service: Dataflow, place: Path) -> None:
     """All stages, their trainings in the command; rows, values and counters as on this machine."""
     _, said = finish(paraloom(place, *on_dataflow("sample", service, "corpus")))
     out, _ = finish(paraloom(place, "compare", "local", f"{BUCKET}/sample"))
     assert "same rows and values" in out
-    here, there = stages(str(place / "local")), stages(f"{BUCKET}/sample")
-    for stage in STAGES:
-        assert there[stage].digest == here[stage].digest, stage
-    counters = [run["back_translate"].metrics for run in (here, there)]
-    assert counters[0]["sentences"] == counters[1]["sentences"] > 0
-    made = {job.id: job for job in service.jobs}
-    for stage in ("ingest", "back_translate", "score", "bucket", "corpus"):
-        (job,) = there[stage].jobs
-        assert made.pop(job.id).name == job.name
-        assert f"{job.name}: submitted to Dataflow, {job.address}" in said
+    as_here(service, place / "local", f"{BUCKET}/sample", said)
     shown, _ = finish(paraloom(place, "status", f"{BUCKET}/sample"))
-    assert f"score: {there['score'].jobs[0].address}" in shown
+    assert f"score: {stages(f'{BUCKET}/sample')['score'].jobs[0].address}" in shown
 
     asked = len(service.jobs)
     finish(paraloom(place, *on_dataflow("sample", service, "corpus")))
     assert len(service.jobs) == asked
 
 
+@in_image_only
 def test_another_machine_finishes_the_run_of_a_killed_launcher(
     service: Dataflow, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +179,7 @@ def test_another_machine_finishes_the_run_of_a_killed_launcher(
     assert [found.id for found in there["back_translate"].jobs] == [job.id]
 
 
+@in_image_only
 def test_an_error_of_the_users_in_a_worker_is_one_line(service: Dataflow, place: Path) -> None:
     command = on_dataflow("other", service, "select", f"nmt.model={BUCKET}/broken")
     _, said = finish(paraloom(place, *command), 2)
