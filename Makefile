@@ -16,8 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 RUN := .venv/.installed
 DEV := .venv/.installed-dev
 
-.PHONY: setup setup-dev corpus train-embeddings test test-faults test-dataflow test-flink flink-up flink-down fuzz \
-	bench experiments docs lock
+.PHONY: setup setup-dev corpus train-embeddings test test-all test-pages test-faults test-dataflow test-flink \
+	flink-up flink-down fuzz rehearse bench experiments docs lock
 
 # Packages that torch needs on a GPU only.
 CUDA := ^(cuda|nvidia|triton)
@@ -69,6 +69,14 @@ test: setup-dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(TEST_WORKERS) --dist worksteal; \
 	tests=$$?; wait $$types && exit $$tests
 
+# Everything that tests, a failure or not, and then a table; `make test-all TARGETS="test fuzz"` for some.
+test-all: setup-dev
+	@$(BIN)/python -m tests.everything $(TARGETS)
+
+# The notebook and the commands of the pages, as they stand, on the whole sample.
+test-pages: setup-dev
+	$(BIN)/pytest -m pages
+
 # The sample on a cluster of its own, which is gone afterwards however this ends.
 test-flink: setup-dev
 	@trap '$(BIN)/python -m tests.flink down --folder .flink/test' EXIT; \
@@ -93,6 +101,10 @@ test-faults: setup-dev
 SECONDS ?= 60
 fuzz: setup-dev
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
+
+# The image's steps in a clean Debian root, without a container engine; as root, needs debootstrap and 7 GB.
+rehearse:
+	folder=$$(mktemp -d) && trap 'rm -rf --one-file-system $$folder' EXIT && docker/rehearse.sh $$folder
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -2,6 +2,7 @@
 
 import gc
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -71,10 +72,15 @@ def threads() -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how to run the tests that were skipped for want of real corpora."""
+    """Say at the end what was skipped, and for want of what."""
     reports = terminalreporter.stats.get("skipped", [])
-    if skipped := sum(HOW_TO_GET_DATA in str(report.longrepr) for report in reports):
-        terminalreporter.write_line(f"{skipped} tests on real data skipped: set {HOW_TO_GET_DATA}")
+    reasons = Counter(
+        f"no real data: set {HOW_TO_GET_DATA}" if HOW_TO_GET_DATA in reason else reason
+        for report in reports
+        for reason in [str(report.longrepr[-1]).removeprefix("Skipped: ")]
+    )
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count} skipped: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,7 @@ def in_this_process(job: Job) -> None:
 
 @contextlib.contextmanager
 def in_workers(machine: Path) -> Iterator[Callable[[Job], None]]:
-    """Execute jobs on worker processes of this environment, which work and keep caches in `machine`.
+    """Execute jobs on worker processes of this environment; `machine` is their folder.
 
     That is short: nothing is installed, and a worker is forked from one that has imported all.
     """

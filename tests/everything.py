@@ -1,0 +1,124 @@
+"""Runs everything that tests, one make target after the other, and ends with a table.
+
+    python -m tests.everything [TARGET…]
+
+It goes on after a failure; the exit code is 0 if something passed and nothing failed. Without
+arguments, a target is skipped if this machine lacks a program that it needs. What is named, runs.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+FLINK = ("java", "mvn")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target of the Makefile, and the programs that it needs besides the environment."""
+
+    name: str
+    needs: tuple[str, ...] = ()
+
+    def missing(self) -> list[str]:
+        return [program for program in self.needs if not shutil.which(program)]
+
+    def command(self) -> list[str]:
+        return ["make", "--no-print-directory", self.name]
+
+
+TARGETS = (
+    Target("test"),
+    Target("test-pages"),
+    Target("fuzz"),
+    Target("test-flink", FLINK),
+    Target("test-faults", FLINK),
+    Target("test-dataflow", ("go",)),
+    Target("test-portable"),
+    Target("rehearse", ("debootstrap",)),
+)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a target ended, and what is to be said of that."""
+
+    name: str
+    result: str
+    seconds: float = 0.0
+    remarks: str = ""
+
+
+def run(target: Target) -> Ended:
+    """Run a target, with all that it prints."""
+    print(f"\n=== {target.name}", flush=True)
+    began, said = time.monotonic(), b""
+    process = subprocess.Popen(
+        target.command(), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdout is not None
+    while piece := os.read(process.stdout.fileno(), 1 << 16):  # dots come without a line's end
+        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        said += piece
+    code = process.wait()
+    text = remarks(said.decode(errors="replace"), code)
+    return Ended(target.name, "FAILED" if code else "passed", time.monotonic() - began, text)
+
+
+def remarks(said: str, code: int) -> str:
+    """What failed, what was skipped and why, in the words of pytest and of its summary here."""
+    lines = [line.strip() for line in re.sub(r"\x1b\[[\d;]*m", "", said).splitlines()]
+    closing = [line for line in lines if re.fullmatch(r"=* ?\d+ \w+.* in [\d.]+s.*", line)]
+    why = [line for line in lines if re.match(r"\d+ skipped: ", line)]
+    failed = [line.split(" - ")[0] for line in lines if re.match(r"(FAILED|ERROR) \S+", line)]
+    last = [line for line in lines if line and not line.startswith("make: ")][-1:]
+    found = [*closing, *failed, *why] or last
+    if code and not failed:
+        found = [f"exit code {code}", *closing, *last]
+    return "\n".join(dict.fromkeys(line.strip("= ") for line in found))
+
+
+def main(names: Sequence[str], targets: Sequence[Target] = TARGETS) -> int:
+    """Run the named targets, or all."""
+    known = {target.name: target for target in targets}
+    if unknown := [name for name in names if name not in known]:
+        print(f"no target {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    ended: list[Ended] = []
+    try:
+        for target in [known[name] for name in names] or targets:
+            missing = [] if names else target.missing()
+            why = f"no {', '.join(missing)} on this machine"
+            ended.append(Ended(target.name, "skipped", 0, why) if missing else run(target))
+    except KeyboardInterrupt:
+        ended.append(Ended(target.name, "FAILED", 0, "interrupted"))
+    show(ended)
+    results = [each.result for each in ended]
+    print(f"targets: {', '.join(f'{results.count(r)} {r.lower()}' for r in RESULTS)}", flush=True)
+    return 1 if "FAILED" in results or "passed" not in results else 0
+
+
+RESULTS = ("passed", "FAILED", "skipped")
+
+
+def show(ended: Sequence[Ended]) -> None:
+    """Print the table."""
+    table = Table("target", "result", "seconds", "remarks")
+    for each in ended:
+        table.add_row(each.name, each.result, f"{each.seconds:,.0f}", each.remarks)
+    Console(width=None if sys.stdout.isatty() else 120, markup=False).print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

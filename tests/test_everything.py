@@ -1,0 +1,89 @@
+"""The list of what tests is whole, and its table and exit code are right."""
+
+import re
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from tests import everything
+from tests.everything import ROOT, TARGETS, Target
+from tests.run_helpers import Capsys
+
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+PYTEST = """
+FAILED tests/a/test_b.py::test_c[1-2] - AssertionError: no
+2 skipped: no Chromium on this machine
+1 failed, 7 passed, 2 skipped in 3.21s
+"""
+
+
+@dataclass(frozen=True)
+class Fake(Target):
+    """A target that runs a program instead of make."""
+
+    code: int = 0
+    said: str = "done"
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-c", f"print({self.said!r}); raise SystemExit({self.code})"]
+
+
+def test_every_target_that_tests_is_in_the_list_and_in_ci_or_named_by_contributing() -> None:
+    made = set(re.findall(r"^((?:test|fuzz|rehearse)(?:-\w+)?):", MAKEFILE, re.M))
+    assert "test" in made
+    assert made - {"test-all"} <= {target.name for target in TARGETS}
+    (in_ci,) = re.findall(r'make test-all TARGETS="(.*)"', (ROOT / ".ci" / "run").read_text())
+    assert set(in_ci.split()) <= made
+    assert "make test-all " in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+
+
+def test_it_goes_on_after_a_failure_and_says_all_at_the_end(capfd: Capsys) -> None:
+    found = [
+        Fake("bad", said=PYTEST, code=1),
+        Fake("stuck", said="make: *** [x] Error 2\nno room", code=2),
+        Fake("lacking", ("no-such-program",)),
+        Fake("good", said="1 skipped: no real data: set X\n3 passed, 1 skipped in 0.5s"),
+    ]
+    assert everything.main([], found) == 1
+    out = capfd.readouterr().out
+    rows = {cells[1]: cells for line in out.splitlines() if len(cells := line.split()) > 3}
+    assert {name: rows[name][3] for name in ("bad", "stuck", "lacking", "good")} == {
+        "bad": "FAILED", "stuck": "FAILED", "lacking": "skipped", "good": "passed",
+    }  # fmt: skip
+    table = out[out.index("remarks") :]
+    for words in (
+        "1 failed, 7 passed, 2 skipped in 3.21s",
+        "FAILED tests/a/test_b.py::test_c[1-2]",
+        "2 skipped: no Chromium on this machine",
+        "exit code 2",
+        "no room",
+        "no no-such-program on this machine",
+        "1 skipped: no real data: set X",
+    ):
+        assert words in table
+    assert out.splitlines()[-1] == "targets: 1 passed, 2 failed, 1 skipped"
+
+
+@pytest.mark.parametrize(
+    ("names", "codes", "expected"),
+    [
+        ([], [0, 0], 0),
+        ([], [0, 1], 1),
+        ([], [1, 0], 1),
+        (["a"], [0, 1], 0),
+        (["b"], [0, 1], 1),
+        (["c"], [0, 0], 2),  # nothing ran
+    ],
+)
+def test_the_exit_code(names: list[str], codes: list[int], expected: int) -> None:
+    targets = [Fake(name, code=code) for name, code in zip("ab", codes, strict=True)]
+    assert everything.main(names, targets) == expected
+
+
+def test_what_is_named_is_not_skipped() -> None:
+    """CI does not pass for want of a program."""
+    lacking = [Fake("a", ("no-such-program",), code=127)]
+    assert everything.main([], lacking) == 1  # nothing passed
+    assert everything.main(["a"], lacking) == 1
+    assert everything.main(["a"], [Fake("a", ("no-such-program",))]) == 0
