@@ -3,6 +3,7 @@
 import doctest
 import functools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,10 @@ def test_the_examples_run(place: Path) -> None:
     assert found.failed == 0 and found.attempted > 5
 
 
-def test_the_notebook_runs(a_run: Path, write_config: WriteConfig, monkeypatch: Patch) -> None:
-    """All cells in their order; its run is that of the tests, whose first stages are finished."""
+def test_the_notebook_and_the_page_run(
+    a_run: Path, write_config: WriteConfig, monkeypatch: Patch
+) -> None:
+    """All cells in their order; their run is that of the tests, whose first stages are finished."""
     monkeypatch.chdir(a_run)
     monkeypatch.setenv("MPLBACKEND", "agg")
     (a_run / "vectors.txt").write_text(
@@ -58,6 +61,11 @@ def test_the_notebook_runs(a_run: Path, write_config: WriteConfig, monkeypatch: 
     assert [axis.get_title() for axis in names["axes"]] == [
         f"{stage}: {names['run'].record(stage).rows_out:,} pairs" for stage in ("bucket", "corpus")
     ]
+    (a_run / "runs").mkdir()
+    (a_run / "runs" / "sample").symlink_to(a_run / "run")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+    exec(compile(block, "library.md", "exec"), names)
+    assert len(names["frame"]) == names["corpus"].num_rows
 
 
 def test_nothing_else_is_public() -> None:
