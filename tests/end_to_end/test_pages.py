@@ -43,7 +43,7 @@ WORDS = {
     r"corpus/part-\*": "runs/sample/corpus/part-*",
     r"--against DATA --against DATA": f"--against {SIMILARITY} --against sentences.txt",
     r"--against DATA": f"--against {SIMILARITY}",
-    r"'unigram_f1 <= 0\.7'": "'content_overlap <= 0.7'",  # the sample has no other score of its kind
+    r"'unigram_f1 <= 0\.7'": "'content_overlap <= 0.7'",  # the sample's score
     r"\bRUN RUN\b": "runs/sample runs/copy",
     r"\bRUN\b": "runs/sample",
     r"\bNAME\b": "strict",
