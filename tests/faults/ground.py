@@ -130,6 +130,8 @@ class Ground:
         """See that a run has the rows and values of another one, by default the undisturbed."""
         code, said = told("compare", other or self.undisturbed(), run, "--", *self.beam)
         self.expect(f"paraloom compare: {said.strip().splitlines()[-1:]}", code == 0)
+        if code:
+            print(said, flush=True)
 
     def once(self, name: str, before: dict[str, Any], under_way: int | None = None) -> None:
         """See that what was finished `before` was not translated again, and count what was."""

@@ -81,6 +81,7 @@ def kill(ground: Ground, kills: int, seed: int, ways: tuple[str, ...] = (*ENDS, 
             if _moment(ground, process, chance):
                 way = queue.pop()
                 done[way] += _apply(way, ground, process)
+                ground.say(f"{way}; deaths noted: {_deaths(ground)}")
         _, said = process.communicate()
         if "Traceback" in said:
             ground.expect(f"no traceback: {said}", False)
@@ -116,6 +117,12 @@ def _attempts(ground: Ground) -> dict[str, int]:
     return found
 
 
+def _deaths(ground: Ground) -> dict[str, int]:
+    """Deaths of workers by unit: from the second on, scores differ by the size of the batches."""
+    found = unfinished(str(ground.folder / NAME / "back_translate"))
+    return {unit: attempt.deaths for unit, attempt in found.items() if attempt.deaths}
+
+
 def _apply(way: str, ground: Ground, process: Process) -> bool:
     """Kill; False if there is nothing to kill.
 
@@ -136,8 +143,7 @@ def _apply(way: str, ground: Ground, process: Process) -> bool:
                 print(log.read_text(), file=sys.stderr)
         return True
     found = _workers(process) if way == "SIGKILL of a worker" else _fork_servers(process)
-    folder = str(ground.folder / NAME / "back_translate")
-    if not found or any(attempt.deaths for attempt in unfinished(folder).values()):
+    if not found or _deaths(ground):
         return False
     with suppress(psutil.NoSuchProcess):
         found[0].kill()
