@@ -1,9 +1,7 @@
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config, read_config
