@@ -25,7 +25,6 @@ GROUP = "paraloom.scorers"
 
 _OURS = str(Path(__file__).parents[2])
 _FILE = re.compile(r"(.+\.py):([^:]+)")
-_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -104,14 +103,6 @@ def column_of(entry: str) -> str:
     """
     match = _FILE.fullmatch(entry)
     return match[2] if match else entry
-
-
-def check_name(name: str) -> None:
-    """Raise a ValueError if a score's column cannot have the name."""
-    if not _NAME.fullmatch(name) or name.endswith("_decile"):
-        raise ValueError(
-            f"{name!r} cannot name a column: letters, digits and _ only, and not …_decile"
-        )
 
 
 def source_of(entry: str) -> ScorerSource:

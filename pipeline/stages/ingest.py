@@ -7,7 +7,6 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext import READERS
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
-from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
@@ -21,7 +20,7 @@ def fingerprint(run: Run) -> Any:
     content = [(bitext.format, bitext.name) for bitext in run.bitexts]
     digests = [sha256 for bitext in run.bitexts for sha256 in bitext.sha256]
     made = [content, digests, options.shard_rows, MAX_CHARACTERS]
-    codes = tuple(map(short_code, (options.source_language, options.target_language)))
+    codes = options.layout.languages
     by_language = READERS[options.format].by_language
     if options.columns or options.keep or by_language:
         made.append([options.columns, options.keep, codes if by_language else None])

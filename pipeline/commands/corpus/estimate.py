@@ -19,7 +19,6 @@ from paraloom.beam_jobs.io.bitext import READERS, find_bitext, read_bitext
 from paraloom.beam_jobs.io.bitext.preview import preview
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.score import Scoring
-from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.beam_jobs.transforms.translations import BACK, PIVOT, Direction
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -219,7 +218,7 @@ def estimate(
             seconds = max(of.seconds for of in answered)  # all servers are asked at once
             if config.has_model:  # then it scores their candidates
                 scoring = Scoring(["reference_score"], {"translation_model": backward(run).factory})
-                seconds += generated / time_scorers(scoring, sample, folder).rate
+                seconds += generated / time_scorers(scoring, sample, folder)[1].rate
             job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
             found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
@@ -233,10 +232,7 @@ def estimate(
 def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
     """The number of pairs that `input.where` and `input.unique` leave, and those of them whose
     texts are translated."""
-    if options.where:
-        source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
-        why = reasons(source, reference, options.conditions, options.languages, pairs)
-        pairs = pairs.filter(pa.array(why == ""))
+    pairs = options.accepted(pairs)
     left = len(pairs)
     if options.unique:
         side = "source" if READERS[options.format].has_source else "reference"
