@@ -136,8 +136,6 @@ def estimate(
         requests: pairs that each generator of kind chat is asked about.
     """
     run = Run(config=config, manifest=Manifest(config.run))
-    if config.input is None:
-        raise UserError("input: is missing: there is nothing to estimate from")
     if config.translates and config.nmt.model is None and "nmt" not in run.manifest.stages:
         raise UserError(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
@@ -145,9 +143,9 @@ def estimate(
         )
     for stage in closure("score", config):
         stage.check(config)
-    bitexts = find_bitext(config.input.format, config.input.paths, config.input.layout)
+    bitexts = find_bitext(run.input.format, run.input.paths, run.input.layout)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
-    kept, chosen = choose(seen.pairs, config.input)
+    kept, chosen = choose(seen.pairs, run.input)
     if not len(chosen):
         raise UserError("input.where: no row at the beginning of the files meets the conditions")
     count = min(_FEW if elsewhere else _SENTENCES, len(chosen))
