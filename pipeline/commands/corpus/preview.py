@@ -74,7 +74,6 @@ def _write_sample(config: Config, options: InputOptions, rows: int, folder: str)
     say(
         f"preview: {len(sample):,} of about {seen.rows:,} rows, from the beginnings of "
         f"{seen.files} file(s); {seen.rejected:.1%} of the rows there cannot be used"
-        * bool(options.clean)
     )
     if config.is_plain_text:
         path = storage.join(folder, "sample.txt")
