@@ -41,15 +41,6 @@ yo Yoruba, yue Cantonese, zh Chinese, zu Zulu
 _BY_CODE = dict(entry.split(" ", 1) for entry in " ".join(_NAMES.split()).split(", "))
 
 
-def is_code(code: str) -> bool:
-    """Whether a text has the form of a language code in any standard.
-
-    >>> is_code("zh-Hant_TW"), is_code("../en"), is_code("")
-    (True, False, False)
-    """
-    return re.fullmatch(r"[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}", code) is not None
-
-
 def parse_language(code: str) -> Language | None:
     """A code in any standard (`cs`, `ces`, `cs_CZ`, `ces_Latn`); None if there is no such language.
 
@@ -71,10 +62,8 @@ def no_code(code: str) -> str:
     """
     if parse_language(code):
         return ""
-    meant, names = (
-        short_code(re.split("[_-]", code)[0]),
-        {v.lower(): k for k, v in _BY_CODE.items()},
-    )
+    meant = short_code(re.split("[_-]", code)[0])
+    names = {name.lower(): short for short, name in _BY_CODE.items()}
     near = [meant] if meant in _BY_CODE else difflib.get_close_matches(code.lower(), names, 1, 0.75)
     hints = (f"{_BY_CODE[short]} is {short}" for short in (names.get(of, of) for of in near))
     return f"{code} is no language code; {next(hints, 'codes are as in ISO 639: cs, en')}"

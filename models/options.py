@@ -111,10 +111,10 @@ def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> 
     if mark and value == mark.keyword:
         return value
     if isinstance(value, Options):
-        marks, changed = _marks(type(value)), {}
+        fields, changed = type(value).model_fields, {}
         for name in value.keys_in_use():
-            old = getattr(value, name)
-            new = _map_files(old, f"{key}.{name}".lstrip("."), marks.get(name), change)
+            old, own = getattr(value, name), _mark(fields[name].rebuild_annotation())
+            new = _map_files(old, f"{key}.{name}".lstrip("."), own, change)
             if new != old:
                 changed[name] = new
         return value.replace(**changed) if changed else value
@@ -127,20 +127,11 @@ def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> 
     return value
 
 
-def _marks(cls: type[Options]) -> dict[str, InputPath]:
-    """The keys that name files, with their marks."""
-    found = {
-        name: _find(field.rebuild_annotation(), lambda part: isinstance(part, InputPath))
-        for name, field in cls.model_fields.items()
-    }
-    return {name: mark for name, mark in found.items() if mark}
-
-
-def _find(hint: Any, test: Callable[[Any], bool]) -> Any:
-    """The first part of a type, at any depth, that passes a test."""
-    if test(hint):
+def _mark(hint: Any) -> InputPath | None:
+    """The mark in a type, at any depth."""
+    if isinstance(hint, InputPath):
         return hint
-    return next((found for part in get_args(hint) if (found := _find(part, test))), None)
+    return next(filter(None, map(_mark, get_args(hint))), None)
 
 
 def _first_problem(cls: type[Options], values: dict[str, Any], error: ValidationError) -> str:

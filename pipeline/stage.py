@@ -107,15 +107,6 @@ class Run:
 
         return storage.several(local, self.shards(stage))
 
-    def verified_files(self, stage: str) -> list[str]:
-        """The part files of a finished pair stage, with checksums verified."""
-
-        def verified(shard: Shard) -> str:
-            read_whole(shard)
-            return shard.path
-
-        return storage.several(verified, self.shards(stage))
-
     @property
     def input(self) -> InputOptions:
         """The bitext of a run that has one."""

@@ -8,7 +8,7 @@ import re
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +25,6 @@ GROUP = "paraloom.scorers"
 
 _OURS = str(Path(__file__).parents[2])
 _FILE = re.compile(r"(.+\.py):([^:]+)")
-_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,8 @@ class PackageScorer(ScorerSource):
         """Import the package."""
         if self.name not in (points := installed()):
             raise UserError(f"scorer {self.name!r}: neither Paraloom's, nor of a package ({GROUP})")
-        where = f"{self.name} ({points[self.name].value})"
-        with in_plugin(where):
-            found = points[self.name].load()
-        return _checked(found, where)
+        point = points[self.name]
+        return _loaded(f"{self.name} ({point.value})", point.load)
 
 
 @dataclass(frozen=True)
@@ -66,10 +63,9 @@ class FileScorer(ScorerSource):
 
     def load(self) -> Scorer:
         """Run the file as a module."""
-        where = f"{self.path}:{self.name}"
-        with in_plugin(where):
-            found = getattr(_module(self.path, self.code), self.name)
-        return _checked(found, where)
+        return _loaded(
+            f"{self.path}:{self.name}", lambda: getattr(_module(self.path, self.code), self.name)
+        )
 
     def key(self) -> Any:
         """The digest of the text: a file has no release that says when it changed."""
@@ -106,14 +102,6 @@ def column_of(entry: str) -> str:
     return match[2] if match else entry
 
 
-def check_name(name: str) -> None:
-    """Raise a ValueError if a score's column cannot have the name."""
-    if not _NAME.fullmatch(name) or name.endswith("_decile"):
-        raise ValueError(
-            f"{name!r} cannot name a column: letters, digits and _ only, and not …_decile"
-        )
-
-
 def source_of(entry: str) -> ScorerSource:
     """The source of an entry of `score.scorers` that is not one of Paraloom's."""
     if not (match := _FILE.fullmatch(entry)):
@@ -136,7 +124,9 @@ def _digest(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
-def _checked(found: Any, where: str) -> Scorer:
+def _loaded(where: str, load: Callable[[], Any]) -> Scorer:
+    with in_plugin(where):
+        found = load()
     if isinstance(found, Scorer):
         return found
     raise UserError(

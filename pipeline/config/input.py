@@ -1,12 +1,14 @@
 """The keys of `input`."""
 
+import re
 from typing import Annotated, Literal
 
+import pyarrow as pa
 from pydantic import Field
 
 from paraloom.beam_jobs.io.bitext import READERS, Format, Layout
-from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.models.languages import is_code, no_code, short_code
+from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
+from paraloom.models.languages import no_code, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.options import Count, InputPath, Options
 from paraloom.models.text.cleaning import CLEANERS
@@ -15,6 +17,7 @@ InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 
 MAX_CHARACTERS = 2_000
 """Longer sentences are rejected."""
+_CODE = re.compile("[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}")  # it may become the name of a file
 
 
 class InputOptions(Options):
@@ -73,14 +76,19 @@ class InputOptions(Options):
         """The parsed conditions of `where`."""
         return [Predicate.parse(text).check_untranslated(self.keep) for text in self.where]
 
+    def accepted(self, pairs: pa.Table) -> pa.Table:
+        """The pairs that meet the conditions of `where`."""
+        source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
+        why = reasons(source, reference, self.conditions, self.languages, pairs)
+        return pairs.filter(pa.array(why == ""))
+
     @property
     def layout(self) -> Layout:
         """What readers need to know of the files."""
-        codes = short_code(self.source_language), short_code(self.target_language)
         return Layout(
             columns=self.columns,
             keep=tuple(self.keep),
-            languages=codes,
+            languages=(short_code(self.source_language), short_code(self.target_language)),
             subset=self.subset,
             split=self.split,
             clean=tuple(kind for kind in CLEANERS if kind in self.clean),
@@ -88,7 +96,7 @@ class InputOptions(Options):
 
     def _check(self) -> None:
         for key in ("source_language", "target_language"):
-            if not is_code(code := getattr(self, key)):  # it may become the name of a file
+            if not _CODE.fullmatch(code := getattr(self, key)):
                 raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
             if self.check_languages and (problem := no_code(code)):
                 raise ValueError(f"{key}: {problem}")

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from paraloom.beam_jobs.io.bitext import READERS, Bitext, read_bitext
-from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.models.errors import UserError
 from paraloom.models.languages import differ, language_name, short_code
 from paraloom.models.nmt.families.base import Languages, NmtModel
@@ -96,7 +95,4 @@ def _first_pairs(options: InputOptions) -> pa.Table:
         )
         rows = read_bitext(bitext, rows=-(-_ROWS // len(some)), max_characters=MAX_CHARACTERS)
         blocks.append(next(rows).pairs)
-    pairs = pa.Table.from_batches(blocks)
-    source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
-    why = reasons(source, reference, options.conditions, options.languages, pairs)
-    return pairs.filter(pa.array(why == ""))
+    return options.accepted(pa.Table.from_batches(blocks))

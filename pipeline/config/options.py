@@ -1,5 +1,7 @@
 """The keys of a configuration, their types, defaults and meaning."""
 
+import re
+from collections.abc import Callable, Sequence
 from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr
@@ -19,13 +21,7 @@ from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.options import InputFile, Options
 from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.models.scorers.columns import ColumnScorer
-from paraloom.models.scorers.plugins import (
-    ScorerSource,
-    check_name,
-    column_of,
-    installed,
-    source_of,
-)
+from paraloom.models.scorers.plugins import ScorerSource, column_of, installed, source_of
 from paraloom.pipeline.config.input import InputGlob, InputOptions
 from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, UncheckedFile
@@ -96,10 +92,11 @@ class ScoreOptions(Options):
             *(("scorers", column_of(entry)) for entry in own),
             *((f"columns.{name}", name) for name in self.columns),
         ):
-            try:
-                check_name(name)
-            except ValueError as error:
-                raise ValueError(f"{key}: {error}") from None
+            if not _NAME.fullmatch(name):
+                raise ValueError(
+                    f"{key}: {name!r} cannot name a column: letters, digits and _ only, and not "
+                    "…_decile"
+                )
             if name in taken:
                 raise ValueError(
                     f"{key}: {name} is another column or has another meaning; rename yours"
@@ -112,6 +109,7 @@ class ScoreOptions(Options):
                 raise ValueError(f"{key}: {name} needs {kind.remedy}")
 
 
+_NAME = re.compile(r"(?!.*_decile$)[A-Za-z]\w*", re.ASCII)
 _TAKEN = {*schema.scored((), generators=True).names, schema.REASON.name, *CHOSEN}
 """What no score of a user's own can be named: other columns, and other values of `select.by`."""
 
@@ -221,12 +219,10 @@ class Config(Options):
             if self.embeddings.reads_the_corpus:
                 raise ValueError("input: is missing")
             return
-        for i, condition in enumerate(self.input.where):
-            try:
-                Predicate.parse(condition).check_untranslated(self.input.keep)
-            except ValueError as error:
-                raise ValueError(f"input.where[{i}]: {error}") from error
-        self._check_forward_model(self.input)
+        keep = self.input.keep
+        _check_each("input.where", self.input.where, lambda of: of.check_untranslated(keep))
+        if self.is_plain_text:
+            self._check_plain_text(self.input)
         self._leave_out_paragram()
         self._check_generators()
         score = self.score
@@ -235,8 +231,8 @@ class Config(Options):
                 "score.paragram: paragram_similarity needs word vectors; name a file of them here, "
                 "or phrase pairs to train them on in score.phrases, or take it out of score.scorers"
             )
-        for name in (keep := self.input.keep):
-            taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
+        taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
+        for name in keep:
             if keep.count(name) > 1 or name in taken or name.endswith(schema.decile("")):
                 raise ValueError(f"input.keep: {name} is another column of the pairs")
         self._check_selection("select")
@@ -299,29 +295,26 @@ class Config(Options):
             raise ValueError(
                 f"{key}.by: {select.by} is not among score.scorers ({', '.join(known)})"
             )
-        for i, predicate in enumerate(select.where):
-            try:
-                keep = [*self.input.keep] if self.input else []
-                keep += [schema.GENERATOR.name] if self.generators else []
-                Predicate.parse(predicate).check(known, keep)
-            except ValueError as error:
-                raise ValueError(f"{key}.where[{i}]: {error}") from error
+        keep = [*self.input.keep] if self.input else []
+        keep += [schema.GENERATOR.name] if self.generators else []
+        _check_each(f"{key}.where", select.where, lambda of: of.check(known, keep))
 
-    def _check_forward_model(self, options: InputOptions) -> None:
-        if not self.is_plain_text:
-            return
+    def _check_plain_text(self, options: InputOptions) -> None:
         for key in ("forward_model", "model"):
             if getattr(self.nmt, key) is None:
                 raise ValueError(
                     f"nmt.{key}: is missing; input.format text needs nmt.forward_model, which "
                     "translates into input.source_language, and nmt.model, which translates back"
                 )
-        for i, condition in enumerate(options.conditions):
-            if not condition.column.startswith("reference_"):
+
+        def check(of: Predicate) -> None:
+            if not of.column.startswith("reference_"):
                 raise ValueError(
-                    f"input.where[{i}]: {condition.column} needs a source, which plain text does "
-                    "not have when it is read; use conditions on reference_…"
+                    f"{of.column} needs a source, which plain text does not have when it is read; "
+                    "use conditions on reference_…"
                 )
+
+        _check_each("input.where", options.where, check)
 
     def _check_rounds(self) -> None:
         if self.select.selections:
@@ -340,3 +333,12 @@ class Config(Options):
             )
         if self.select.deciles is None and self.select.by not in CHOSEN:
             raise ValueError("select.deciles: null would give every round the same pairs")
+
+
+def _check_each(key: str, conditions: Sequence[str], check: Callable[[Predicate], object]) -> None:
+    """Check the conditions of a key; the ValueError names the one that it is about."""
+    for i, text in enumerate(conditions):
+        try:
+            check(Predicate.parse(text))
+        except ValueError as error:
+            raise ValueError(f"{key}[{i}]: {error}") from error

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path, PurePath
@@ -13,7 +13,6 @@ from paraloom.models.printing import not_text
 from paraloom.models.structured import parse_yaml, read_yaml
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.config.recorded import Written
-from paraloom.pipeline.config.removed import REMOVED
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample"
 """The sample that is part of the package; `${PARALOOM_SAMPLE}` in a configuration."""
@@ -57,29 +56,15 @@ def parse_config(
     try:
         return _with_variables(values)
     except ValueError as error:
-        problem = next(_removed(values), str(error))
-        named = problem.partition(":")[0]
+        named = str(error).partition(":")[0]
         keys = [change.partition("=")[0].removesuffix("+") for change in changes]
         if any(_is_below(named, key) or _is_below(key, named) for key in keys):
-            raise UserError(f"--set {problem}") from error
-        raise UserError(f"{where}: {problem}" if where else problem) from error
+            raise UserError(f"--set {error}") from error
+        raise UserError(f"{where}: {error}" if where else str(error)) from error
 
 
 def _is_below(key: str, section: str) -> bool:
     return re.match(rf"{re.escape(section)}\b", key) is not None
-
-
-def _removed(values: Any, key: str = "", name: str = "") -> Iterator[str]:
-    """A line about each removed key in the values of `key`, which `REMOVED` calls `name`."""
-    if isinstance(values, list):
-        for i, item in enumerate(values):
-            yield from _removed(item, f"{key}[{i}]", name)
-    for last, value in values.items() if isinstance(values, Mapping) else ():
-        inner = f"{key}.{last}".lstrip(".")
-        known = "select" if name == "select.named" else f"{name}.{last}".lstrip(".")
-        if known in REMOVED:
-            yield f"{inner}: removed; {REMOVED[known]}"
-        yield from _removed(value, inner, known)
 
 
 def _set(values: dict[str, Any], change: str) -> None:

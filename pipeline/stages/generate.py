@@ -126,8 +126,7 @@ def check(config: Config) -> None:
                 raise UserError(f"prompt: {what}; there are {', '.join(sorted(known))}")
         except UserError as error:
             raise UserError(f"generators: {of.name}: {error}") from error
-    if config.chats:
-        import openai  # noqa: F401
+    import openai  # noqa: F401
 
 
 STAGE = Stage(

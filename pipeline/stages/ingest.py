@@ -7,7 +7,6 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext import READERS
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
-from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
@@ -17,24 +16,16 @@ from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 def fingerprint(run: Run) -> Any:
     """The content of the input files, and how they are split."""
-    options = run.input
-    content = [(bitext.format, bitext.name) for bitext in run.bitexts]
-    digests = [sha256 for bitext in run.bitexts for sha256 in bitext.sha256]
-    made = [content, digests, options.shard_rows, MAX_CHARACTERS]
-    codes = tuple(map(short_code, (options.source_language, options.target_language)))
-    by_language = READERS[options.format].by_language
-    if options.columns or options.keep or by_language:
-        made.append([options.columns, options.keep, codes if by_language else None])
-    if options.layout.clean:
-        made.append({"clean": options.layout.clean})
-    # Without these options, runs keep the keys that they had before there were such options.
-    # `unique: source` does not concern this stage.
-    where = list(map(str, options.conditions))
-    unique = options.unique == "pair"
-    if not where and not unique:
-        return made
+    options, layout = run.input, run.input.layout
     tokens = any(condition.column in TOKEN_COLUMNS for condition in options.conditions)
-    return [*made, where, unique, *(codes if tokens else [])]
+    by_language = READERS[options.format].by_language
+    return [
+        [(bitext.format, bitext.name, bitext.sha256) for bitext in run.bitexts],
+        [options.shard_rows, MAX_CHARACTERS, options.columns, options.keep, layout.clean],
+        [str(condition) for condition in options.conditions],
+        options.unique == "pair",  # `unique: source` does not concern this stage
+        layout.languages if by_language or tokens else None,
+    ]
 
 
 def make(run: Run, key: str) -> PairsRecord:
@@ -60,9 +51,9 @@ def make(run: Run, key: str) -> PairsRecord:
         record.cleaned = {kind: sum(of[kind] for of in counts) for kind in kinds}
     if not record.rows_out:
         reason, rows = next(iter(record.rejected.items()))  # the most frequent one
+        word, _, condition = reason.partition(" ")
         question = "is input.format right?"
-        if reason.startswith(f"{FAILED} "):
-            condition = reason.removeprefix(f"{FAILED} ")
+        if word == FAILED:
             question = f"{rows:,} do not meet `{condition}` of input.where: change it"
         raise UserError(
             f"{run.folder('ingest')}: none of {record.rows_in:,} rows can be used; "

@@ -42,7 +42,7 @@ def make(run: Run, key: str) -> NmtRecord:
 def check(config: Config) -> None:
     """Check that the two languages differ, which name the files of the model."""
     source, target = config.languages.source, config.languages.target
-    if config.input is not None and source == target:
+    if source == target:
         raise UserError(
             f"input.source_language: is {source}, as input.target_language is; set both to train a "
             "translation model"

@@ -26,8 +26,7 @@ def make(run: Run, key: str) -> PivotRecord:
 
 def check(config: Config) -> None:
     """Check the forward model."""
-    if config.is_plain_text:
-        forward(config).check(config.input)
+    forward(config).check(config.input)
 
 
 STAGE = Stage(

@@ -11,7 +11,6 @@ from paraloom.beam_jobs import select
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Shard, copy_pairs, units
 from paraloom.models.errors import UserError
-from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.names import RANKED
@@ -35,19 +34,12 @@ def criteria(run: Run) -> select.Criteria:
 
 def fingerprint(run: Run) -> Any:
     """The criteria; those on several translations of a source only if there are several."""
-    values = asdict(criteria(run))
+    chosen = criteria(run)
+    values = asdict(chosen) | {"exclude": chosen.exclude and chosen.exclude.similarity}
     if not run.config.variant["candidates"]:
         del values["per_source"]
-    language, exclude = values.pop("language"), values.pop("exclude")
-    if exclude and exclude["similarity"] is not None:
-        values["exclude_similarity"] = exclude["similarity"]
-    for name in ("rank", "generators", "per_generator"):
-        if not values[name]:
-            del values[name]
     if values.get("per_source") != "diverse":
-        del values["max_overlap"]
-    elif language != ENGLISH:
-        values["language"] = language
+        del values["max_overlap"], values["language"]
     return values
 
 

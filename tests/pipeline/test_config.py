@@ -1,14 +1,11 @@
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.options import ScoreOptions
-from paraloom.pipeline.config.removed import REMOVED
 from paraloom.pipeline.notices import of_configuration
 from paraloom.pipeline.run import localised, remote_paths
 from tests.run_helpers import Patch
@@ -49,16 +46,6 @@ def problem(tmp_path: Path, text: str, *changes: str) -> str:
 )
 def test_mistakes_are_one_line_that_names_the_key(tmp_path: Path, more: str, message: str) -> None:
     assert message in problem(tmp_path, GOOD + more + "\n")
-
-
-@pytest.mark.parametrize(("key", "text"), REMOVED.items())
-def test_a_removed_key_says_what_to_write(tmp_path: Path, key: str, text: str) -> None:
-    assert problem(tmp_path, GOOD, f"{key}=1") == f"--set {key}: removed; {text}"
-    values: Any = 1
-    for section in reversed(key.split(".")):
-        values = {section: values}
-    file = yaml.safe_dump({**yaml.safe_load(GOOD), **values})
-    assert problem(tmp_path, file) == f"{key}: removed; {text}"
 
 
 @pytest.mark.parametrize(

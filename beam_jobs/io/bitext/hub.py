@@ -4,11 +4,12 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
 from glob import has_magic
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+
+from fsspec.utils import glob_translate
 
 from paraloom.beam_jobs.io.bitext.parquet import Parquet
 from paraloom.beam_jobs.io.bitext.rows import Layout, Paths
@@ -112,28 +113,18 @@ def _configured(config: dict[str, Any], names: list[str]) -> dict[str, list[str]
     found: dict[str, list[str]] = {}
     for of in files:
         for glob in [of["path"]] if isinstance(of["path"], str) else of["path"]:
-            pattern = posixpath.normpath(posixpath.join(base, glob)).split("/")
-            parts = (name.split("/") for name in names)  # what is hidden must be named
-            same = (of for of in parts if _hidden(of) == _hidden(pattern))
-            fitting = ["/".join(of) for of in same if _fits(of, pattern)]
-            if fitting:
+            pattern = posixpath.normpath(posixpath.join(base, glob))
+            same = (name for name in names if _hidden(name) == _hidden(pattern))
+            if fitting := [name for name in same if re.match(glob_translate(pattern), name)]:
                 found.setdefault(of["split"], []).extend(fitting)
             elif glob.endswith(".parquet") and not has_magic(glob):
                 raise UserError(f"{glob}: {CARD} names this file of the data set; it is not there")
     return found
 
 
-def _fits(parts: list[str], pattern: list[str]) -> bool:
-    """Whether a glob matches a path; `**` is any number of parts."""
-    if pattern[:1] == ["**"]:
-        return any(_fits(parts[at:], pattern[1:]) for at in range(len(parts) + 1))
-    if not (parts and pattern):
-        return parts == pattern
-    return fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
-
-
-def _hidden(parts: list[str]) -> int:
-    """The hidden parts of a path."""
+def _hidden(path: str) -> int:
+    """The number of hidden parts of a path, which a glob must name."""
+    parts = path.split("/")
     return sum(part[0] == "." for part in parts) + sum(part[:2] == "__" for part in parts[:-1])
 
 
@@ -142,8 +133,8 @@ def _by_names(names: list[str], base: str = ".") -> dict[str, list[str]]:
     for way in _WAYS:
         found: dict[str, list[str]] = {}
         for name in names:
-            parts = posixpath.relpath(name, base).split("/")
-            for split in () if _hidden(parts) else way(parts):
+            inner = posixpath.relpath(name, base)
+            for split in () if _hidden(inner) else way(inner.split("/")):
                 found.setdefault(split, []).append(name)
         if found:
             break

@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import logging
-import re
+import pickletools
 import tempfile
 import warnings
 import zipfile
 from contextlib import suppress
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
 _POSITIONS = 1024  # fairseq's default
-_SETTINGS = 1 << 20  # bytes of a checkpoint's settings and names that are read
+_SETTINGS = 1 << 24  # bytes of a checkpoint's settings and names that are read
 
 
 class Loaded(NamedTuple):
@@ -129,17 +130,14 @@ class FairseqModel(NmtModel):
 
 def _languages(checkpoint: Path) -> tuple[str, str]:
     """The languages that a checkpoint names, found in its pickled settings without loading them."""
-    settings = b""
+    found: dict[Any, Any] = {}
     with suppress(Exception), zipfile.ZipFile(checkpoint) as parts:  # `read_state` names faults
         name = next(name for name in parts.namelist() if name.endswith("/data.pkl"))
-        settings = parts.open(name).read(_SETTINGS)
-
-    def value(key: bytes) -> str:
-        """After the key come its place in the pickle's memo, and the length of the value."""
-        found = re.search(b"X\x0b\0\0\0" + key + rb"(?:q.|r.{4})X(.)\0{3}", settings, re.DOTALL)
-        return settings[found.end() :][: found[1][0]].decode(errors="replace") if found else ""
-
-    return value(b"source_lang"), value(b"target_lang")
+        operations = pickletools.genops(parts.open(name).read(_SETTINGS))
+        # A key, and its value after it; between them stands the key's place in the memo.
+        values = [value for kind, value, _ in operations if not kind.name.endswith("PUT")]
+        found = {key: value for key, value in pairwise(values) if isinstance(value, str)}
+    return found.get("source_lang", ""), found.get("target_lang", "")
 
 
 def read_state(path: Path) -> dict[str, Any]:

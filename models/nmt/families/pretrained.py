@@ -19,11 +19,10 @@ from paraloom.models.nmt.families.table import (
     MADLAD,
     MARIAN,
     find_family,
-    read_object,
     read_tokens,
     read_vocabulary,
 )
-from paraloom.models.structured import check_sizes
+from paraloom.models.structured import check_sizes, read_json
 
 CONVERSION = 1
 """Bump when `convert` writes other files for the same model."""
@@ -53,13 +52,13 @@ class PretrainedModel(NmtModel):
     def __init__(self, path: Path, languages: Languages) -> None:
         self.path = path
         settings = path / "config.json"
-        self._config = config = read_object(settings)
+        self._config = config = read_json(settings, dict[str, Any], "a JSON object")
         check_sizes(settings, config, _LARGEST)
         hub.check_settings(settings, config)
         for index in path.glob("*.index.json"):
             hub.check_index(index)
         file = path / "tokenizer_config.json"
-        tokenizer = read_object(file) if file.is_file() else {}
+        tokenizer = read_json(file, dict[str, Any], "a JSON object") if file.is_file() else {}
         self._family = find_family(path, config, tokenizer)
         self.family = self._family.name
         with in_one_line(f"{settings}: does not fit the tokeniser"):

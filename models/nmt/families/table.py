@@ -156,11 +156,6 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
     )
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
-    return read_json(path, dict[str, Any], "a JSON object")
-
-
 def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size: int) -> list[str]:
     """The encoder's tokens by id; may be fewer than its embeddings.
 

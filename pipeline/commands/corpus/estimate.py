@@ -19,7 +19,6 @@ from paraloom.beam_jobs.io.bitext import READERS, find_bitext, read_bitext
 from paraloom.beam_jobs.io.bitext.preview import preview
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.score import Scoring
-from paraloom.beam_jobs.transforms.conditions import reasons
 from paraloom.beam_jobs.transforms.translations import BACK, PIVOT, Direction
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -137,8 +136,6 @@ def estimate(
         requests: pairs that each generator of kind chat is asked about.
     """
     run = Run(config=config, manifest=Manifest(config.run))
-    if config.input is None:
-        raise UserError("input: is missing: there is nothing to estimate from")
     if config.translates and config.nmt.model is None and "nmt" not in run.manifest.stages:
         raise UserError(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
@@ -146,9 +143,9 @@ def estimate(
         )
     for stage in closure("score", config):
         stage.check(config)
-    bitexts = find_bitext(config.input.format, config.input.paths, config.input.layout)
+    bitexts = find_bitext(run.input.format, run.input.paths, run.input.layout)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
-    kept, chosen = choose(seen.pairs, config.input)
+    kept, chosen = choose(seen.pairs, run.input)
     if not len(chosen):
         raise UserError("input.where: no row at the beginning of the files meets the conditions")
     count = min(_FEW if elsewhere else _SENTENCES, len(chosen))
@@ -219,7 +216,7 @@ def estimate(
             seconds = max(of.seconds for of in answered)  # all servers are asked at once
             if config.has_model:  # then it scores their candidates
                 scoring = Scoring(["reference_score"], {"translation_model": backward(run).factory})
-                seconds += generated / time_scorers(scoring, sample, folder).rate
+                seconds += generated / time_scorers(scoring, sample, folder)[1].rate
             job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
             found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
@@ -233,10 +230,7 @@ def estimate(
 def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
     """The number of pairs that `input.where` and `input.unique` leave, and those of them whose
     texts are translated."""
-    if options.where:
-        source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
-        why = reasons(source, reference, options.conditions, options.languages, pairs)
-        pairs = pairs.filter(pa.array(why == ""))
+    pairs = options.accepted(pairs)
     left = len(pairs)
     if options.unique:
         side = "source" if READERS[options.format].has_source else "reference"

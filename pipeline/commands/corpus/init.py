@@ -124,10 +124,10 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         given["columns"] = _columns(form, paths)
     layout = Layout(columns=given.get("columns", {}))
     if form == "tmx":
-        names = [name for name in _names(form, paths[0]) if name.startswith(_SEGMENT)]
-        if len(names) < 2:
+        names = _names(form, paths[0])
+        codes = [name.removeprefix(_SEGMENT) for name in names if name.startswith(_SEGMENT)]
+        if len(codes) < 2:
             raise UserError(f"{paths[0]}: its first units are not in two languages")
-        codes = [name.removeprefix(_SEGMENT) for name in names]
         first, second = _english_last(codes)[-2:]
         layout = Layout(languages=(first, second))
     seen = _preview(form, given["paths"], layout)

@@ -17,7 +17,7 @@ from paraloom.models.printing import say
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.commands.options import Changes, ConfigFile, beam_options
 from paraloom.pipeline.config import Config, read_config
-from paraloom.pipeline.config.input import MAX_CHARACTERS
+from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.manifest import Manifest
@@ -53,7 +53,7 @@ def prepare(config: Config, rows: int) -> tuple[str, Config]:
         raise UserError("input: is missing: there is nothing to preview")
     changes, target = _with_what_is_there(config)
     folder = storage.join(config.run, "preview")
-    changes["input"] = _write_sample(config, rows, folder)
+    changes["input"] = _write_sample(config, config.input, rows, folder)
 
     def changed(keys: dict[str, Any]) -> dict[str, Any]:
         sections = {name: {**keys[name], **of} for name, of in changes.items()}
@@ -65,10 +65,8 @@ def prepare(config: Config, rows: int) -> tuple[str, Config]:
     return target, small
 
 
-def _write_sample(config: Config, rows: int, folder: str) -> dict[str, Any]:
+def _write_sample(config: Config, options: InputOptions, rows: int, folder: str) -> dict[str, Any]:
     """Write rows drawn from the beginnings of the files; the keys of `input` that read them."""
-    assert config.input is not None
-    options = config.input
     bitexts = find_bitext(options.format, options.paths, options.layout)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
     drawn = np.random.default_rng(config.seed).permutation(len(seen.pairs))[:rows]

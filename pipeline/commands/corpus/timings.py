@@ -138,11 +138,6 @@ def time_step(
     return made, Job(rows=rows_read, rate=rows_read / seconds, size=size)
 
 
-def time_scorers(scoring: Scoring, rows: pa.Table, folder: str) -> Job:
-    """Measure some scorers together; with a model, they have all cores, or the GPU."""
-    return _scored(scoring, scoring.scorers, rows, folder)[1]
-
-
 def time_scores(
     run: Run, sample: pa.Table, folder: str
 ) -> tuple[dict[str, Job], dict[str, Job], list[str]]:
@@ -158,8 +153,8 @@ def time_scores(
     def scoring(names: list[str]) -> Scoring:
         return Scoring(names, resources, sources, run.language)
 
-    scored, job = _scored(scoring(scorers), scorers, sample, folder)
-    own = {name: time_scorers(scoring([name]), sample, folder) for name in slow}
+    scored, job = time_scorers(scoring(scorers), sample, folder)
+    own = {name: time_scorers(scoring([name]), sample, folder)[1] for name in slow}
     job = replace(job, rate=1 / (1 / job.rate + sum(1 / each.rate for each in own.values())))
     if models := [each for each in own.values() if each.device != job.device]:
         job = replace(job, cores=models[0].cores, device=models[0].device)
@@ -176,9 +171,9 @@ def time_scores(
     return {"score": job, "bucket": bucketing, "select": selecting}, own, left_out
 
 
-def _scored(
-    scoring: Scoring, names: Sequence[str], rows: pa.Table, folder: str
-) -> tuple[pa.Table, Job]:
+def time_scorers(scoring: Scoring, rows: pa.Table, folder: str) -> tuple[pa.Table, Job]:
+    """Measure some scorers together; with a model, they have all cores, or the GPU."""
+    names = scoring.scorers
     scorer = scoring.open([name for name in names if name not in rows.column_names])
     scored, job = time_step(lambda some: score_table(some, scorer, names)[0], rows, folder)
     if scoring.models:
