@@ -26,12 +26,11 @@ from paraloom.beam_jobs.io.shards import read_shard, receipts
 from paraloom.beam_jobs.select import Criteria, preview
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.cpu import cores
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.describe import trial_name
+from paraloom.pipeline.run.folder import read_run
+from paraloom.pipeline.run.records import AutoSelectRecord
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,14 +68,14 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
     Raises:
         UserError: the run has no finished automatic selection.
     """
-    record = Manifest(str(run)).record
+    record = read_run(str(run))
     found, config = record.find(AutoSelectRecord), record.config
     if found is None or "select" not in record.stages:
         raise UserError(
             f"{run}: no finished run with select.by: auto; run "
             "`paraloom select --config … --set select.by=auto`"
         )
-    encoder = EmbeddingOptions.of(config.json_values()["embeddings"]).replace(device="cpu")
+    encoder = config.embeddings.replace(device="cpu")
     rows = {
         f"chosen: {trial_name(found.chosen)}": Cell(options=encoder, pairs="chosen"),
         "as many pairs at random": Cell(options=encoder, pairs="random"),

@@ -33,10 +33,11 @@ from paraloom.beam_jobs.transforms.exclusion import RULES, SENTENCES, Evaluation
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError
+from paraloom.models.files import STAGE_RECORD
 from paraloom.models.sentence_models import find_model, load_sentence_model
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import BackTranslateRecord
-from paraloom.pipeline.stage import pairs_record
+from paraloom.pipeline.run.folder import read_stages, write_json
+from paraloom.pipeline.run.records import BackTranslateRecord
+from paraloom.pipeline.run.stage import pairs_record
 
 KINDS = ("exact", "re-cased", "one word changed", "inside a longer sentence", "paraphrase")
 NATURAL = "none, sentences of transfer tasks"
@@ -118,11 +119,10 @@ def put_into(run: Path, planted: dict[str, list[str]]) -> dict[str, str]:
         path = str(run / "back_translate" / f"{receipt.name}.parquet")
         new = write_shard(path, changed.combine_chunks(), unique=True)
         write_receipt(str(run / "back_translate"), receipt.model_copy(update={"shards": (new,)}))
-    manifest = Manifest(str(run))
     made = Result(receipts=tuple(receipts(str(run / "back_translate"))))
     record = pairs_record(BackTranslateRecord, made)
-    record.key = manifest.stages["back_translate"].key
-    manifest.finish("back_translate", record)
+    record.key = read_stages(str(run))["back_translate"].key
+    write_json(str(run / "back_translate" / STAGE_RECORD), record.json_values())
     return kinds
 
 

@@ -28,10 +28,11 @@ from paraloom.beam_jobs.io.shards import receipts
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.models.files import digest
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.plan import key_of, plan
-from paraloom.pipeline.records import BackTranslateRecord, NmtRecord, PairsRecord, StageRecord
-from paraloom.pipeline.stage import Run, pairs_record
+from paraloom.pipeline.run.journal import Journal
+from paraloom.pipeline.run.plan import plan
+from paraloom.pipeline.run.records import BackTranslateRecord, NmtRecord, PairsRecord, StageRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import pairs_record
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "score": ("score",),
@@ -64,10 +65,9 @@ def make_run(folder: Path, rows: int, shard_rows: int) -> Path:
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(values))
     config = read_config(path)
-    manifest = Manifest(str(run))
-    at_work = Run(config=config, manifest=manifest)
-    stages = [stage for stage in plan(config) if stage.enabled(config)]
-    manifest.begin(config, [stage.name for stage in stages], [], ())
+    at_work = Run(config)
+    steps, journal = plan(at_work), Journal(at_work)
+    journal.begin(config, [step.path for step in steps], [], ())
     made: dict[str, StageRecord] = {
         "ingest": pairs_record(PairsRecord, Result(receipts=())),
         "nmt": NmtRecord(digest=digest(run / "nmt")),
@@ -75,10 +75,10 @@ def make_run(folder: Path, rows: int, shard_rows: int) -> Path:
             BackTranslateRecord, Result(receipts=tuple(receipts(str(run / "back_translate"))))
         ),
     }
-    for stage in stages:
-        if stage.name in made:
-            made[stage.name].key = key_of(stage, at_work)
-            manifest.finish(stage.name, made[stage.name])
+    for step in steps:
+        if step.path in made:
+            made[step.path].key = step.key()
+            journal.finish(step, made[step.path])
     return path
 
 

@@ -26,6 +26,8 @@ PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")
 """The suffix of a compressed file."""
 
 CARD = "README.md"
+STAGE_RECORD = "_stage.json"
+"""What a run records of a stage, in the stage's folder."""
 OWN_CARD = "# Written by Paraloom"
 """How the second line of the model cards begins that Paraloom writes into encoder folders."""
 
@@ -198,7 +200,7 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
     """SHA-256 of a file, or of a folder's relative paths and files, in hexadecimal.
 
     Hidden files and folders (names that begin with a dot) are ignored: they hold caches. So are
-    the model cards that Paraloom writes: they change with the results of a run, the models do not.
+    the model cards and records that a run writes: they change with its results, the models do not.
     `ignored` has the relative paths of further files to ignore.
     """
     path = Path(path)
@@ -208,9 +210,10 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
             relative = file.relative_to(path)
             if not file.is_file() or any(part.startswith(".") for part in relative.parts):
                 continue
-            if relative.as_posix() in ignored or (file.name == CARD and _is_own_card(file)):
+            name = relative.as_posix()
+            if name == STAGE_RECORD or name in ignored or (file.name == CARD and _is_own_card(file)):
                 continue
-            total.update(os.fsencode(relative.as_posix()) + f"\0{digest(file)}\n".encode())
+            total.update(os.fsencode(name) + f"\0{digest(file)}\n".encode())
         return total.hexdigest()
     with in_one_line(f"{path}: cannot be read"), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

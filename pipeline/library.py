@@ -18,12 +18,10 @@ from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.plugins import source_of
 from paraloom.models.scorers.registry import SCORERS
 from paraloom.pipeline.config.read import parse_config, read_config
-from paraloom.pipeline.manifest import finished
-from paraloom.pipeline.names import folder_of, stage_in
-from paraloom.pipeline.records import PairsRecord, StageRecord
-from paraloom.pipeline.run import run_stages
-from paraloom.pipeline.stage import shards_of
-from paraloom.pipeline.stages import TARGETS
+from paraloom.pipeline.run.folder import finished, shards_of
+from paraloom.pipeline.run.make import run_stages
+from paraloom.pipeline.run.records import PairsRecord, StageRecord
+from paraloom.pipeline.stages import TARGETS, folder_of, stage_in
 
 if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
@@ -51,7 +49,7 @@ class OpenedRun:
         return list(self._record.stages)
 
     def record(self, stage: str) -> StageRecord:
-        """What the manifest says of a finished stage, named as it is or as its folder is."""
+        """What is recorded of a finished stage, named as it is or as its folder is."""
         stage = stage_in(stage)
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)

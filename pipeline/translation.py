@@ -19,8 +19,9 @@ from paraloom.models.structured import front_matter
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model
-from paraloom.pipeline.records import BackTranslateRecord, TranslationModel
-from paraloom.pipeline.stage import Run, pairs_record
+from paraloom.pipeline.run.records import BackTranslateRecord, TranslationModel
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import pairs_record
 
 ENGINE = "ctranslate2"
 """The only engine; it stands in keys, because earlier versions had others."""

@@ -8,9 +8,12 @@ import yaml
 
 from paraloom.beam_jobs.io import schema
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import PairsRecord
-from paraloom.pipeline.stage import Run, Stage
+from paraloom.pipeline.run.journal import Journal
+from paraloom.pipeline.run.make import _make_stages, _State
+from paraloom.pipeline.run.plan import Step
+from paraloom.pipeline.run.records import PairsRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage
 from tests.shards import accepted
 
 
@@ -28,9 +31,14 @@ def ingested(folder: Path, references: Sequence[str], **score: object) -> Run:
     }
     (folder / "run.yaml").write_text(yaml.safe_dump(values))
     arguments = ["--direct_num_workers", "1"]
-    run = Run(read_config(folder / "run.yaml"), Manifest(str(folder)), arguments)
-    run.manifest.stages["ingest"] = PairsRecord(digest=" ".join(references))
+    run = Run(read_config(folder / "run.yaml"), arguments)
+    run.records["ingest"] = PairsRecord(digest=" ".join(references))
     return run
+
+
+def make_stage(run: Run, stage: Stage) -> None:
+    """Bring a stage of the run up to date."""
+    _make_stages(Journal(run), [Step(run, stage)], _State(forced=set()))
 
 
 def made_resource(folder: Path, stage: Stage, scorer: str, references: Sequence[str]) -> Path:

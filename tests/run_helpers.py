@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs.io.shards import read_shard, receipts, write_receipt, write_shard
+from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.names import folder_of
-from paraloom.pipeline.stage import _digest
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.run.folder import HEADER, read_run, write_json
+from paraloom.pipeline.run.records import RunRecord
+from paraloom.pipeline.run.stage import _digest
+from paraloom.pipeline.stages import folder_of
 
 Capsys = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -92,12 +96,42 @@ def manifest(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "run" / "manifest.json").read_text()))
 
 
+def record_of(values: dict[str, Any]) -> RunRecord:
+    """The record of a run, as it is read, with keys that each configuration has."""
+    config: dict[str, Any] = {"run": "a", **values.get("config", {})}
+    config["input"] = {"format": "tsv", "paths": ["a.tsv"], **config.get("input", {})}
+    return RunRecord(**{**values, "config": Config.of(config)})
+
+
+def write_record(run: Path, values: dict[str, Any]) -> None:
+    """Write what a run records: run.json, the record of each stage, and manifest.json."""
+    header = {name: of for name, of in values.items() if name not in ("stages", "inputs")}
+    header["config"] = Config.of(values["config"]).model_dump(mode="json")
+    run.mkdir(parents=True, exist_ok=True)
+    (run / HEADER).write_text(json.dumps(header))
+    for name, record in values["stages"].items():
+        path = run / folder_of(name) / STAGE_RECORD
+        path.parent.mkdir(parents=True, exist_ok=True)
+        inputs = {"inputs": values["inputs"]} if name == "ingest" and "inputs" in values else {}
+        path.write_text(json.dumps({**record, **inputs}))
+    write_json(str(run / "manifest.json"), read_run(str(run)).roll_up())
+
+
 @contextmanager
-def changed_manifest(folder: Path) -> Iterator[dict[str, Any]]:
-    """The values of the manifest of a run, to be changed and written back."""
-    content = manifest(folder)
+def changed_record(run: Path) -> Iterator[dict[str, Any]]:
+    """What a run records, to be changed and written back."""
+    content = json.loads((run / HEADER).read_text())
+    before = {n: (run / folder_of(n) / STAGE_RECORD) for n in read_run(str(run)).stages}
+    content["stages"] = {n: json.loads(path.read_text()) for n, path in before.items()}
     yield content
-    (folder / "run" / "manifest.json").write_text(json.dumps(content))
+    for name in before.keys() - content["stages"].keys():
+        before[name].unlink()
+    write_record(run, content)
+
+
+def changed_manifest(folder: Path) -> AbstractContextManager[dict[str, Any]]:
+    """The same of the run in a folder of the other functions."""
+    return changed_record(folder / "run")
 
 
 def table(folder: Path, stage: str, *columns: str) -> pa.Table:

@@ -34,7 +34,7 @@ from paraloom.models.scorers.plugins import source_of
 from paraloom.models.text.changes import Sentence
 from paraloom.pipeline.cli import COMMANDS, PAPERS
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.stages import STAGES
+from paraloom.pipeline.stages import TABLE
 from tests.benchmarks.test_tables import KINDS, NOWHERE
 from tests.made_resource import made_resource
 from tests.run_helpers import Patch
@@ -213,8 +213,8 @@ def test_the_tree_of_folders_is_that_of_the_repository() -> None:
 def test_the_drawing_is_of_the_stages_that_are_there() -> None:
     flow = runpy.run_path(str(ROOT / "docs" / "flow.py"))
     assert text_of(ROOT / "docs" / "flow.svg") == flow["drawing"]()
-    assert {name for name, *_ in flow["STAGES"]} <= {stage.name for stage in STAGES}
-    for _, _, _, module, _ in flow["STAGES"]:
+    assert {name for name, *_ in flow["TABLE"]} <= {stage.name for stage in TABLE}
+    for _, _, _, module, _ in flow["TABLE"]:
         assert (ROOT / module).exists()
 
 
@@ -356,4 +356,4 @@ class TestContributing:
     def test_the_stages(self, blocks: list[dict[str, Any]]) -> None:
         assert blocks[6]["STAGE"].name == "lengths"
         for block in (blocks[1], blocks[6]):
-            assert set(block["STAGE"].depends_on) <= {other.name for other in STAGES}
+            assert set(block["STAGE"].depends_on) <= {other.name for other in TABLE}

@@ -18,7 +18,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.clients import StoredObject, store
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
-from paraloom.models.files import locked, user_cache
+from paraloom.models.files import STAGE_RECORD, locked, user_cache
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
 
@@ -103,10 +103,11 @@ def local_workdir(run: str) -> Path:
 
 
 def _listing(path: str) -> list[StoredObject]:
-    """The objects of a remote folder, or the single object of that name."""
+    """The objects of a remote folder, but for its stage's record; or the object of that name."""
     path = path.rstrip("/")
     found = storage.match(f"{path}/**") or storage.match(path)
-    return sorted(found, key=lambda entry: entry.path)
+    record = storage.join(path, STAGE_RECORD)
+    return sorted((e for e in found if e.path != record), key=lambda entry: entry.path)
 
 
 def _copy_path(path: str, found: Sequence[StoredObject]) -> Path:

@@ -18,35 +18,34 @@ from paraloom.pipeline.cards.metadata import (
     title,
 )
 from paraloom.pipeline.judging.agreement import corpus_precisions
-from paraloom.pipeline.manifest import best_round, selection_view
-from paraloom.pipeline.names import folder_of, stage_path
-from paraloom.pipeline.records import (
-    BackTranslateRecord,
-    BucketRecord,
-    InputSection,
-    PairsRecord,
-    RunRecord,
-    ScorerRecord,
-    ScoringModelRecord,
-)
 from paraloom.pipeline.report.describe import (
     excluded_rows,
     resolve_auto,
     score,
     selection_in_words,
+    verdict,
 )
-from paraloom.pipeline.report.final_view import final_view, verdict
+from paraloom.pipeline.run.records import (
+    BackTranslateRecord,
+    BucketRecord,
+    PairsRecord,
+    RunRecord,
+    ScorerRecord,
+    ScoringModelRecord,
+)
+from paraloom.pipeline.stages import folder_of
 from paraloom.pipeline.stages.generate import generators_of
 
 
-def write_data_card(folder: str, record: RunRecord, selection: str = "") -> None:
-    """Write the data card of a run that has a corpus, or of a named selection's."""
-    place = storage.join(folder, folder_of(stage_path("select", selection)))
-    sizes = storage.sizes(place)
+def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
+    """Write the data card of a run that has a corpus, or of a named selection in a place."""
+    corpus = storage.join(folder, folder_of(record.derived(place).path("select")))
+    sizes = storage.sizes(corpus)
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
-    precision = corpus_precisions(folder, record).get(selection, "")
-    card = data_card(selection_view(record, selection), parts, precision=precision)
-    storage.write_bytes(storage.join(place.rpartition("/")[0], "README.md"), card.encode())
+    precision = corpus_precisions(folder, record).get(place, "")
+    view = record.derived(place) if place else record.best
+    card = data_card(view, parts, precision=precision)
+    storage.write_bytes(storage.join(corpus.rpartition("/")[0], "README.md"), card.encode())
 
 
 def data_card(
@@ -54,15 +53,15 @@ def data_card(
 ) -> str:
     """The card of a run with a corpus as text. `size` is the bytes of the part files, `precision`
     says, in words, how precise the corpus is by judgments."""
-    view = final_view(record)
-    config, select = view.config, resolve_auto(view)
+    view, config, select = record, record.config, resolve_auto(record)
     corpus = view.find(PairsRecord, "select") or PairsRecord()
     bucket = view.find(BucketRecord) or BucketRecord()
-    source = config.input or InputSection()
+    source = config.input
+    assert source is not None
     language = language_name(source.target_language)
     return render_markdown(
         "data_card.md.j2",
-        title=title(config),
+        title=title(record),
         languages=hub_languages([source.target_language, source.source_language]),
         licensed=license_metadata(
             *((release.license, release.license_link) if release else (source.license,))
@@ -89,7 +88,7 @@ def data_card(
         rules=RULES,
         excluded=excluded_rows(view),
         precision=precision,
-        verdict=verdict(record) if best_round(record.stages) else "",
+        verdict=verdict(record) if record.place else "",
         encoder=ENCODER,
         columns=release.configurations[0].columns if release else _columns(view, source.keep),
         meaning=meaning,

@@ -19,17 +19,15 @@ from paraloom.pipeline.cards.metadata import (
     license_metadata,
     mteb_tasks,
 )
-from paraloom.pipeline.cards.shown import last_name
-from paraloom.pipeline.manifest import selection_view
-from paraloom.pipeline.records import (
+from paraloom.pipeline.cards.shown import last_name, run_name
+from paraloom.pipeline.report.describe import evaluation_table, resolve_auto, selection_in_words
+from paraloom.pipeline.run.records import (
     EvaluateRecord,
     Evaluation,
     PairsRecord,
     RunRecord,
     TrainingRecord,
 )
-from paraloom.pipeline.report.describe import evaluation_table, resolve_auto, selection_in_words
-from paraloom.pipeline.report.final_view import final_view, round_view
 from paraloom.pipeline.stages.generate import generators_of
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
@@ -37,22 +35,15 @@ _MARK = f"{OWN_CARD}; without this line, the card stays as it is"
 _SPLITS = {"train", "test", "trial", "dev"}
 
 
-def write_encoder_cards(folder: str, record: RunRecord) -> None:
-    """Write the card of each encoder of a run, unless the card that is there is the same.
+def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
+    """Write the card of the encoder of a run, or of a derived one in a place, unless the card that
+    is there is the same.
 
     A card without the line that marks Paraloom's is a person's, and stays.
     """
-    for stage in record.stages:
-        parent, _, kind = stage.rpartition("/")
-        if kind == "embeddings":
-            place, _, of = parent.partition("/")
-            number = int(of) if place == "rounds" else 0
-            selected = selection_view(record, of if place == "selections" else "")
-            view = round_view(record, number) if number else final_view(selected)
-            _write(storage.join(folder, stage), view, number)
-
-
-def _write(folder: str, view: RunRecord, number: int) -> None:
+    view = record.derived(place) if place else record.best
+    number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
+    folder = storage.join(folder, record.derived(place).path("embeddings"))
     storage.remove_temporary(folder)
     settings = json.loads(storage.read_bytes(storage.join(folder, "config.json")))
     path = storage.join(folder, CARD)
@@ -65,8 +56,8 @@ def _write(folder: str, view: RunRecord, number: int) -> None:
 
 
 def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
-    """The card of an encoder as text, from its config.json and the view of the run (`final_view`)
-    or of its round (`round_view`)."""
+    """The card of an encoder as text, from its config.json and the record of the run; `number` is
+    the round's if the encoder is not the run's result."""
     options = saved_options(settings["options"])
     language = settings.get("language", ENGLISH)
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
@@ -75,7 +66,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
     evaluated = view.find(EvaluateRecord)
     known = _used_data_sets(view, options, evaluated.results) if evaluated else []
     score = "" if "head" in settings else options.score
-    run = last_name(view.config.run)
+    run = run_name(view)
     name = f"{run}-round-{number}" if number else run
     index = None
     if evaluated:
@@ -133,8 +124,7 @@ def _used_data_sets(
     """
     paths = list(options.files().values())
     if view.config.select.by == "auto" or "loop" in view.stages:
-        labelled = (view.config.select.model_extra or {}).get("labelled") or []
-        paths += [labelled] if isinstance(labelled, str) else labelled
+        paths += view.config.select.labelled_paths
     names = [f"{group} {name}" for group, of in evaluation.groups.items() for name in of.data_sets]
     words = {name: _words(name) for name in names}
     known = set().union(*words.values())

@@ -9,8 +9,8 @@ import pyarrow as pa
 from huggingface_hub import EvalResult
 
 from paraloom.models.languages import language_name, short_code
-from paraloom.pipeline.cards.shown import last_name
-from paraloom.pipeline.records import ConfigRecord, Correlation, Evaluation, InputSection
+from paraloom.pipeline.cards.shown import run_name
+from paraloom.pipeline.run.records import Correlation, Evaluation, RunRecord
 
 PART_FILES = "part-*.parquet"
 """The part files of a corpus, as readers of its card find them."""
@@ -50,10 +50,10 @@ class Release(NamedTuple):
     neighbours: str = ""  # the model that found those near the anchor
 
 
-def title(config: ConfigRecord) -> str:
+def title(record: RunRecord) -> str:
     """The title of a run's corpus."""
-    language = language_name((config.input or InputSection()).target_language)
-    return f"{' '.join(last_name(config.run).split())}: {language} paraphrases from bitext"
+    language = language_name(record.language)
+    return f"{' '.join(run_name(record).split())}: {language} paraphrases from bitext"
 
 
 def license_name(license: str) -> str:

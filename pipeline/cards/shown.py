@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paraloom.models.hub import is_hub_name
-from paraloom.pipeline.records import RunRecord, UsedModel
+from paraloom.pipeline.run.records import RunRecord, UsedModel
 
 _SHOWN = {
     "input": "format columns keep subset split shard_rows source_language "
@@ -25,11 +25,17 @@ _ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
 
 def shown_configuration(record: RunRecord) -> dict[str, Any]:
     """The part of a run's configuration that goes into a release."""
-    config = record.config.json_values()
+    config = record.config.model_dump(mode="json")
     shown = {name: _known(config[name], of) for name, of in _SHOWN.items() if config.get(name)}
     generators = [_known(each, _GENERATOR) for each in config.get("generators") or ()]
-    own = {"run": last_name(record.config.run), "seed": record.config.seed}
+    own = {"run": run_name(record), "seed": record.config.seed}
     return {**own, **shown, "generators": generators, "scorers": record.config.score.names}
+
+
+def run_name(record: RunRecord) -> str:
+    """The name of the run's folder, with the name of the selection if it is one."""
+    kind, _, name = record.place.partition("/")
+    return last_name(record.config.run) + f"-{name}" * (kind == "selections")
 
 
 def last_name(path: str) -> str:

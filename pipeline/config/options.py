@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr
 
@@ -23,7 +23,7 @@ from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.models.scorers.columns import ColumnScorer
 from paraloom.models.scorers.plugins import ScorerSource, column_of, installed, source_of
 from paraloom.pipeline.config.input import InputGlob, InputOptions
-from paraloom.pipeline.config.recorded import Written
+from paraloom.pipeline.config.recorded import recorded
 from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, UncheckedFile
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
@@ -67,7 +67,8 @@ class ScoreOptions(Options):
     @property
     def names(self) -> list[str]:
         """The columns of the scores."""
-        return [*(column_of(entry) for entry in self.scorers), *self.columns]
+        names = [*(column_of(entry) for entry in self.scorers), *self.columns]
+        return sorted(names, key=ENCODER.__eq__)  # the encoder's is added last
 
     @property
     def sources(self) -> list[ScorerSource]:
@@ -155,12 +156,12 @@ class Config(Options):
     embeddings: AnyEmbeddingOptions = EmbeddingOptions()
     loop: LoopOptions = LoopOptions()
     evaluate: EvaluateOptions = EvaluateOptions()
-    _written: Written | None = PrivateAttr(None)
+    _written: dict[str, Any] | None = PrivateAttr(None)  # with `${NAME}` where any text may stand
 
     @property
-    def written(self) -> Written:
-        """The configuration as the manifest holds it."""
-        return self._written or Written(self.model_dump())
+    def written(self) -> dict[str, Any]:
+        """The keys as a run records them: without values of variables that may be secret."""
+        return dict(recorded(self._written or self.model_dump()))
 
     @property
     def is_plain_text(self) -> bool:
@@ -203,6 +204,33 @@ class Config(Options):
         several = self.generators is not None
         candidates = several or self.nmt.candidates > 1
         return {"candidates": candidates, "generators": several, "nmt": self.has_model}
+
+    @property
+    def kept(self) -> list[str]:
+        """The columns besides scores that conditions may name: the user's, and the generator."""
+        kept = self.input.keep if self.input else []
+        return [*kept, *[schema.GENERATOR.name] * bool(self.generators)]
+
+    @property
+    def places(self) -> list[str]:
+        """The folders, below the run's, of the runs that are derived from it."""
+        rounds = range(1, self.loop.rounds + 1) if self.loop.rounds > 1 else ()
+        return [
+            *(f"rounds/{number}" for number in rounds),
+            *(f"selections/{name}" for name in self.select.selections),
+        ]
+
+    def derived(self, place: str) -> Self:
+        """The configuration of a derived run: of a named selection, or of a round."""
+        kind, _, name = place.partition("/")
+        if kind == "selections":
+            return self.selected(name)
+        if name == "1":
+            return self
+        score = self.score.model_copy(update={"scorers": [*self.score.scorers, ENCODER]})
+        by = self.select.by if self.select.by in CHOSEN else ENCODER
+        select = self.select.model_copy(update={"by": by})
+        return self.model_copy(update={"score": score, "select": select})
 
     def selected(self, name: str) -> Self:
         """The configuration with a named selection in place of the run's own."""
@@ -295,9 +323,7 @@ class Config(Options):
             raise ValueError(
                 f"{key}.by: {select.by} is not among score.scorers ({', '.join(known)})"
             )
-        keep = [*self.input.keep] if self.input else []
-        keep += [schema.GENERATOR.name] if self.generators else []
-        _check_each(f"{key}.where", select.where, lambda of: of.check(known, keep))
+        _check_each(f"{key}.where", select.where, lambda of: of.check(known, self.kept))
 
     def _check_plain_text(self, options: InputOptions) -> None:
         for key in ("forward_model", "model"):

@@ -12,7 +12,6 @@ from paraloom.models.errors import UserError
 from paraloom.models.printing import not_text
 from paraloom.models.structured import parse_yaml, read_yaml
 from paraloom.pipeline.config.options import Config
-from paraloom.pipeline.config.recorded import Written
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample"
 """The sample that is part of the package; `${PARALOOM_SAMPLE}` in a configuration."""
@@ -101,18 +100,15 @@ def _with_variables(values: dict[str, Any]) -> Config:
         return shown.setdefault(name, environment[name])
 
     config = Config.of(_expand(values, "", look_up))
-    folders = {}
-    for name, value in list(shown.items()):
+    for name in list(shown):
         others = {other: shown[other] for other in shown if other != name}
         with suppress(ValueError):
             Config.of(_expand(values, "", _known(others)))
             shown = others
-            if "/" in (folder := value.rstrip("/")):
-                folders[folder] = f"${{{name}}}"
     written = Config.of(_expand(values, "", _known(shown)))
     place, slash, _ = written.run.rstrip("/").rpartition("/")
     run = f"{place}{slash}{PurePath(config.run).name}"
-    config._written = Written({**written.model_dump(), "run": run}, folders)
+    config._written = {**written.model_dump(), "run": run}
     return config
 
 

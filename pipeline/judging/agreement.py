@@ -21,10 +21,8 @@ from paraloom.pipeline.judging.cuts import DECILES, Judged, recommend, spearman
 from paraloom.pipeline.judging.describe import alpha, precision_line
 from paraloom.pipeline.judging.judgments import Judgment, PairTexts, in_order, read_judgments
 from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement
-from paraloom.pipeline.manifest import selection_view
-from paraloom.pipeline.names import stage_path
-from paraloom.pipeline.records import RunRecord, ScorerRecord
-from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.run.folder import shards_of
+from paraloom.pipeline.run.records import RunRecord, ScorerRecord
 
 _MEETS = "meets"
 
@@ -222,15 +220,17 @@ def measure(
 
 def corpus_precisions(folder: str, record: RunRecord, good: float | None = None) -> dict[str, str]:
     """A line on the precision of each finished corpus of the run in `folder` that has judged pairs,
-    by the name of the selection, "" for the run's own.
+    by its place below the run, "" of the run's own.
 
     A pair is good if its label is at least `good`, by default `select.good`.
     """
     judgments, found = read_judgments(folder), {}
-    for name in ("", *record.config.select.named) if judgments else ():
-        if (stage := stage_path("select", name)) in record.stages:
-            labels = join(judgments, shards_of(folder, stage), [], own={}).labels
-            least = good or selection_view(record, name).config.select.good
+    selections = [f"selections/{name}" for name in record.config.select.selections]
+    for place in ("", *selections) if judgments else ():
+        of = record.derived(place)
+        if "select" in of.stages:
+            labels = join(judgments, shards_of(folder, of.path("select")), [], own={}).labels
+            least, name = good or of.config.select.good, place.rpartition("/")[2]
             if len(labels):
-                found[name] = precision_line(name, int(np.sum(labels >= least)), len(labels))
+                found[place] = precision_line(name, int(np.sum(labels >= least)), len(labels))
     return found

@@ -146,8 +146,8 @@ def judging(run: str) -> Iterator[None]:
     """Keep a second judging process out of a run; other commands are not kept out."""
     if storage.is_remote(run):
         raise UserError(f"{run}: judgments need a run on this machine; copy the folder first")
-    if not Path(run, "manifest.json").exists():
-        raise UserError(f"{run}: no run here: it has no manifest.json")
+    if not Path(run, "run.json").exists():
+        raise UserError(f"{run}: no run here: it has no run.json")
     file = Path(run, FOLDER, ".lock")
     with locked(file, f"{run}: another paraloom judge is at work on this run"):
         yield

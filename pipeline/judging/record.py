@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from paraloom.pipeline.judging.cuts import Cut, Interval
-from paraloom.pipeline.records import Lenient, StageRecord
+from paraloom.pipeline.run.records import Lenient, StageRecord
 
 
 class ScoreAgreement(Lenient):

@@ -22,10 +22,9 @@ from paraloom.beam_jobs.select import Criteria, near_misses
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, PairName
-from paraloom.pipeline.manifest import best_round, check_current, current, ranked_stage, started
-from paraloom.pipeline.names import stage_path
-from paraloom.pipeline.records import BucketRecord, RunRecord
-from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.run.folder import check_current, current, shards_of, started
+from paraloom.pipeline.run.records import BucketRecord, RunRecord
+from paraloom.pipeline.stages import RANKED
 
 _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)
@@ -57,9 +56,8 @@ class ScoredRun:
         record = started(folder)
         check_current(folder, record, "bucket", "bucket")
         self.record: RunRecord = current(record)
-        stages = self.record.stages
-        self._stage = ranked_stage(stages)
-        bucket = self.record.find(BucketRecord, stage_path("bucket", best_round(stages)))
+        self._stage = self.record.best.path(RANKED)
+        bucket = self.record.best.find(BucketRecord)
         if bucket is None:
             raise UserError(f"{folder}: its pairs have no deciles yet; run `paraloom bucket` first")
         self.scores = list(bucket.deciles)

@@ -15,12 +15,11 @@ from paraloom.pipeline.cards.data_card import data_card
 from paraloom.pipeline.cards.metadata import HUB_LICENSES, Release, license_name
 from paraloom.pipeline.cards.shown import shown_configuration
 from paraloom.pipeline.judging.agreement import corpus_precisions
-from paraloom.pipeline.manifest import Manifest, current, finished_corpus, selection_view
 from paraloom.pipeline.publishing.files import write_configurations
 from paraloom.pipeline.publishing.negatives import KINDS, NEAR, TripletOptions
 from paraloom.pipeline.publishing.triplets import write_triplets
-from paraloom.pipeline.records import RunRecord
-from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.run.folder import current, finished_corpus, read_run, shards_of
+from paraloom.pipeline.run.records import RunRecord
 
 ABOUT = "provenance/release.json"
 """The file that tells a release from other folders."""
@@ -48,9 +47,10 @@ def make_release(
 
     It takes the place of an earlier one. Returns the rows of each split.
     """
-    found = Manifest(run).record
-    shards = [of for of in shards_of(run, finished_corpus(run, found, selection)) if of.rows]
-    record, out = selection_view(current(found), selection), out.resolve()
+    found = read_run(run)
+    record, out = finished_corpus(run, found, selection), out.resolve()
+    shards = [of for of in shards_of(run, record.path("select")) if of.rows]
+    record = record if selection else current(found).best
     rows, seed = sum(shard.rows for shard in shards), record.config.seed
     if not rows:
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
@@ -95,7 +95,8 @@ def make_release(
             )
             about["triplets"] = {kind: counts[kind] for kind in triplets.kinds}
         size = sum(split.size for split in made[0].splits)
-        precision = corpus_precisions(run, current(found)).get(selection, "")
+        place = record.place if selection else ""
+        precision = corpus_precisions(run, current(found)).get(place, "")
         (folder / "README.md").write_text(data_card(record, size, release, precision), "utf-8")
         (folder / ABOUT).parent.mkdir()
         text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"

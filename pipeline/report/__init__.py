@@ -15,11 +15,7 @@ from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import language_name, short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
-from paraloom.pipeline.manifest import ranked_stage
-from paraloom.pipeline.names import stage_path
-from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.report.describe import excluded_rows, resolve_auto, score
-from paraloom.pipeline.report.final_view import final_view, rounds
 from paraloom.pipeline.report.generators import SAMPLE, compare_generators
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import axes, density, histogram
@@ -33,7 +29,9 @@ from paraloom.pipeline.report.tradeoffs import (
     some,
     thresholds,
 )
-from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.run.folder import shards_of
+from paraloom.pipeline.run.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
+from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GenerateRecord
 
 VERSION = 9
@@ -51,7 +49,7 @@ def write_report(folder: str, record: RunRecord) -> bool:
     """Write the report of a run, unless the one that is there was made from the same record and
     judgments; returns whether it was written."""
     path = report_path(folder)
-    values = record.json_values()
+    values = record.roll_up()
     judgments = [digest] if (digest := judgments_digest(folder)) else []
     parts = [*(values[of] for of in ("config", "versions", "stages")), *judgments]
     key = content_key("report", VERSION, *parts)
@@ -73,7 +71,7 @@ class Section(NamedTuple):
 
 def document(folder: str, record: RunRecord, key: str = "") -> str:
     """The report as HTML, with a section for each part that the run has."""
-    view = final_view(record)
+    view = record.best
     title = PurePath(view.config.run).name or view.config.run
     sections = list(_sections(folder, record, view))
     html = render_html("report.html.j2", key=key, title=title, view=view, sections=sections)
@@ -86,6 +84,7 @@ def section(template: str, heading: str, anchor: str = "", **values: object) -> 
 
 
 def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Section]:
+    by_round = [record.derived(place) for place in record.rounds]
     if view.pair_records:
         many = view.config.nmt.candidates
         yield section("rows", "Rows of each stage", view=view, many=many)
@@ -93,9 +92,10 @@ def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Secti
     if bucket and bucket.rows_out:
         data = _selection(folder, record, view, bucket)
         yield section("selection", "Selection", **data)
-        for number in rounds(record) or [0]:
-            if result := record.find(AutoSelectRecord, stage_path("auto_select", number)):
-                heading = "Automatic selection of deciles" + f", round {number}" * bool(number)
+        for number, of in enumerate(by_round, 1):
+            if result := of.find(AutoSelectRecord):
+                which = f", round {number}" * bool(of.place)
+                heading = f"Automatic selection of deciles{which}"
                 yield section("auto_select", heading, f"auto_select-{number}", result=result)
         yield section("scores", "Scores", **data)
         if record.find(GenerateRecord):
@@ -104,14 +104,16 @@ def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Secti
     if "loop" in view.stages:
         yield section("rounds", "Rounds", record=record)
     evaluated = [
-        (f"round {number}" * bool(number), found)
-        for number in rounds(record) or [0]
-        if (found := record.find(EvaluateRecord, stage_path("evaluate", number)))
+        (f"round {number}" * bool(of.place), found)
+        for number, of in enumerate(by_round, 1)
+        if (found := of.find(EvaluateRecord))
     ]
     if evaluated:
         yield section("evaluation", "Sentence similarity", "sts", evaluated=evaluated)
     yield section("stages", "Stages", record=record)
-    config = yaml.safe_dump(record.json_values()["config"], sort_keys=False, allow_unicode=True)
+    config = yaml.safe_dump(
+        record.config.model_dump(mode="json"), sort_keys=False, allow_unicode=True
+    )
     heading = "Inputs, versions and configuration"
     yield section("record", heading, record=record, config=config)
 
@@ -123,9 +125,7 @@ def _selection(
     and of its corpus, what every threshold keeps, and pairs on either side of them."""
     select, source, seed = resolve_auto(view), view.config.input, view.config.seed
     scores, deciles = list(bucket.deciles), bucket.deciles
-    sample = Sample.read(
-        shards_of(folder, ranked_stage(record.stages)), view, scores, read_judgments(folder)
-    )
+    sample = Sample.read(shards_of(folder, view.path(RANKED)), view, scores, read_judgments(folder))
     selected = shards_of(folder, "select") if "select" in view.stages else []
     corpus = draw(selected, PAIRS, seed, [*TEXTS, *scores])
     corpus = corpus if len(corpus) else sample.pairs.slice(0, 0)

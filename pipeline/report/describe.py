@@ -5,21 +5,20 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from paraloom.beam_jobs.transforms.exclusion import RULES, excluded
-from paraloom.models.scorers import ENCODER, SCORERS
-from paraloom.pipeline.config.selection import CHOSEN
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.scorers import SCORERS
+from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging.describe import deciles_in_words, labelled_in_words
 from paraloom.pipeline.judging.record import JudgedRecord
-from paraloom.pipeline.names import stage_path
-from paraloom.pipeline.records import (
+from paraloom.pipeline.run.records import (
     AutoSelectRecord,
     Correlation,
     DecileTrial,
     EvaluateRecord,
-    NmtSection,
+    LoopRecord,
     PairsRecord,
     RunRecord,
     ScorerRecord,
-    SelectSection,
 )
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
@@ -56,17 +55,17 @@ def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRec
     return ScorerRecord(meaning=f"score of the scorer {name}", unit="score")
 
 
-def decoding(nmt: NmtSection) -> str:
+def decoding(nmt: NmtOptions) -> str:
     """How translations are found, in words.
 
-    >>> decoding(NmtSection(beam=12)), decoding(NmtSection(beam=12, sampling={"top_k": 10}))
-    ('beam 12', 'sampling (top_k 10)')
-    >>> decoding(NmtSection(beam=12, no_repeat_ngram=3, repetition_penalty=1.2))
+    >>> decoding(NmtOptions(beam=12)), decoding(NmtOptions(sampling={"top_k": 5}))
+    ('beam 12', 'sampling (top_k 5, temperature 1)')
+    >>> decoding(NmtOptions(beam=12, no_repeat_ngram=3, repetition_penalty=1.2))
     'beam 12, no 3 subwords twice, repetition penalty 1.2'
     """
     how = [f"beam {nmt.beam}"]
     if nmt.sampling:
-        how = [f"sampling ({', '.join(f'{name} {of:g}' for name, of in nmt.sampling.items())})"]
+        how = [f"sampling ({', '.join(f'{name} {of:g}' for name, of in nmt.sampling)})"]
     how += [f"no {nmt.no_repeat_ngram} subwords twice"] * (nmt.no_repeat_ngram > 0)
     how += [f"repetition penalty {nmt.repetition_penalty:g}"] * (nmt.repetition_penalty > 1)
     return ", ".join(how)
@@ -115,11 +114,11 @@ def correlation(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.1f}"
 
 
-def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`".format) -> str:
+def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`".format) -> str:
     """The conditions on a pair of the corpus; `code` makes names and conditions code.
 
-    >>> chosen = SelectSection(by="word_order", deciles=[1, 2, 4], where=["unigram_f1 <= 0.8"])
-    >>> selection_in_words(chosen)
+    >>> chosen = SelectOptions(by="word_order", deciles=[1, 2, 4], where=["unigram_f1 <= 0.8"])
+    >>> selection_in_words(chosen.replace(per_source="all", max_tokens=None))
     'deciles 1–2 and 4 of `word_order`, `unigram_f1 <= 0.8`'
     """
     parts = []
@@ -137,10 +136,10 @@ def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`
     return ", ".join(parts) or "every pair"
 
 
-def near_copies(corpus: PairsRecord | None, select: SelectSection) -> str:
+def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
     """What to change if the pairs of a corpus hardly differ; "" if they do, or it is not known.
 
-    >>> near_copies(PairsRecord(unigram_f1=0.84), SelectSection()).partition(";")[0]
+    >>> near_copies(PairsRecord(unigram_f1=0.84), SelectOptions()).partition(";")[0]
     'The sides of most pairs differ little: the median unigram F1 of the corpus is 0.84'
     """
     if corpus is None or (corpus.unigram_f1 or 0) <= NEAR_COPIES:
@@ -164,15 +163,26 @@ def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
     ]
 
 
-def resolve_auto(record: RunRecord, number: int = 0) -> SelectSection:
-    """The section `select` of the configuration as it takes effect (in a round): with the result of
-    `by: auto` or `by: judged`, by the encoder's score in rounds after the first, and without a
-    choice among translations of a source where there is one."""
+def verdict(record: RunRecord) -> str:
+    """One sentence for a finished loop: which round is best, and the scores of the others."""
+    loop = record.find(LoopRecord)
+    if loop is None:
+        return ""
+    others = [(n, of) for n, of in enumerate(loop.labelled, 1) if n != loop.best]
+    scores = ", ".join(f"{of:.2f} in round {number}" for number, of in others)
+    best, all_rounds = loop.labelled[loop.best - 1], len(loop.labelled)
+    over = f"mean over {loop.data_sets} data sets" if loop.data_sets > 1 else "one data set"
+    return (
+        f"Round {loop.best} of {all_rounds} is best: {best:.2f} on the labelled pairs, "
+        f"against {scores} (Pearson × 100, {over} with {labelled_in_words(best, loop.pairs)})"
+    )
+
+
+def resolve_auto(record: RunRecord) -> SelectOptions:
+    """The section `select` of the configuration as it takes effect: with the result of `by: auto`
+    or `by: judged`, and without a choice among translations of a source where there is one."""
     select = record.config.select
-    if number > 1 and select.by not in CHOSEN:
-        select = select.model_copy(update={"by": ENCODER})
-    found = record.find(AutoSelectRecord, stage_path("auto_select", number))
-    judged = record.find(JudgedRecord, stage_path("judged", number))
+    found, judged = record.find(AutoSelectRecord), record.find(JudgedRecord)
     if record.config.nmt.candidates == 1 and not record.config.generators:
         select = select.model_copy(update={"per_source": "all"})
     if select.by == "auto" and found:

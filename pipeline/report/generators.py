@@ -19,11 +19,11 @@ from paraloom.pipeline.judging.agreement import join
 from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.describe import good_of
 from paraloom.pipeline.judging.judgments import read_judgments
-from paraloom.pipeline.manifest import best_round, ranked_stage
-from paraloom.pipeline.names import stage_path
-from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.report.report_data import Array
-from paraloom.pipeline.stage import first_rows, shards_of
+from paraloom.pipeline.run.folder import shards_of
+from paraloom.pipeline.run.records import BucketRecord, RunRecord
+from paraloom.pipeline.run.stage import first_rows
+from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GeneratedBy, generators_of
 
 SAMPLE = 20_000  # candidates for scores and distances
@@ -91,15 +91,15 @@ class Generators(BaseModel):
 
 def compare_generators(folder: str, record: RunRecord) -> Generators:
     """The generators of a run; counts are of all rows, the rest is of a sample."""
-    used = generators_of(record)
-    bucket = record.find(BucketRecord, stage_path("bucket", best_round(record.stages)))
+    used, best = generators_of(record), record.best
+    bucket = best.find(BucketRecord)
     if not used or bucket is None or not bucket.rows_out:
         raise UserError(f"{folder}: has no scored candidates of several generators")
-    shards, scores = shards_of(folder, ranked_stage(record.stages)), list(bucket.deciles)
+    shards, scores = shards_of(folder, best.path(RANKED)), list(bucket.deciles)
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
     columns = [*schema.ROW, _NAME, "reference", "translation", *scores]
     table = first_rows(shards, columns, SAMPLE)
-    names = [of["name"] for of in record.config.generators or ()]
+    names = [of.name for of in record.config.generators or ()]
     made = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
     found = []
     for name, mine in made.items():

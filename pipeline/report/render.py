@@ -9,7 +9,6 @@ from markupsafe import Markup, escape
 
 from paraloom.pipeline.judging import describe as judged
 from paraloom.pipeline.report import describe, differences, plots
-from paraloom.pipeline.report.final_view import rounds, verdict
 
 
 def render_html(template: str, **values: object) -> Markup:
@@ -41,7 +40,7 @@ def _html() -> Environment:
         for name, function in vars(module).items()
         if getattr(function, "__module__", "") == module.__name__ and callable(function)
     }
-    made.globals |= {**functions, "rounds": rounds, "verdict": verdict}
+    made.globals |= functions
     made.globals |= {"WIDTH": plots.WIDTH, "zip": zip}
     made.filters |= {**functions, "code_spans": code_spans, "get": dict.get, "mean": fmean}
     made.filters["file_name"] = lambda path: PurePath(path).name

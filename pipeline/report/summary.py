@@ -5,25 +5,24 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import restrict
-from paraloom.pipeline.records import AutoSelectRecord, EvaluateRecord, PairsRecord, StageRecord
 from paraloom.pipeline.report import report_path
 from paraloom.pipeline.report.describe import (
     cleaned,
     evaluation_table,
     near_copies,
     selection_lines,
+    verdict,
 )
-from paraloom.pipeline.report.final_view import final_view, verdict
-from paraloom.pipeline.stage import Run
+from paraloom.pipeline.run.folder import read_run, restrict
+from paraloom.pipeline.run.records import AutoSelectRecord, EvaluateRecord, PairsRecord, StageRecord
 
 
-def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
+def show_summary(folder: str, stages: Sequence[str], ran: set[str]) -> None:
     """Print the rows of every stage, the reasons of rejection, the results, and where they are."""
-    out = console(max(120, 24 * (2 + len(run.config.score.names))))
-    record = restrict(run.manifest.record, stages)
+    record = restrict(read_run(folder), stages)
+    out = console(max(120, 24 * (2 + len(record.config.score.names))))
     table = _stages(record.stages, ran)
-    many = 1 if run.config.chats else run.config.nmt.candidates
+    many = 1 if record.config.chats else record.config.nmt.candidates
     if many > 1 and "back_translate" in record.stages:
         table.caption = f"from back_translate on, a row is one of {many} candidates of a source"
     out.print(table)
@@ -34,7 +33,7 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         out.print(f"Cleaned pairs: {found}")
     if "loop" in record.stages:
         out.print(f"{verdict(record)}.")
-    record = final_view(record)
+    record = record.best
     if result := record.find(AutoSelectRecord):
         out.print(*selection_lines(result), sep="\n")
     if record.bleu is not None:
@@ -43,7 +42,7 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         out.print(_evaluation(evaluated))
     if advice := near_copies(record.find(PairsRecord, "select"), record.config.select):
         out.print(f"{advice}.")
-    where = f"Results: {run.config.run}; in pictures: {report_path(run.config.run)}"
+    where = f"Results: {folder}; in pictures: {report_path(folder)}"
     out.print(where, soft_wrap=True)
 
 

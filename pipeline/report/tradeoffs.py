@@ -19,13 +19,13 @@ from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard
 from paraloom.beam_jobs.select import Criteria, conditions, decide
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.scorers import PairScorer
-from paraloom.pipeline.config.selection import CHOSEN
+from paraloom.pipeline.config.selection import CHOSEN, SelectOptions
 from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.describe import good_of, neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import sample_rows
-from paraloom.pipeline.records import RunRecord, SelectSection
 from paraloom.pipeline.report.report_data import WORDING, Array, axes
+from paraloom.pipeline.run.records import RunRecord
 
 PAIRS, _PART_FILES = 20_000, 40
 _SIDES = ["reference", "translation"]
@@ -205,7 +205,7 @@ class Sample:
         return rows
 
 
-def criteria_of(select: SelectSection, record: RunRecord) -> Criteria:
+def criteria_of(select: SelectOptions, record: RunRecord) -> Criteria:
     """The criteria that a pair meets or not whatever other pairs there are."""
     chosen = None if select.by in CHOSEN else select.deciles  # before a stage chose them
     deciles = None if chosen is None else tuple(chosen)

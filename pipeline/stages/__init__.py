@@ -1,57 +1,176 @@
-"""The stages of a run, in order: one module for each, with its `STAGE`.
-
-A module has in one place what its stage depends on, the fingerprint of its result, how the result
-is made and how it is checked: see `paraloom.pipeline.stage.Stage`. A new stage is a module and a
-line here; one that makes the resource of a scorer is only a module, with the name of the resource.
+"""The table of stages: order, what each reads and makes, its folder, its command, its module.
 
     ingest → nmt → back_translate → score → bucket → auto_select → select → embeddings → evaluate
         pivot ↗     generate ↗  paragram, idf, … ↗
 
-With several rounds, `paraloom.pipeline.rounds` repeats the stages from `score` on.
+A module has in one place, as `STAGE`, the fingerprint of its stage's result, how the result is made
+and how it is checked: see `paraloom.pipeline.run.stage.Stage`. A new stage is a module and a row
+here. A stage that makes the resource of a scorer is only a module in `resources`, with the name of
+the resource; its `depends_on` has what it reads. `paraloom.pipeline.run.derived` says which runs
+make some of the stages again.
 """
 
-from paraloom.pipeline.stage import Stage
-from paraloom.pipeline.stages import (
-    back_translate,
-    bucket,
-    embeddings,
-    evaluate,
-    generate,
-    ingest,
-    nmt,
-    pivot,
-    score,
-    select,
-)
-from paraloom.pipeline.stages.resources import RESOURCES
-from paraloom.pipeline.stages.selection import auto_select, exclude, judged
+from __future__ import annotations
 
-STAGES: tuple[Stage, ...] = (
-    ingest.STAGE,
-    pivot.STAGE,
-    nmt.STAGE,
-    back_translate.STAGE,
-    generate.STAGE,
-    *RESOURCES,
-    score.STAGE,
-    bucket.STAGE,
-    exclude.STAGE,
-    auto_select.STAGE,
-    judged.STAGE,
-    select.STAGE,
-    embeddings.STAGE,
-    evaluate.STAGE,
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from paraloom.models.scorers import ENCODER, SCORERS
+
+if TYPE_CHECKING:
+    from paraloom.pipeline.run.stage import Stage
+
+
+class Row(NamedTuple):
+    """A stage of the table."""
+
+    name: str
+    reads: tuple[str, ...]  # stages, if the configuration has them
+    makes: str  # the columns that it adds to the pairs, or another result
+    command: str = ""  # that brings it up to date, besides `corpus`
+    folder: str = ""  # of its files, if it is not called as the stage is; keys have this name
+    module: str = ""  # below this one, if it is not called as the stage is
+    again: int = 0  # which derived runs make it for themselves: those of this number or below
+    pairs: bool = False  # whether it makes part files of pairs
+
+
+ROUND, SELECTION, FIRST = 1, 2, 3
+"""Derived runs: rounds after the first, named selections, the first round."""
+
+RESOURCES = (
+    *dict.fromkeys(
+        of.resource_name or "" for n, of in SCORERS.items() if of.resource and n != ENCODER
+    ),
+    "columns",
 )
+"""The stages that make what scorers read; the encoder comes from a round before."""
+
+TABLE: dict[str, Row] = {
+    row.name: row
+    for row in (
+        Row("ingest", (), "id, source, reference", "ingest", pairs=True),
+        Row("pivot", ("ingest",), "source", pairs=True),
+        Row("nmt", ("ingest",), "a translation model", "train-nmt"),
+        Row(
+            "back_translate",
+            ("ingest", "pivot", "nmt"),
+            "translation, translation_score, translation_subwords",
+            "back-translate",
+            pairs=True,
+        ),
+        Row("generate", ("ingest", "pivot", "back_translate", "nmt"), "candidates", pairs=True),
+        *(Row(name, (), "", "train-paragram" * (name == "paragram")) for name in RESOURCES),
+        Row(
+            "score",
+            ("back_translate", "generate", *RESOURCES),
+            "reference_tokens, translation_tokens, trigram_overlap, …",
+            "score",
+            again=ROUND,
+            pairs=True,
+        ),
+        Row("bucket", ("score",), "<score>_decile", "bucket", again=ROUND, pairs=True),
+        Row("exclude", (), "evaluation sentences", module="selection.exclude"),
+        Row(
+            "auto_select",
+            ("bucket", "exclude"),
+            "a score and deciles",
+            folder="choice",
+            module="selection.auto_select",
+            again=SELECTION,
+        ),
+        Row("judged", ("bucket",), "the same", module="selection.judged", again=SELECTION),
+        Row("loop", (), "the number of the best round"),
+        Row(
+            "select",
+            ("bucket", "exclude", "auto_select", "judged"),
+            "the selected pairs; corpus.tsv.gz",
+            "select",
+            "corpus",
+            again=FIRST,
+            pairs=True,
+        ),
+        Row(
+            "embeddings",
+            ("select", "paragram"),
+            "a sentence encoder",
+            "train-embeddings",
+            again=FIRST,
+        ),
+        Row(
+            "evaluate",
+            ("embeddings",),
+            "correlations on STS, SICK",
+            "train-embeddings",
+            again=FIRST,
+        ),
+    )
+}
+
+PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
+"""The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
+only in those with `generators`."""
+
+RANKED = "bucket"
+"""The stage with the pairs that selection reads, and all that looks at scored pairs."""
+
+RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
+"""The stages that every derived run makes for itself; the best round's result is the run's."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
-    "corpus": tuple(stage.name for stage in STAGES[STAGES.index(select.STAGE) :]),
-    "ingest": ("ingest",),
-    "back-translate": ("back_translate",),
-    "score": ("score",),
-    "bucket": ("bucket",),
-    "select": ("select",),
-    "train-nmt": ("nmt",),
-    "train-paragram": ("paragram",),
-    "train-embeddings": ("embeddings", "evaluate"),
+    "corpus": RESULTS,
+    **{
+        command: tuple(name for name, row in TABLE.items() if row.command == command)
+        for command in dict.fromkeys(row.command for row in TABLE.values() if row.command)
+    },
 }
 """The stages that each command brings up to date, with all that they depend on."""
+
+
+@cache
+def stages() -> dict[str, Stage]:
+    """All stages, in order, loaded from their modules."""
+    found = {}
+    for name, row in TABLE.items():
+        package = "resources." if name in RESOURCES else ""
+        module = import_module(f"{__name__}.{package}{_MODULES.get(name, row.module or name)}")
+        found[name] = module.STAGES[name] if hasattr(module, "STAGES") else module.STAGE
+    return found
+
+
+_MODULES = dict.fromkeys(
+    ("sentence_model", "cross_encoder_model", "wordnet", "spacy"), "pair_models"
+)
+
+
+def own(place: str) -> tuple[str, ...]:
+    """The stages that the derived run in a place below a run makes for itself.
+
+    >>> own("rounds/1"), own("selections/strict")[:2]
+    (('select', 'embeddings', 'evaluate'), ('auto_select', 'judged'))
+    """
+    kind = SELECTION if place.startswith("selections/") else ROUND
+    kind = FIRST if place == "rounds/1" else kind
+    return tuple(name for name, row in TABLE.items() if row.again >= kind)
+
+
+def folder_of(path: str) -> str:
+    """The folder of a stage's files, below the run's.
+
+    >>> folder_of("score"), folder_of("rounds/2/select")
+    ('score', 'rounds/2/corpus')
+    """
+    place, slash, name = path.rpartition("/")
+    row = TABLE.get(name)
+    return f"{place}{slash}{(row and row.folder) or name}"
+
+
+def stage_in(folder: str) -> str:
+    """The inverse of `folder_of`.
+
+    >>> stage_in("rounds/2/corpus"), stage_in("select")
+    ('rounds/2/select', 'select')
+    """
+    place, slash, name = folder.rpartition("/")
+    found = next((row.name for row in TABLE.values() if row.folder == name), name)
+    return f"{place}{slash}{found}"

@@ -6,8 +6,9 @@ from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.transforms.translations import BACK
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import BackTranslateRecord
-from paraloom.pipeline.stage import Run, Stage, shards_are_valid
+from paraloom.pipeline.run.records import BackTranslateRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, shards_are_valid
 from paraloom.pipeline.translation import Model, backward, decoding, shares_translations, translate
 
 
@@ -36,7 +37,6 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="back_translate",
-    depends_on=lambda config: ("pivot" if config.is_plain_text else "ingest", "nmt"),
     version=back_translate.VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -2,8 +2,9 @@
 
 from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.io.shards import units
-from paraloom.pipeline.records import BucketRecord
-from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.run.records import BucketRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
 
 
 def make(run: Run, key: str) -> BucketRecord:
@@ -15,7 +16,6 @@ def make(run: Run, key: str) -> BucketRecord:
 
 STAGE = Stage(
     name="bucket",
-    depends_on=("score",),
     version=bucket.VERSION,
     fingerprint=lambda run: run.scorers,
     make=make,

@@ -11,11 +11,12 @@ from paraloom.models.embeddings.options import AUTO
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.languages import short_code
-from paraloom.pipeline import notices
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.manifest import versions
-from paraloom.pipeline.records import InputFile, PairsRecord, TrainingRecord
-from paraloom.pipeline.stage import Run, Stage, folder_is_valid
+from paraloom.pipeline.run import notices
+from paraloom.pipeline.run.folder import versions
+from paraloom.pipeline.run.records import InputFile, PairsRecord, TrainingRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, folder_is_valid
 from paraloom.pipeline.stages.resources import paragram
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.models.files import digest
-from paraloom.pipeline.records import EvaluateRecord, Evaluation
-from paraloom.pipeline.stage import Run, Stage
+from paraloom.pipeline.run.records import EvaluateRecord, Evaluation
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage
 
 
 def evaluation_path(run: Run) -> str:
@@ -45,7 +46,6 @@ def copy(source: Run, target: Run) -> None:
 
 STAGE = Stage(
     name="evaluate",
-    depends_on=("embeddings",),
     fingerprint=lambda run: [
         digest(path) if path else None
         for path in (run.config.evaluate.sts, run.config.evaluate.sick)

@@ -14,8 +14,9 @@ from paraloom.models.chat.usage import ServedName, Usage
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import Lenient, PairsRecord, RunRecord
-from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.run.records import Lenient, PairsRecord, RunRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
 from paraloom.pipeline.translation import ENGINE, backward
 
 
@@ -99,17 +100,17 @@ def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> Gener
         prompt_text=prompt.text,
         license=of.license,
         rejected={r.removeprefix(own): n for r, n in rejected.items() if r.startswith(own)},
-        cost=usage.at_prices(of.prices.model_dump() if of.prices else None),
+        cost=usage.at_prices(dict(of.prices) if of.prices else None),
     )
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
     """What each generator made, with the licence and at the prices that the run now has."""
     found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
-    for of in record.config.generators or ():
-        if made := found.get(of["name"]):
-            now = {"license": of.get("license"), "cost": made.at_prices(of.get("prices"))}
-            found[of["name"]] = made.model_copy(update=now)
+    for of in record.config.chats:
+        if made := found.get(of.name):
+            cost = made.at_prices(dict(of.prices) if of.prices else None)
+            found[of.name] = made.model_copy(update={"license": of.license, "cost": cost})
     return found
 
 
@@ -131,11 +132,6 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="generate",
-    depends_on=lambda config: (
-        "pivot" if config.is_plain_text else "ingest",
-        *(("back_translate",) if config.translates else ()),
-        "nmt",
-    ),
     version=generate.VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -10,8 +10,9 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
-from paraloom.pipeline.records import InputFile, PairsRecord
-from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.run.records import IngestRecord, InputFile
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
 
 
 def fingerprint(run: Run) -> Any:
@@ -28,10 +29,10 @@ def fingerprint(run: Run) -> Any:
     ]
 
 
-def make(run: Run, key: str) -> PairsRecord:
+def make(run: Run, key: str) -> IngestRecord:
     """Read the bitext."""
     options = run.input
-    run.manifest.record.inputs = [
+    inputs = [
         InputFile(path=path, bytes=storage.size(path), sha256=sha256)
         for bitext in run.bitexts
         for path, sha256 in zip(bitext.paths, bitext.sha256, strict=True)
@@ -45,7 +46,7 @@ def make(run: Run, key: str) -> PairsRecord:
     )
     place, limit = run.folder("ingest"), run.config.max_rejected
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
-    record = pairs_record(PairsRecord, result)
+    record = pairs_record(IngestRecord, result, inputs=inputs)
     if kinds := options.layout.clean:
         counts = [receipt.numbers.cleaned for receipt in result.receipts]
         record.cleaned = {kind: sum(of[kind] for of in counts) for kind in kinds}
@@ -72,11 +73,11 @@ def check(config: Config) -> None:
 def check_replaces(run: Run) -> None:
     """Check that a run does not replace a finished one of wholly other files: no content and no
     path of the recorded input is in it. A preview's input is below its run, and always another."""
-    before = run.manifest.record.inputs if "ingest" in run.manifest.stages else []
+    found = run.records.get("ingest")
+    before = found.inputs if isinstance(found, IngestRecord) else []
     files = {p: d for of in run.bitexts for p, d in zip(of.paths, of.sha256, strict=True)}
-    names = run.config.written.by_names([*files])
     own = storage.join(run.config.run, "")
-    same = {of.path for of in before} & {*names} or {of.sha256 for of in before} & {*files.values()}
+    same = {of.path for of in before} & {*files} or {of.sha256 for of in before} & {*files.values()}
     if before and not same and not all(path.startswith(own) for path in files):
         raise UserError(
             f"{run.config.run}: was made from {before[0].path}, and this input has none of its "

@@ -7,8 +7,9 @@ from typing import Any
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import NmtRecord, NmtTraining
-from paraloom.pipeline.stage import Run, Stage, folder_is_valid
+from paraloom.pipeline.run.records import NmtRecord, NmtTraining
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
@@ -51,7 +52,6 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="nmt",
-    depends_on=("ingest",),
     fingerprint=fingerprint,
     make=make,
     is_valid=folder_is_valid,

@@ -6,8 +6,9 @@ from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.transforms.translations import PIVOT
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import PivotRecord
-from paraloom.pipeline.stage import Run, Stage, shards_are_valid
+from paraloom.pipeline.run.records import PivotRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, shards_are_valid
 from paraloom.pipeline.translation import decoding, forward, shares_translations, translate
 
 
@@ -31,7 +32,6 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="pivot",
-    depends_on=("ingest",),
     version=back_translate.VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -10,9 +10,10 @@ from paraloom.models.files import digest
 from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import ScoreRecord, ScorerRecord
-from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
-from paraloom.pipeline.stages.resources import RESOURCES
+from paraloom.pipeline.run.records import ScoreRecord, ScorerRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.stages import RESOURCES, stages
 from paraloom.pipeline.stages.resources.columns import ColumnsRecord
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.resources.translation_model import scoring_model
@@ -22,7 +23,7 @@ def resource_paths(run: Run) -> dict[str, str]:
     """The files and folders that the scorers of a run open, by the names of the resources."""
     made = {
         stage.name: storage.join(run.folder(stage.name), stage.resource).rstrip("/")
-        for stage in RESOURCES
+        for stage in (stages()[name] for name in RESOURCES)
         if stage.enabled(run.config) and stage.resource is not None
     }
     return {**made, **run.config.score.resources}
@@ -71,16 +72,17 @@ def make(run: Run, key: str) -> ScoreRecord:
     the similarity that the encoder of the round before gives.
     """
     resources: dict[str, Any]
-    if run.round > 1:
-        before = run.at(run.round - 1)
-        pairs, resources = run.at(0).shards("score"), {"encoder": before.folder("embeddings")}
-        digests = {"encoder": before.digest("embeddings")}
+    if run.base and run.before:
+        pairs = run.base.shards("score")
+        resources = {"encoder": run.before.folder("embeddings")}
+        digests = {"encoder": run.before.digest("embeddings")}
     else:
         pairs, resources = run.shards(run.candidates_stage), {**resource_paths(run)}
         if model := scoring_model(run):
             resources["translation_model"] = model
         resources |= model_names(run.config)
-        digests = {s.name: run.digest(s.name) for s in RESOURCES if s.enabled(run.config)}
+        made = (name for name in RESOURCES if stages()[name].enabled(run.config))
+        digests = {name: run.digest(name) for name in made}
     key = content_key("score", score.VERSION, fingerprint(run), digests)
     scoring = score.Scoring(
         run.scorers,
@@ -114,7 +116,6 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="score",
-    depends_on=("back_translate", "generate", *(stage.name for stage in RESOURCES)),
     version=score.VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -13,9 +13,10 @@ from paraloom.beam_jobs.io.shards import Shard, copy_pairs, units
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
-from paraloom.pipeline.names import RANKED
-from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
-from paraloom.pipeline.stage import Run, Stage, first_rows, pairs_record, shards_are_valid
+from paraloom.pipeline.run.records import AutoSelectRecord, PairsRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, first_rows, pairs_record, shards_are_valid
+from paraloom.pipeline.stages import RANKED
 
 
 def criteria(run: Run) -> select.Criteria:
@@ -27,8 +28,6 @@ def criteria(run: Run) -> select.Criteria:
     if by == "judged":
         cut = run.record(JudgedRecord).chosen
         return run.criteria(cut.score, cut.deciles)
-    if run.round > 1:
-        (by,) = run.ranked_by
     return run.criteria(by, deciles)
 
 
@@ -84,7 +83,6 @@ def copy(source: Run, target: Run) -> None:
 
 STAGE = Stage(
     name="select",
-    depends_on=(RANKED, "exclude", "auto_select", "judged"),
     version=select.VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -12,7 +12,7 @@ from benchmarks.auto_select import main, prepare
 from benchmarks.experiments.cells import Inputs, folder_of
 from paraloom.beam_jobs.io.shards import commit
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.pipeline.records import DecileTrial
+from paraloom.pipeline.run.records import DecileTrial
 from tests.benchmarks.conftest import inputs_in
 
 RUN = DecileTrial(scorer="unigram_f1", deciles=(0, 1), pairs=20, scores=(1.0,)).model_dump()

@@ -21,7 +21,7 @@ import yaml
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.run.folder import read_run
 from tests.dataflow.double import Dataflow, Job, dataflow, hurry
 from tests.dataflow.execute import in_image, in_workers
 from tests.dataflow.image import image
@@ -84,7 +84,7 @@ def on_dataflow(run: str, service: Dataflow, command: str, *more: str) -> list[s
 
 
 def stages(run: str) -> dict[str, Any]:
-    return Manifest(run).stages
+    return read_run(run).stages
 
 
 def as_here(service: Dataflow, local: Path, run: str, said: str) -> None:

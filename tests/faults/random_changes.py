@@ -25,9 +25,8 @@ from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config.options import Config
-from paraloom.pipeline.manifest import Manifest, best_round, current, outdated
-from paraloom.pipeline.names import PAIR_STAGES
-from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.run.folder import best_round, current, outdated, read_run, shards_of
+from paraloom.pipeline.stages import PAIR_STAGES
 from tests.faults.ground import Ground, main, told
 from tests.sample import LABELLED, PHRASES, SIMILARITY
 
@@ -122,7 +121,7 @@ def change(
 
 def _truthful(ground: Ground, run: Path, before: Path, fresh: Path) -> None:
     """See that what a run has and says is of its configuration, or of the one before as such."""
-    record = Manifest(str(run)).record
+    record = read_run(str(run))
     begun = _config(run) == _config(fresh)  # or it was killed before
     now = fresh if begun else before
     for stage in status(str(run)):
@@ -160,7 +159,7 @@ def _equal(ground: Ground, run: Path, fresh: Path) -> None:
     ground.expect(f"status: {states}", states == {"finished"})
     card, corpus = (run / CARD).read_text(), _rows(run, "corpus")
     ground.expect("rows in the card", f"{len(corpus):,} pairs" in card)
-    record = current(Manifest(str(run)).record)
+    record = current(read_run(str(run)))
     if record.config.select.deciles is not None and record.config.select.by != "auto":
         by = record.config.select.by if best_round(record.stages) < 2 else ENCODER
         found = {row[f"{by}_decile"] for row in corpus}
@@ -177,7 +176,7 @@ def _same(ground: Ground, what: str, first: Any, second: Any) -> None:
 
 def _config(run: Path) -> dict[str, Any]:
     """The configuration in a run's manifest, without the name of its folder."""
-    return {**Manifest(str(run)).record.config.json_values(), "run": ""}
+    return {**read_run(str(run)).config.json_values(), "run": ""}
 
 
 def _rows(run: Path, stage: str) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """A finished run of the real command on some pairs of the sample, for tests to copy and to harm."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import read_shard, receipts
 from tests.once import made_once
 from tests.pipeline.report.made_run import MadeRun, make_run
-from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, ran
+from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, ran, write_record
 from tests.small_model import new_pairs
 from tests.test_docs import fenced
 
@@ -116,7 +115,7 @@ def run(made_run: MadeRun, tmp_path: Path) -> Path:
     """A copy of the made run, with its manifest."""
     folder = tmp_path / "captions"
     shutil.copytree(made_run.folder, folder)
-    (folder / "manifest.json").write_text(json.dumps(made_run.record))
+    write_record(folder, made_run.record)
     return folder
 
 

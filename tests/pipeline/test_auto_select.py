@@ -15,9 +15,9 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import AutoSelectRecord
 from paraloom.pipeline.report.describe import selection_lines
-from paraloom.pipeline.stage import Run
+from paraloom.pipeline.run.records import AutoSelectRecord
+from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.selection import auto_select
 from tests.run_helpers import Capsys, Runs, WriteConfig, again, manifest, one_line, ran
 from tests.shards import bucketed_pairs, cut

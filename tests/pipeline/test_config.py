@@ -6,8 +6,8 @@ import pytest
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.options import ScoreOptions
-from paraloom.pipeline.notices import of_configuration
-from paraloom.pipeline.run import localised, remote_paths
+from paraloom.pipeline.run.make import localised, remote_paths
+from paraloom.pipeline.run.notices import of_configuration
 from tests.run_helpers import Patch
 
 GOOD = """

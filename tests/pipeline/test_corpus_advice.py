@@ -6,10 +6,11 @@ import pyarrow as pa
 
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.notices import of_training
-from paraloom.pipeline.records import PairsRecord, SelectSection
+from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.report.describe import near_copies
+from paraloom.pipeline.run.folder import read_run
+from paraloom.pipeline.run.notices import of_training
+from paraloom.pipeline.run.records import PairsRecord
 from tests.run_helpers import Capsys, WriteConfig, again, rewrite
 
 
@@ -38,13 +39,13 @@ def test_near_copies_are_said(a_run: Path, capsys: Capsys) -> None:
     rewrite(a_run, "bucket", near_copy)
     assert again("select", a_run, "--set", "select.deciles=null") == 0
     out, report = capsys.readouterr().out, (a_run / "run/report/index.html").read_text()
-    corpus = Manifest(str(a_run / "run")).record.find(PairsRecord, "select")
+    corpus = read_run(str(a_run / "run")).find(PairsRecord, "select")
     assert corpus and corpus.unigram_f1 and corpus.unigram_f1 > 0.9
-    advice = near_copies(corpus, SelectSection())
+    advice = near_copies(corpus, SelectOptions())
     assert advice[:50] in out
     assert advice[:50] in report
     assert "add 'content_overlap <= 0.8' to select.where" in advice
-    bound = SelectSection(where=["content_overlap <= 0.9"])
+    bound = SelectOptions(where=["content_overlap <= 0.9"])
     assert near_copies(corpus, bound).endswith("lower the bound of content_overlap in select.where")
     assert not near_copies(PairsRecord(unigram_f1=0.8), bound)
     assert not near_copies(PairsRecord(), bound)

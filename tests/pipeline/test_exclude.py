@@ -16,9 +16,9 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import scored
 from paraloom.pipeline.commands.run.contamination import contamination
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.report.describe import excluded_rows
+from paraloom.pipeline.run.folder import read_run
+from paraloom.pipeline.run.records import PairsRecord
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 from tests.beam_jobs.transforms.test_exclusion import Letters
 from tests.json_schema import errors_of
@@ -59,7 +59,7 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
             )
         assert (row["id"] in kept) == (not found.get(row["id"], "").startswith("in sts/own"))
 
-    record = Manifest(str(a_run / "run")).record
+    record = read_run(str(a_run / "run"))
     corpus = record.find(PairsRecord, "select")
     assert corpus and corpus.rows_in == corpus.rows_out + sum(corpus.rejected.values())
     equal, ngrams = (
@@ -76,7 +76,7 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
     write_sets(a_run, ["nothing of the corpus here"])
     assert again("select", a_run, *exclude) == 0
     assert table(a_run, "corpus", "id", "reference", "translation") == before
-    assert "sts/own" not in json.dumps(Manifest(str(a_run / "run")).stages["select"].json_values())
+    assert "sts/own" not in json.dumps(read_run(str(a_run / "run")).stages["select"].json_values())
     write_sets(a_run, leaked)
     shards, criteria = scored(read_config(a_run / "config.yaml"))
     assert shards and criteria.exclude is None

@@ -26,9 +26,9 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.judging.agreement import conditions, join
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.report import document
 from paraloom.pipeline.report.generators import compare_generators
+from paraloom.pipeline.run.folder import read_run
 from paraloom.pipeline.stages.generate import check, generators_of
 from tests.chat_server import ChatServer, chat_server, reworded
 from tests.json_schema import errors_of
@@ -115,7 +115,7 @@ def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Pat
 
 
 def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> None:
-    record = Manifest(finished.run).record
+    record = read_run(finished.run)
     made = record.stages["generate"].json_values()["generators"]
     pairs = len(table(finished.folder, "ingest"))
     assert made["a"]["requests"] == pairs and made["a"]["tokens_out"] == 10 * pairs
@@ -179,7 +179,7 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
         Action(score=score, **{name: row[name] for name in texts})
         for score, row in zip(scores, rows, strict=True)
     )
-    found = compare_generators(finished.run, Manifest(finished.run).record).tables()
+    found = compare_generators(finished.run, read_run(finished.run)).tables()
     under = conditions(["generator = a"], ["trigram_overlap"], ["generator"])
     shards = ScoredRun(finished.run).shards()
     judged = join(read_judgments(finished.run), shards, ["trigram_overlap"], own={}, where=under)
@@ -243,7 +243,7 @@ def test_prompts_are_checked_before_anything_is_translated(prompt: str, message:
 
 
 def test_licence_and_prices_are_those_of_now(finished: Finished) -> None:
-    record = Manifest(finished.run).record
+    record = read_run(finished.run)
     now: list[Any] = [{"name": "a", "license": "MIT", "prices": {"input": 0, "output": 3}}]
     record.config.generators = now
     found, pairs = generators_of(record), len(table(finished.folder, "ingest"))

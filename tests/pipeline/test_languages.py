@@ -18,9 +18,9 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model, check_texts
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.notices import of_configuration
-from paraloom.pipeline.stage import Run
+from paraloom.pipeline.run.folder import read_run
+from paraloom.pipeline.run.notices import of_configuration
+from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import nmt
 from tests.run_helpers import Capsys, WriteConfig, again, ran, refusal
 from tests.sample import sample_rows
@@ -30,7 +30,7 @@ def test_another_language_scores_again(
     a_run: Path, write_config: WriteConfig, capsys: Capsys
 ) -> None:
     """The small model speaks English, whatever the language is called."""
-    before = {name: stage.key for name, stage in Manifest(str(a_run / "run")).stages.items()}
+    before = {name: stage.key for name, stage in read_run(str(a_run / "run")).stages.items()}
     write_config(a_run, input={"target_language": "deu", "check_languages": False})
     assert again("select", a_run) == 0
     _, err = capsys.readouterr()
@@ -51,7 +51,7 @@ def test_another_language_scores_again(
 
     write_config(a_run, input={"target_language": "en-GB"})
     assert again("select", a_run) == 0
-    after = {name: stage.key for name, stage in Manifest(str(a_run / "run")).stages.items()}
+    after = {name: stage.key for name, stage in read_run(str(a_run / "run")).stages.items()}
     assert after == before
 
 
@@ -208,7 +208,7 @@ def test_without_fairseq_the_training_names_the_extra(
 ) -> None:
     """Before it prepares anything: the process that trains would have it in its log only."""
     monkeypatch.setattr(nmt, "find_spec", lambda name: None)
-    run = Run(read_config(write_config(tmp_path)), Manifest(str(tmp_path)))
+    run = Run(read_config(write_config(tmp_path)))
     with pytest.raises(ModuleNotFoundError) as error:
         nmt.make(run, "key")
     assert "paraloom[fairseq]" in str(missing_extra(str(error.value)))

@@ -13,7 +13,7 @@ import pytest
 
 import paraloom
 from paraloom.pipeline import library
-from paraloom.pipeline.names import folder_of
+from paraloom.pipeline.stages import folder_of
 from tests.run_helpers import ROOT, STAGES, Patch, WriteConfig
 
 PAGE = (ROOT / "docs" / "library.md").read_text("utf-8")

@@ -1,138 +1,212 @@
-"""manifest.json: typed records, as this version and others write them."""
+"""What a run folder records: run.json, `_stage.json` of each stage, and manifest.json of them."""
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.dataset as ds
 import pytest
 
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.errors import UserError
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import (
+from paraloom.models.files import STAGE_RECORD, digest
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.run.folder import as_made, current, read_run, recorded_config
+from paraloom.pipeline.run.journal import Journal
+from paraloom.pipeline.run.plan import plan
+from paraloom.pipeline.run.records import (
     BucketRecord,
-    IdfRecord,
     NmtRecord,
     PairsRecord,
     RunRecord,
     StageRecord,
 )
-from tests.run_helpers import Patch
-
-OLD: dict[str, Any] = {
-    "config": {"run": "runs/x", "sample": {"pairs": 9}, "select": {"by": "auto", "later": [1]}},
-    "versions": {"python": "3.11.7"},
-    "stages": {
-        "sample": {"key": "a", "digest": "b", "counts": {"pairs": 9}},
-        "nmt": {"training": {"bleu": 31.5, "seed": 1}, "seconds": 2.5, "digest": "c"},
-        "bucket": {
-            "rows_in": 3,
-            "deciles": {"s": {"rows": [3], "lowest": [None], "highest": [0.5]}},
-        },
-        "rounds/2/score": {"rows_in": 3, "rejected": {"s is not finite": 1}},
-    },
-}
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import folder_of
+from tests.run_helpers import (
+    Patch,
+    Runs,
+    changed_manifest,
+    manifest,
+    record_of,
+    small_config,
+    write_record,
+)
 
 
-def write(folder: Path, text: str) -> Path:
-    path = folder / "manifest.json"
-    path.write_text(text)
-    return path
-
-
-def test_a_manifest_of_another_version_is_read_and_written_unchanged(tmp_path: Path) -> None:
-    path = write(tmp_path, json.dumps(OLD))
-    manifest = Manifest(str(tmp_path))
-    manifest.save()
-    assert json.loads(path.read_text()) == OLD
+def config_of(folder: Path, **changes: Any) -> Config:
+    return Config.of(small_config(folder / "run", "a.tsv", **changes))
 
 
 def test_records_have_the_type_of_their_stage() -> None:
-    record = RunRecord.model_validate(OLD)
+    stages: dict[str, Any] = {
+        "sample": {"key": "a", "digest": "b", "counts": {"pairs": 9}},
+        "nmt": {"training": {"bleu": 31.5, "seed": 1}, "seconds": 2.5, "digest": "c"},
+        "bucket": {"deciles": {"s": {"rows": [3], "lowest": [None], "highest": [0.5]}}},
+        "rounds/2/score": {"rows_in": 3, "rejected": {"s is not finite": 1}},
+    }
+    record = record_of({"stages": stages})
     nmt, bucket = record.find(NmtRecord), record.find(BucketRecord)
     assert nmt is not None and nmt.training.bleu == 31.5 and nmt.seconds == 2.5
     assert bucket is not None and bucket.deciles["s"].lowest == [None]
-    assert bucket.worker_seconds == 0  # earlier versions did not measure it
     score = record.find(PairsRecord, "rounds/2/score")
     assert score is not None and score.rejected == {"s is not finite": 1}
     assert record.find(PairsRecord, "score") is None
     assert type(record.stages["sample"]) is StageRecord
-    assert record.config.select.by == "auto"
+    written = record.roll_up()["stages"]  # fields that are not known stay, none is added
+    assert written["sample"] == stages["sample"]
+    assert written["rounds/2/score"] == stages["rounds/2/score"]
 
 
-def of_run(name: str) -> Any:
-    """A configuration, as `begin` reads it."""
-    values = {"run": name}
-    return SimpleNamespace(
-        written=SimpleNamespace(recorded=lambda: values, by_names=lambda record: record)
-    )
+def test_the_manifest_is_made_again_from_the_records_of_stages(a_run: Path, runs: Runs) -> None:
+    assert runs("select", a_run) == []
+    before = manifest(a_run)
+    (a_run / "run/manifest.json").unlink()
+    assert runs("select", a_run) == []
+    assert manifest(a_run) == before
+    assert list(before["stages"]) == before["wanted"] == before["planned"][:5]
+    for name, record in before["stages"].items():
+        own = json.loads((a_run / "run" / folder_of(name) / STAGE_RECORD).read_text())
+        assert own.items() >= record.items()
+        assert own["config"]["seed"] == 1 and own["versions"] == before["versions"]
+        assert not record.keys() & {"config", "versions", "reads", "inputs"}
 
 
-def test_finished_stages_keep_what_made_them(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("paraloom.pipeline.manifest.versions", lambda: {"python": "3"})
-    first, own = {"python": "1"}, {"python": "2"}
-    inputs = [{"path": "p", "sha256": "s"}]
-    stages = {"ingest": {"key": "i"}, "score": {"key": "s"}, "bucket": {"versions": own}}
-    record = {"config": {"run": "1st"}, "versions": first, "inputs": inputs, "stages": stages}
-    path = write(tmp_path, json.dumps(record))
-    manifest = Manifest(str(tmp_path))
-    for name in ("2nd", "3rd"):
-        manifest.begin(of_run(name), ["ingest", "score"], ["score"], ["score", "bucket"])
-        assert json.loads(path.read_text()) == {
-            **{"planned": ["ingest", "score"], "wanted": ["score"], "inputs": inputs},
-            **{"config": {"run": name}, "versions": {"python": "3"}},
-            "stages": {
-                "ingest": {"key": "i", "versions": first},
-                "score": {"key": "s", "versions": first, "config": {"run": "1st"}},
-                "bucket": {"versions": own, "config": {"run": "1st"}},
+@pytest.mark.parametrize("harm", ["", "{", "[]", '{"key": "another"}', None])
+def test_only_its_own_record_says_that_a_stage_is_finished(
+    a_run: Path, runs: Runs, harm: str | None
+) -> None:
+    """A stage without one, or with another key in it, is made again; the manifest says nothing."""
+    path = a_run / "run/score" / STAGE_RECORD
+    path.unlink() if harm is None else path.write_text(harm)
+    assert runs("select", a_run) == ["score"]
+    assert runs("select", a_run) == []
+
+
+def test_readers_of_data_sets_leave_the_record_out(a_run: Path) -> None:
+    for stage in ("score", "select"):
+        folder = a_run / "run" / folder_of(stage)
+        assert (folder / STAGE_RECORD).exists()
+        assert ds.dataset(folder, format="parquet").count_rows() > 0
+        before = digest(folder)
+        (folder / STAGE_RECORD).write_text("{}")
+        assert digest(folder) == before
+
+
+def test_what_was_made_from_a_result_that_is_gone_is_not_finished(a_run: Path) -> None:
+    run = str(a_run / "run")
+    with changed_manifest(a_run) as values:
+        values["stages"]["score"]["digest"] = "another"
+    assert list(read_run(run).stages) == ["ingest", "back_translate", "score"]
+    with changed_manifest(a_run) as values:
+        values["under_way"] = {"stage": "back_translate", "since": 1}
+    assert list(read_run(run).stages) == ["ingest"]
+    with changed_manifest(a_run) as values:  # its files were removed to save room
+        del values["under_way"]
+        values["stages"].pop("back_translate", None)
+    assert "ingest" in read_run(run).stages
+
+
+def test_a_stage_of_another_configuration_has_it_in_the_manifest(tmp_path: Path) -> None:
+    values = {
+        "config": {**small_config(tmp_path / "run", "a.tsv"), "seed": 2},
+        "versions": {"python": "3"},
+        "outdated": ["select"],
+        "stages": {
+            "ingest": {"digest": "i", "versions": {"python": "3"}},
+            "select": {
+                "versions": {"python": "1"},
+                "config": config_of(tmp_path).model_dump(mode="json"),
+                "reads": {"bucket": "b"},
             },
-        }
-    score, before = manifest.stages["score"], path.stat().st_ino
-    manifest.confirm("ingest")  # which is of this configuration already
-    assert path.stat().st_ino == before
-    manifest.confirm("score")
-    assert json.loads(path.read_text())["stages"]["score"] == {"key": "s", "versions": first}
-    assert score.config is not None  # a record that somebody has is not changed
-    manifest.finish("idf", IdfRecord(key="c"))
-    manifest.begin(of_run("4th"), [], [], [])
-    assert json.loads(path.read_text())["stages"]["idf"] == {"key": "c"}  # of these versions
-
-
-def test_what_is_forgotten_is_not_in_the_file_until_it_is_remembered(tmp_path: Path) -> None:
-    write(tmp_path, json.dumps({"stages": {name: {"key": name} for name in "abc"}}))
-    manifest = Manifest(str(tmp_path))
-    taken = manifest.forget(["a", "c", "none"])
-    assert taken == {"a": StageRecord(key="a"), "c": StageRecord(key="c")}
-    assert list(Manifest(str(tmp_path)).stages) == ["b"]
-    manifest.remember(taken)
-    assert set(Manifest(str(tmp_path)).stages) == set("abc")
+        },
+    }
+    write_record(tmp_path / "run", values)
+    found = manifest(tmp_path)["stages"]
+    assert found["ingest"] == {"digest": "i"}
+    assert found["select"]["config"]["seed"] == 1
+    assert found["select"]["versions"] == {"python": "1"}
+    assert "outdated" not in manifest(tmp_path)
+    record = read_run(str(tmp_path / "run"))
+    assert list(current(record).stages) == ["ingest"]
+    made = as_made(record)
+    assert (made.config.seed, made.versions) == (1, {"python": "1"})
+    assert list(made.stages) == ["ingest", "select"]
 
 
 def test_jobs_on_a_service_are_kept_while_they_run_and_afterwards(tmp_path: Path) -> None:
     job = RemoteJob(name="paraloom-idf-1", id="7", address="https://console/7")
-    manifest = Manifest(str(tmp_path))
-    manifest.submitted(job)  # of no stage
-    manifest.start("idf")
+    config = config_of(tmp_path)
+    run = Run.open(config)
+    step, journal = plan(run)[0], Journal(run)
+    journal.begin(config, [], [], [])
+    journal.submitted(job)  # of no stage
+    journal.start(step)
     other = RemoteJob(name="another", id="8", address="")
     for each in (job, other):
-        manifest.submitted(each)
-    under_way = Manifest(str(tmp_path)).record.under_way
+        journal.submitted(each)
+    under_way = read_run(config.run).under_way
     assert under_way is not None and under_way.jobs == [job, other]
-    manifest.finish("idf", IdfRecord(key="k", digest="d", words=3))
-    kept = json.loads((tmp_path / "manifest.json").read_text())
+    journal.finish(step, PairsRecord(key="k", digest="d", rows_in=3))
     jobs = [job.model_dump(), other.model_dump()]
-    assert kept == {"stages": {"idf": {"key": "k", "digest": "d", "words": 3, "jobs": jobs}}}
-    manifest.finish("idf", manifest.stages["idf"])  # confirmed by another command
-    assert Manifest(str(tmp_path)).stages["idf"].jobs == [job, other]
+    assert manifest(tmp_path)["stages"] == {
+        "ingest": {"key": "k", "digest": "d", "rows_in": 3, "jobs": jobs}
+    }
+    assert "under_way" not in manifest(tmp_path)
+    journal.confirm(step)
+    assert read_run(config.run).stages["ingest"].jobs == [job, other]
 
 
-@pytest.mark.parametrize(
-    "text", [b"[]", json.dumps({**OLD, "config": {"select": {"deciles": "all"}}}).encode()]
-)
-def test_what_is_no_manifest_is_one_line(tmp_path: Path, text: bytes) -> None:
-    path = tmp_path / "manifest.json"
-    path.write_bytes(text)
-    with pytest.raises(UserError, match="not a manifest; remove the file") as caught:
-        Manifest(str(tmp_path))
+@pytest.mark.parametrize("text", ["[]", "{", '{"config": {"run": 3, "embeddings": {}}}', "{}"])
+def test_what_is_no_record_of_a_run_is_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match="not the record of a run .*; remove the file") as caught:
+        read_run(str(tmp_path))
     assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
+
+
+def test_tasks_of_the_papers_do_not_keep_a_run_from_being_read(
+    tmp_path: Path, monkeypatch: Patch
+) -> None:
+    from paraloom.models.embeddings import options
+
+    values = config_of(tmp_path).model_dump(mode="json")
+    section = {**values["embeddings"], "task": "similarity", "cell": "torch", "similarity": {}}
+    monkeypatch.setattr(options, "KNOWN", [options.EmbeddingOptions])
+    monkeypatch.setattr("paraloom.pipeline.run.folder.KNOWN", [options.EmbeddingOptions])
+    assert recorded_config({**values, "embeddings": section}).seed == 1
+    section = {**values["embeddings"], "cell": "torch"}
+    assert recorded_config({**values, "embeddings": section}) == Config.of(values)
+
+
+def test_the_record_of_a_derived_run_has_plain_names() -> None:
+    names = ["ingest", "score", "bucket", "select", "evaluate", "rounds/1/select"]
+    names += ["rounds/2/score", "rounds/2/bucket", "rounds/2/select", "rounds/3/select"]
+    score = "trigram_overlap"
+    record = record_of(
+        {
+            "config": {
+                "score": {"scorers": [score]},
+                "select": {"by": score, "labelled": "x"},
+                "loop": {"rounds": 3},
+            },
+            "stages": {name: {"digest": name} for name in names},
+        }
+    )
+    second = record.derived("rounds/2")
+    found = {name: stage.digest for name, stage in second.stages.items()}
+    assert found == {
+        "ingest": "ingest",
+        **{name: f"rounds/2/{name}" for name in ("score", "bucket", "select")},
+    }
+    assert (second.path("bucket"), second.path("ingest")) == ("rounds/2/bucket", "ingest")
+    assert second.config.select.by == "encoder_similarity"
+    assert second.config.score.names == [score, "encoder_similarity"]
+    first = record.derived("rounds/1")
+    assert first.config == record.config
+    assert (first.path("bucket"), first.path("select")) == ("bucket", "rounds/1/select")
+    assert list(record.best.stages) == ["ingest", "score", "bucket", "select", "evaluate"]
+    record.stages["select"] = PairsRecord(round=2)
+    assert record.best.stages == second.stages
+    assert RunRecord().best.stages == {}

@@ -13,7 +13,7 @@ import pytest
 
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.names import folder_of
+from paraloom.pipeline.stages import folder_of
 from tests.google_store import BUCKET
 from tests.object_store import KEYS
 from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, one_line, part_file, popen, ran

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from paraloom.pipeline import run as run_module
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.commands.run.status import status
-from paraloom.pipeline.manifest import Manifest, as_made, outdated
+from paraloom.pipeline.run import make as run_module
+from paraloom.pipeline.run.folder import as_made, outdated, read_run
 from paraloom.pipeline.stages import TARGETS
 from tests.run_helpers import (
     ONE,
@@ -18,6 +18,7 @@ from tests.run_helpers import (
     WriteConfig,
     again,
     changed_manifest,
+    refusal,
     table,
 )
 
@@ -41,7 +42,7 @@ def test_a_corpus_of_an_earlier_configuration(
     folder = str(a_run / "run")
     card = a_run / "run/README.md"
     assert again("select", a_run) == 0
-    before = Manifest(folder).record
+    before = read_run(folder)
     text = card.read_text()
     capsys.readouterr()
     assert again(stage, a_run, *changes) == 0
@@ -60,13 +61,13 @@ def test_a_corpus_of_an_earlier_configuration(
     assert "of an earlier configuration than the last command had:" in explained
     assert main(["compare", folder, str(finished_run / "run"), *ONE]) == 1
     assert "of an earlier configuration, so left out: " in said(capsys)
-    assert as_made(Manifest(folder).record).config == before.config
+    assert as_made(read_run(folder)).config == before.config
     assert card.read_text() == text
 
     assert again("select", a_run) == 0  # as at first: nothing is made again
     captured = capsys.readouterr()
     assert captured.out.count("cached") == 5
-    assert outdated(Manifest(folder).record) == []
+    assert outdated(read_run(folder)) == []
     assert main(["publish", folder, *PUBLISH]) == 0
 
 
@@ -99,11 +100,14 @@ def test_a_round_that_the_configuration_does_not_have_is_not_compared(
     assert names == set(values["planned"]) - {*TARGETS["corpus"][1:]}
 
 
-def test_a_run_of_version_0_2_is_one_line(a_run: Path, capsys: Capsys) -> None:
-    with changed_manifest(a_run) as values:
-        values["stages"]["corpus"] = values["stages"].pop("select")
-    for name in ("select", "status"):
-        where = a_run / ("run" if name == "status" else "config.yaml")
-        assert main([name, *(["--config"] if name == "select" else []), str(where)]) == 2
-        line = f"{a_run}/run: a run of version 0.2, whose files have other names; run the "
-        assert line in capsys.readouterr().err
+@pytest.mark.parametrize("command", ["select", "status", "explain", "compare", "publish"])
+def test_a_run_of_an_earlier_version_is_one_line(a_run: Path, capsys: Capsys, command: str) -> None:
+    (a_run / "run/run.json").unlink()
+    run = str(a_run / "run")
+    more = {"explain": [run, "id"], "compare": [run, run], "status": [run], "publish": [run]}
+    arguments = more.get(command, ["--config", str(a_run / "config.yaml")])
+    line = refusal(capsys, command, *arguments)
+    assert line == (
+        f"paraloom: {run}: a run of an earlier version; run the configuration again with another "
+        "`run`"
+    )

@@ -21,10 +21,9 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.estimate import estimate
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.plan import key_of
-from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages import STAGES
+from paraloom.pipeline.run.plan import key_of
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import stages as all_stages
 from tests.pipeline.conftest import ROWS
 from tests.run_helpers import (
     Capsys,
@@ -163,8 +162,8 @@ def test_keys_of_runs_without_are_as_before(
     write_config: WriteConfig, tmp_path: Path, nmt_model: Path
 ) -> None:
     config = read_config(write_config(tmp_path))
-    run = Run(config=config, manifest=Manifest(config.run))
-    stages = {stage.name: stage for stage in STAGES}
+    run = Run.open(config)
+    stages = all_stages()
     decoding = ["ctranslate2", "float32", 2, None, 200, digest(nmt_model)]
     expected = content_key("back_translate", 1, decoding, {"ingest": None})
     assert key_of(stages["back_translate"], run) == expected
@@ -182,7 +181,7 @@ def test_keys_of_runs_without_are_as_before(
         changed = config.replace(
             nmt=config.nmt.replace(**nmt), input=config.input.replace(unique=unique)
         )
-        run = Run(config=changed, manifest=Manifest(config.run))
+        run = Run.open(changed)
         expected = content_key("back_translate", 1, [*decoding, *more], {"ingest": None})
         assert key_of(stages["back_translate"], run) == expected
 

@@ -10,10 +10,9 @@ import yaml
 
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.plan import closure, dependents, key_of, outdated, plan
-from paraloom.pipeline.records import StageRecord
-from paraloom.pipeline.stage import Run
+from paraloom.pipeline.run.plan import Step, closure, outdated, plan
+from paraloom.pipeline.run.records import StageRecord
+from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import back_translate
 from paraloom.pipeline.stages.score import column_keys
 from tests.run_helpers import Patch
@@ -52,12 +51,23 @@ def config_of(folder: Path) -> dict[str, Any]:
 
 def keys(folder: Path, *changes: str) -> dict[str, str]:
     """The key of every stage; those that it reads have the same results whatever has changed."""
-    run = Run(read_config(folder / "config.yaml", list(changes)), Manifest(str(folder / "run")))
-    stages = plan(run.config)
-    run.manifest.record.stages = {stage.name: StageRecord(digest="same") for stage in stages}
+    run = Run(read_config(folder / "config.yaml", list(changes)))
+    steps = finished(run)
     skipped = ("select",) if run.config.select.by in ("auto", "judged") else ()
-    wanted = [s for s in stages if s.enabled(run.config) and s.kind not in skipped]
-    return {stage.name: key_of(stage, run) for stage in wanted}
+    return {step.path: step.key() for step in steps if step.stage.name not in skipped}
+
+
+def finished(run: Run) -> list[Step]:
+    """The stages of a run, as if they were finished."""
+    steps = plan(run)
+    for step in steps:
+        step.run.records[step.stage.name] = StageRecord(digest="same")
+    return steps
+
+
+def dependents(path: str, steps: list[Step]) -> set[str]:
+    """The stages that read a stage, directly or through others, and itself."""
+    return {of.path for of in steps if path in [s.path for s in closure([of.path], steps)]}
 
 
 @pytest.fixture
@@ -228,7 +238,7 @@ def test_a_changed_file_changes_these_stages(
 def test_translations_depend_on_the_model_that_the_run_trained(
     folder: Path, monkeypatch: Patch
 ) -> None:
-    run = Run(read_config(folder / "config.yaml"), Manifest(str(folder / "run")))
+    run = Run(read_config(folder / "config.yaml"))
     monkeypatch.setattr(back_translate, "backward", lambda run: SimpleNamespace(folder=Path()))
     monkeypatch.setattr(back_translate, "translate", lambda *given: given[-1])
     keys = []
@@ -238,50 +248,61 @@ def test_translations_depend_on_the_model_that_the_run_trained(
     assert keys[0] != keys[1]
 
 
-def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(folder: Path) -> None:
-    run = Run(read_config(folder / "config.yaml"), Manifest(str(folder / "run")))
-    stages = {stage.name: stage for stage in plan(run.config) if stage.enabled(run.config)}
-    run.manifest.record.stages = {name: StageRecord(digest="same") for name in stages}
-    before = {name: key_of(stage, run) for name, stage in stages.items()}
-    for changed in stages:
-        run.manifest.stages[changed] = StageRecord(digest="another")
-        after = {name: key_of(stage, run) for name, stage in stages.items()}
-        reads = {name for name, of in stages.items() if changed in of.dependencies(run.config)}
-        assert {name for name in stages if before[name] != after[name]} == reads, changed
-        run.manifest.stages[changed] = StageRecord(digest="same")
-    newer = {name: key_of(replace(of, version=of.version + 1), run) for name, of in stages.items()}
-    assert not any(newer[name] == before[name] for name in stages)
+@pytest.mark.parametrize("change", [NOTHING, ROUNDS, "select.named.strict.size=5"])
+def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(
+    folder: Path, change: str
+) -> None:
+    steps = finished(Run(read_config(folder / "config.yaml", [change])))
+    before = {step.path: step.key() for step in steps}
+    for changed in steps:
+        changed.run.records[changed.stage.name] = StageRecord(digest="another")
+        after = {step.path: step.key() for step in steps}
+        reads = {of.path for of in steps if (changed.run, changed.stage.name) in of.reads()}
+        assert {name for name in before if before[name] != after[name]} == reads, changed.path
+        changed.run.records[changed.stage.name] = StageRecord(digest="same")
+    for step in steps:
+        newer = replace(step.stage, version=step.stage.version + 1)
+        assert Step(step.run, newer).key() != before[step.path]
 
 
-def test_dependents_read_a_stage_directly_or_through_others(folder: Path) -> None:
-    config = read_config(folder / "config.yaml")
-    names = [stage.name for stage in plan(config) if stage.enabled(config)]
-    before = {name: {stage.name for stage in closure(name, config)} for name in names}
-    for changed in names:
-        expected = {name for name in names if changed in before[name]}
-        assert set(dependents({changed}, config)) & set(names) == expected, changed
-    assert "evaluate" in dependents({"score"}, config)
+def test_derived_runs_read_their_own_stages_and_those_of_the_run(folder: Path) -> None:
+    reads = {}
+    for change in (ROUNDS, "select.named.strict.size=5"):
+        steps = plan(Run(read_config(folder / "config.yaml", [change])))
+        reads |= {step.path: {run.path(name) for run, name in step.reads()} for step in steps}
+    for stage, expected in {
+        "rounds/1/select": {"bucket"},
+        "rounds/1/embeddings": {"rounds/1/select", "paragram"},
+        "rounds/2/score": {"score", "rounds/1/embeddings"},
+        "rounds/2/bucket": {"rounds/2/score"},
+        "rounds/2/select": {"rounds/2/bucket"},
+        "rounds/2/embeddings": {"rounds/2/select", "paragram"},
+        "rounds/2/evaluate": {"rounds/2/embeddings"},
+        "loop": {"rounds/1/embeddings", "rounds/2/embeddings"},
+        "selections/strict/select": {"bucket"},
+        "selections/strict/embeddings": {"selections/strict/select", "paragram"},
+    }.items():
+        assert reads[stage] == expected, stage
 
 
 def test_stages_of_another_configuration_are_outdated_and_what_reads_them(folder: Path) -> None:
-    run = Run(read_config(folder / "config.yaml"), Manifest(str(folder / "run")))
-    stages = [stage for stage in plan(run.config) if stage.enabled(run.config)]
-    for stage in stages:
-        run.manifest.stages[stage.name] = StageRecord(key=key_of(stage, run), digest=stage.name)
-    names = set(run.manifest.stages)
-    assert outdated(run) == set()
+    run = Run(read_config(folder / "config.yaml"))
+    steps = plan(run)
+    for step in steps:
+        run.records[step.path] = StageRecord(key=step.key(), digest=step.path)
+    names = set(run.records)
+    assert outdated(steps) == set()
     changes = ["score.training.epochs=9", "select.deciles=[1]", "nmt.training.updates=7"]
     for change, stage_name in zip(changes, ("paragram", "select", "nmt"), strict=True):
-        other = Run(read_config(folder / "config.yaml", [change]), run.manifest)
-        assert outdated(other) == set(dependents({stage_name}, run.config)) & names, change
-    without = Run(read_config(folder / "config.yaml", ["evaluate.sts=null"]), run.manifest)
-    assert outdated(without) == {"evaluate"}
-    run.manifest.stages["rounds/3/select"] = StageRecord()  # of a round that there is not
+        other = Run(read_config(folder / "config.yaml", [change]), records=run.records)
+        assert outdated(plan(other)) == dependents(stage_name, steps), change
+    without = Run(read_config(folder / "config.yaml", ["evaluate.sts=null"]), records=run.records)
+    assert outdated(plan(without)) == {"evaluate"}
     (folder / "phrases.tsv").unlink()
-    found = set(dependents({"paragram"}, run.config)) & names
-    assert outdated(run) == {"rounds/3/select", *found}
-    del run.manifest.stages["score"]  # what reads it has no key
-    assert outdated(run) == {"rounds/3/select", *found} - {"score"}
+    found = dependents("paragram", steps) & names
+    assert outdated(steps) == found
+    del run.records["score"]  # what reads it has no key
+    assert outdated(steps) == found - {"score"}
 
 
 def test_the_column_of_a_score_depends_on_its_resource_its_code_and_the_language(
@@ -290,7 +311,7 @@ def test_the_column_of_a_score_depends_on_its_resource_its_code_and_the_language
     def columns(change: str = "seed=1", **digests: str) -> dict[str, str]:
         config = read_config(folder / "config.yaml", [change])
         given = {"idf": "a", "paragram": "b", **digests}
-        return column_keys(Run(config, Manifest(str(folder / "run"))), given, {"ours": [1]})
+        return column_keys(Run(config), given, {"ours": [1]})
 
     def differ(other: dict[str, str]) -> set[str]:
         return {name for name in before if before[name] != other[name]}

@@ -11,30 +11,29 @@ from paraloom.models.errors import UserError
 from paraloom.models.options import InputFile
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.vectors import open_vectors
-from paraloom.pipeline import plan
 from paraloom.pipeline.config.options import ScoreOptions
-from paraloom.pipeline.records import IdfRecord
-from paraloom.pipeline.run import _make_stages, _State
-from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages import STAGES
-from paraloom.pipeline.stages.resources import RESOURCES, columns
+from paraloom.pipeline.run.plan import Step
+from paraloom.pipeline.run.records import IdfRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import RESOURCES, stages
+from paraloom.pipeline.stages.resources import columns
 from paraloom.pipeline.translation import license_of
-from tests.made_resource import ingested
+from tests.made_resource import ingested, make_stage
 from tests.run_helpers import Patch
 
 ONE = ["--direct_num_workers", "1"]
 REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
 SCORERS = ["translation_score", "mean_idf"]
-IDF = next(stage for stage in STAGES if stage.name == "idf")
+IDF = stages()["idf"]
 
 
 def test_a_stage_says_which_of_its_files_a_key_may_name() -> None:
     """So that `paraloom estimate` and `paraloom preview` know the file."""
     keys = get_type_hints(ScoreOptions, include_extras=True)
     files = {name for name, kind in keys.items() if kind == InputFile | None}
-    named = {stage.name for stage in RESOURCES} & files
+    named = {*RESOURCES} & files
     assert "idf" in named
-    assert {stage.name for stage in RESOURCES if stage.given} == named
+    assert {name for name in RESOURCES if stages()[name].given} == named
 
 
 def make(
@@ -42,18 +41,17 @@ def make(
 ) -> tuple[Run, bool]:
     """Bring the stage up to date; whether there was anything to do."""
     run = ingested(folder, references, scorers=SCORERS, idf=idf and str(idf))
-    if plan.is_up_to_date(IDF, run):
+    if Step(run, IDF).is_up_to_date(Step(run, IDF).key()):
         return run, False
-    key = plan.key_of(IDF, run)
-    run.manifest.finish("idf", IDF.make(run, key).model_copy(update={"key": key}))
+    make_stage(run, IDF)
     return run, True
 
 
 def test_a_file_that_changes_after_it_was_digested(tmp_path: Path, monkeypatch: Patch) -> None:
-    path, stage = tmp_path / "file.tsv", next(s for s in STAGES if s.name == "columns")
+    path, stage = tmp_path / "file.tsv", stages()["columns"]
     path.write_text("a\t1\n")
     run = ingested(tmp_path, REFERENCES, scorers=SCORERS, columns={"comet": str(path)})
-    _make_stages(run, [stage], _State(forced=set()))
+    make_stage(run, stage)
     from paraloom.models.scorers.columns import store as read
 
     def change_and_read(*arguments: Any) -> Any:
@@ -64,10 +62,10 @@ def test_a_file_that_changes_after_it_was_digested(tmp_path: Path, monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr(columns, "store", change_and_read)
         with pytest.raises(UserError, match="columns: a file that it reads changed meanwhile"):
-            _make_stages(run, [stage], _State(forced=set()))
-    assert "columns" not in run.manifest.stages
-    _make_stages(run, [stage], _State(forced=set()))
-    assert plan.is_up_to_date(stage, run)
+            make_stage(run, stage)
+    assert "columns" not in run.records
+    make_stage(run, stage)
+    assert Step(run, stage).is_up_to_date(Step(run, stage).key())
 
 
 def test_counted_on_the_references(tmp_path: Path) -> None:
@@ -98,7 +96,7 @@ def test_from_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["wordnet", "spacy"])
 def test_a_model_that_is_read_where_it_is(tmp_path: Path, name: str) -> None:
-    (stage,) = (s for s in STAGES if s.name == name)
+    stage = stages()[name]
     scorer = {"wordnet": "no_antonyms", "spacy": "same_roles"}[name]
     folder = tmp_path / "model"
     folder.mkdir()
@@ -111,10 +109,10 @@ def test_a_model_that_is_read_where_it_is(tmp_path: Path, name: str) -> None:
     for file in ("data.noun", "meta.json"):
         (folder / file).write_text("{}")
     stage.check(run.config)
-    _make_stages(run, [stage], _State(forced=set()))
-    assert plan.is_up_to_date(stage, run)
+    make_stage(run, stage)
+    assert Step(run, stage).is_up_to_date(Step(run, stage).key())
     (folder / "meta.json").write_text("{ }")
-    assert not plan.is_up_to_date(stage, run)
+    assert not Step(run, stage).is_up_to_date(Step(run, stage).key())
 
 
 def test_the_licence_in_a_models_card(tmp_path: Path) -> None:

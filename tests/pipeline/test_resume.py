@@ -19,10 +19,10 @@ import yaml
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import EARLIER, Measurements, outdate, read_receipt, receipts
-from paraloom.models.files import digest
-from paraloom.pipeline.manifest import locked
-from paraloom.pipeline.names import folder_of
-from paraloom.pipeline.run import drop_receipts
+from paraloom.models.files import STAGE_RECORD, digest
+from paraloom.pipeline.run.folder import locked
+from paraloom.pipeline.run.make import drop_receipts
+from paraloom.pipeline.stages import folder_of
 from tests.run_helpers import (
     STAGES,
     Capsys,
@@ -54,7 +54,8 @@ def stamps(folder: Path, stage: str) -> dict[str, tuple[int, int]]:
 def written_since(before: dict[str, tuple[int, int]], folder: Path, stage: str) -> set[str]:
     """The units of a stage whose files are other ones than before."""
     now = stamps(folder, stage)
-    return {name.split(".")[0] for name in before if now[name] != before[name]}
+    changed = {name.split(".")[0] for name in before if now[name] != before[name]}
+    return changed - {"_stage"}
 
 
 def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
@@ -334,9 +335,12 @@ def test_killed_in_the_middle(stage: str, a_run: Path, finished_run: Path, runs:
     assert runs("select", a_run) == []
 
 
-def test_receipts_count_without_a_manifest(a_run: Path, finished_run: Path, runs: Runs) -> None:
-    """As if it had been killed between the last shard and the manifest, or lost that."""
-    (a_run / "run" / "manifest.json").unlink()
+def test_receipts_count_without_a_record(a_run: Path, finished_run: Path, runs: Runs) -> None:
+    """As if it had been killed between the last shard and the record of the stage, or lost that."""
+    for stage in STAGES:
+        (a_run / "run" / folder_of(stage) / STAGE_RECORD).unlink()
+    for name in ("manifest.json", "run.json"):
+        (a_run / "run" / name).unlink()
     before = {stage: finished(a_run, stage) for stage in STAGES}
     assert runs("select", a_run) == list(STAGES)
     assert {stage: finished(a_run, stage) for stage in STAGES} == before

@@ -13,13 +13,10 @@ import pytest
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.models.embeddings.model import load_encoder
-from paraloom.pipeline import rounds
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.names import folder_of
-from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages import TARGETS
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import TARGETS, folder_of, loop
 from paraloom.pipeline.stages.select import criteria as criteria_of
 from paraloom.pipeline.stages.selection import auto_select
 from tests.once import made_once
@@ -124,7 +121,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_every_round_has_its_folder(two_rounds: Path) -> None:
     run = two_rounds / "run"
     first_has = sorted(path.name for path in (run / "rounds/1").iterdir())
-    assert first_has == ["corpus", "corpus.tsv.gz", "embeddings", "evaluation.json"]
+    assert first_has == ["corpus", "corpus.tsv.gz", "embeddings", "evaluate", "evaluation.json"]
     for name in ("score", "bucket", "corpus", "embeddings", "evaluation.json"):
         assert (run / "rounds/2" / name).exists()
     first, second = (table(two_rounds, place) for place in ("bucket", "rounds/2/bucket"))
@@ -145,8 +142,7 @@ def test_the_second_round_selects_by_the_first_ones_encoder(
     corpus = table(two_rounds, "rounds/2/corpus")
     assert set(corpus["encoder_similarity_decile"].to_pylist()) == set(changes["select"]["deciles"])
     assert min(corpus["translation_score"].to_pylist()) >= -1.2
-    config = read_config(two_rounds / "config.yaml")
-    run = Run(config, None, round=2)  # type: ignore[arg-type]  # no manifest is read
+    run = Run(read_config(two_rounds / "config.yaml")).children["rounds/2"]
     criteria = criteria_of(run)
     assert isinstance(criteria, Criteria)
     reasons, _ = decide(pairs, criteria)
@@ -241,8 +237,8 @@ def test_of_equal_rounds_the_first_is_best(
         lambda embed, data: SimpleNamespace(pearson=pearson[embed][data.name]),
     )
     path = write_config(tmp_path, loop={"rounds": 3}, select={"labelled": "x.tsv"})
-    run = Run(read_config(path), Manifest(str(tmp_path / "run")))
-    found = rounds.make_loop(run, "key")
+    run = Run(read_config(path))
+    found = loop.make(run, "key")
     assert (found.labelled, found.best) == (means, best)
     assert (found.data_sets, found.pairs) == (2, 93)
 

@@ -12,7 +12,7 @@ import pytest
 from paraloom.beam_jobs.io import storage
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.run import run_stages
+from paraloom.pipeline.run.make import run_stages
 from tests.object_store import BUCKET
 from tests.run_helpers import Capsys, Patch, WriteConfig
 

@@ -16,8 +16,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import sample, scored
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.config import Config, read_config
-from paraloom.pipeline.names import folder_of
-from paraloom.pipeline.stages import TARGETS
+from paraloom.pipeline.stages import TARGETS, folder_of
 from tests.run_helpers import ONE, Capsys, Runs, WriteConfig, again, manifest, one_line, ran, table
 
 STRICT: dict[str, Any] = {"deciles": [2, 3], "where": ["reference_tokens >= 8"]}

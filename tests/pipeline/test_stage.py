@@ -17,9 +17,9 @@ from paraloom.beam_jobs.io.shards import (
 )
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import PairsRecord
-from paraloom.pipeline.stage import Run, pairs_record, shards_are_valid
+from paraloom.pipeline.run.records import PairsRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import pairs_record, shards_are_valid
 from tests.run_helpers import Patch, part_file, small_config
 from tests.shards import accepted
 
@@ -44,7 +44,7 @@ def record(*receipts: Receipt) -> PairsRecord:
 def run_of(folder: Path, *changes: str) -> Run:
     path = folder / "config.yaml"
     path.write_text(json.dumps(small_config(folder / "run", "a.tsv")))
-    return Run(read_config(path, list(changes)), Manifest(f"{folder}/run"))
+    return Run(read_config(path, list(changes)))
 
 
 def test_the_record_is_that_of_all_receipts() -> None:
@@ -79,7 +79,7 @@ def test_files_are_valid_if_they_are_there_and_those_of_the_record(tmp_path: Pat
 
     write([1, 2])
     result = Result(receipts=tuple(receipts(folder)))
-    run.manifest.stages["ingest"] = pairs_record(PairsRecord, result)
+    run.records["ingest"] = pairs_record(PairsRecord, result)
     assert shards_are_valid(run, "ingest")
     write([1, 3])
     assert not shards_are_valid(run, "ingest")

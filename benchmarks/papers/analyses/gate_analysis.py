@@ -32,7 +32,7 @@ from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.encoders.gran import GRAN
 from paraloom.pipeline.commands.options import JsonFile, Model, write_json
 from paraloom.pipeline.console import console
-from paraloom.pipeline.notices import notify
+from paraloom.pipeline.run.notices import notify
 
 
 class Norms(NamedTuple):

@@ -9,7 +9,7 @@ from paraloom.models.embeddings.applications.evaluation import check_distinct
 from paraloom.models.embeddings.applications.opened import OpenedModel, open_model
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.errors import UserError
-from paraloom.pipeline.notices import notify, of_models
+from paraloom.pipeline.run.notices import notify, of_models
 
 Sts = Annotated[str | None, typer.Option(metavar="DIR", help="Folder with <year>/<data set>.tsv.")]
 

@@ -29,7 +29,7 @@ from paraloom.models.printing import show
 from paraloom.models.text.tokens import PairText
 from paraloom.papers.analyses.phrase_pairs import SCHEMA, find_phrases, merge_phrases
 from paraloom.pipeline.commands.options import RunFolder, beam_options
-from paraloom.pipeline.manifest import Manifest, as_made
+from paraloom.pipeline.run.folder import as_made, read_run
 
 ROWS = 2_000_000
 """Sentence pairs per round."""
@@ -149,7 +149,7 @@ def command(
         table,
         beam_options(context),
         min_count=min_count,
-        language=as_made(Manifest(run).record).language,
+        language=as_made(read_run(run)).language,
     )
     pairs = sum(shard.rows for shard in shards)
     if not found:

@@ -19,7 +19,7 @@ from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, spl
 from paraloom.papers.options import SystemOptions
 from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.console import console
-from paraloom.pipeline.notices import notify, of_models
+from paraloom.pipeline.run.notices import notify, of_models
 
 _BLOCK = 100_000  # scores computed at once
 _SPLITS = ("train", "test")

@@ -32,7 +32,7 @@ from paraloom.models.text.vectors import WordVectors, load_vectors
 from paraloom.papers.analyses.moments import Moments
 from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest, as_made
+from paraloom.pipeline.run.folder import as_made, is_run, read_run
 
 SIDES = ("reference", "translation")
 SAMPLED = 100_000
@@ -227,15 +227,15 @@ def find_corpus(path: str) -> list[str]:
     """The Parquet files of a corpus: of a run, in a folder, or a single file."""
     if path.endswith(".parquet"):
         return [path]
-    is_run = storage.exists(storage.join(path, "manifest.json"))
-    folder = storage.join(path, "corpus") if is_run else path
+    of_run = is_run(path)
+    folder = storage.join(path, "corpus") if of_run else path
     names = [name for name in storage.names(folder) if name.endswith(".parquet")]
     files = [shard.path for receipt in receipts(folder) for shard in receipt.shards]
     files = files or [storage.join(folder, name) for name in names]
     if not files:
         what = (
             "the run has no corpus yet; name the folder of a stage, such as its score/"
-            if is_run
+            if of_run
             else "neither a run nor a Parquet file nor a folder of such files"
         )
         raise UserError(f"{path}: {what}")
@@ -293,8 +293,8 @@ def _language(path: str) -> str | None:
     """The language of the run in a folder or above it."""
     folder = path.rstrip("/")
     for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
-        if storage.exists(storage.join(folder, "manifest.json")):
-            return as_made(Manifest(folder).record).language
+        if is_run(folder):
+            return as_made(read_run(folder)).language
         folder, slash, _ = folder.rpartition("/")
         if not slash:
             break

@@ -45,10 +45,9 @@ from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.plan import closure, plan
 from paraloom.pipeline.report.describe import hours_in_words
-from paraloom.pipeline.stage import Run
+from paraloom.pipeline.run.plan import closure, plan
+from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.translation import Model, backward, forward
 
 _SENTENCES, _FEW = 2_000, 200  # sentences to translate; where another machine is to do it
@@ -135,14 +134,14 @@ def estimate(
         elsewhere: sentences a second that another machine translates, and its name.
         requests: pairs that each generator of kind chat is asked about.
     """
-    run = Run(config=config, manifest=Manifest(config.run))
-    if config.translates and config.nmt.model is None and "nmt" not in run.manifest.stages:
+    run = Run.open(config)
+    if config.translates and config.nmt.model is None and "nmt" not in run.records:
         raise UserError(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
         )
-    for stage in closure("score", config):
-        stage.check(config)
+    for step in closure(["score"], plan(run)):
+        step.stage.check(config)
     bitexts = find_bitext(run.input.format, run.input.paths, run.input.layout)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
     kept, chosen = choose(seen.pairs, run.input)
@@ -220,7 +219,7 @@ def estimate(
             job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
             found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
-    stages = (stage.name for stage in plan(config) if stage.enabled(config))
+    stages = (step.path for step in plan(Run(config)))
     found.not_timed = [name for name in stages if name not in found.jobs]
     found.scorers = {name: 1 / job.rate for name, job in slow.items()}
     found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]

@@ -18,11 +18,9 @@ from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.commands.options import Changes, ConfigFile, beam_options
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
-from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.config.selection import CHOSEN
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.run import run_stages
-from paraloom.pipeline.stages.resources import RESOURCES
+from paraloom.pipeline.run.make import run_stages
+from paraloom.pipeline.run.run import Run
 
 _READ = 20_000  # rows at the beginnings of the files, which the sample is drawn from
 
@@ -43,15 +41,17 @@ def command(
     """
     read, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [read.run])
-    target, small = prepare(read, rows)
-    run_stages(small, (target,), arguments)
+    run = Run.open(read)
+    target, small = prepare(run, rows)
+    run_stages(small, (target,), arguments, base=run)
 
 
-def prepare(config: Config, rows: int) -> tuple[str, Config]:
+def prepare(run: Run, rows: int) -> tuple[str, Config]:
     """Write the sample; the stage that ends its run, and the configuration of its run."""
+    config = run.config
     if config.input is None:
         raise UserError("input: is missing: there is nothing to preview")
-    changes, target = _with_what_is_there(config)
+    changes, target = _with_what_is_there(run)
     folder = storage.join(config.run, "preview")
     changes["input"] = _write_sample(config, config.input, rows, folder)
 
@@ -61,7 +61,7 @@ def prepare(config: Config, rows: int) -> tuple[str, Config]:
         return {**keys, **sections, "run": place, "max_rejected": 1.0, "loop": {"rounds": 1}}
 
     small = Config.of(changed(config.model_dump()))
-    small._written = Written(changed(config.written.keys), config.written.folders)
+    small._written = changed(config.written)
     return target, small
 
 
@@ -84,16 +84,10 @@ def _write_sample(config: Config, options: InputOptions, rows: int, folder: str)
     return {"format": "parquet", "paths": [path], "columns": {"id": "id"}, "clean": []}
 
 
-def _with_what_is_there(config: Config) -> tuple[dict[str, dict[str, Any]], str]:
+def _with_what_is_there(run: Run) -> tuple[dict[str, dict[str, Any]], str]:
     """Changes to sections, so that nothing is trained, and the last stage that can be made."""
-    finished, score, target = Manifest(config.run).stages, dict[str, Any](), "select"
-    nmt: dict[str, Any] = {"model": config.nmt.model}
-    if config.nmt.model is None and "nmt" in finished:
-        nmt["model"] = storage.join(config.run, "nmt")
-    for name, file in ((stage.name, stage.given) for stage in RESOURCES):
-        if file and name in finished and getattr(config.score, name) is None:
-            score[name] = storage.join(config.run, name, file)
-    there = {None, "translation_model", *score}
+    config, target = run.config, "select"
+    there = {None, "translation_model", *run.records}
     out = [
         scorer
         for scorer in config.score.scorers
@@ -102,19 +96,20 @@ def _with_what_is_there(config: Config) -> tuple[dict[str, dict[str, Any]], str]
         and getattr(config.score, str(needed), None) is None
     ]
     left = [scorer for scorer in config.score.scorers if scorer not in out]
-    score["scorers"] = left or ["translation_score"]
+    score = {"scorers": left or ["translation_score"]}
     if out:
         say(f"preview: without {', '.join(out)}: a run makes what they need")
     select: dict[str, Any] = {"size": None}
     where = (Predicate.parse(text).column for text in config.select.where)
     gone = {*CHOSEN, *out, *map(schema.decile, out)}
     lost = [name for name in (config.select.by, *where) if name in gone]
-    if lost and nmt["model"] is not None:
+    translates = config.nmt.model is not None or "nmt" in run.records
+    if lost and translates:
         say(f"preview: ends before the selection, which reads {', '.join(dict.fromkeys(lost))}")
     if lost:
         select |= {"by": score["scorers"][0], "deciles": None, "where": [], "max_tokens": None}
         target = "bucket"
-    if nmt["model"] is None:
+    if not translates:
         say("preview: ends after ingest; `paraloom train-nmt` trains the model that translates")
         target = "ingest"
-    return {"nmt": nmt, "score": score, "select": select}, target
+    return {"score": score, "select": select}, target

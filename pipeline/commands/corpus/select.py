@@ -13,7 +13,6 @@ from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.select import Criteria, Preview, preview
 from paraloom.models.errors import UserError
-from paraloom.pipeline import run as runs
 from paraloom.pipeline.commands.options import (
     Changes,
     ConfigFile,
@@ -25,10 +24,11 @@ from paraloom.pipeline.commands.options import (
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest, check_selection, with_selections
-from paraloom.pipeline.names import RANKED
-from paraloom.pipeline.plan import outdated
-from paraloom.pipeline.stage import Run
+from paraloom.pipeline.run import make as runs
+from paraloom.pipeline.run.folder import check_selection, with_selections
+from paraloom.pipeline.run.plan import outdated, plan
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.select import criteria as criteria_of
 
 
@@ -93,14 +93,14 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
     """The pairs with deciles of a run that has them, and what the configuration selects, or a named
     selection of it."""
     config = with_selections(config)
-    check_selection(config.run, config.select.named, name)
-    whole = Run(config=config, manifest=Manifest(config.run))
-    run, stale = whole.selected(name), outdated(whole)
+    place = check_selection(config.run, config.select.selections, name)
+    whole = Run.open(config)
+    run, stale = whole.children[place] if place else whole, outdated(plan(whole))
     by = run.config.select.by
     wanted = [RANKED, *([{"auto": "auto_select"}.get(by, by)] if by in CHOSEN else [])]
     wanted += ["exclude"] * bool(config.select.exclude)
     for stage in wanted:
-        if run.path(stage) not in run.manifest.stages.keys() - stale:
+        if stage not in run.owner(stage).records or run.path(stage) in stale:
             remedy = "`paraloom bucket`" if stage == RANKED else "`paraloom select`"
             raise UserError(
                 f"{config.run}: --dry-run needs the stage {stage} of this configuration; "

@@ -26,8 +26,8 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import SCORERS
-from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages.resources import RESOURCES
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import RESOURCES, stages
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.resources.translation_model import scoring_model
 from paraloom.pipeline.stages.score import resource_paths
@@ -209,8 +209,9 @@ def _timed_scorers(run: Run) -> tuple[list[str], list[str], dict[str, Any]]:
     """The scorers whose resources exist already: those timed together, and those timed by
     themselves, which have a model or are not Paraloom's; and the resources."""
     options = run.config.score
-    files = {s.name: path for s in RESOURCES if s.given and (path := getattr(options, s.name))}
-    made = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
+    given = (name for name in RESOURCES if stages()[name].given)
+    files = {name: path for name in given if (path := getattr(options, name))}
+    made = {n: path for n, path in resource_paths(run).items() if n in run.records}
     resources: dict[str, Any] = files | made | options.resources | model_names(run.config)
     if model := scoring_model(run):
         resources["translation_model"] = model

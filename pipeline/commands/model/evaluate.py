@@ -13,7 +13,7 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_s
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write_json
 from paraloom.pipeline.console import console
-from paraloom.pipeline.notices import notify, of_models
+from paraloom.pipeline.run.notices import notify, of_models
 
 
 def command(

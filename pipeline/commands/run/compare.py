@@ -15,8 +15,8 @@ from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest, current, finished_corpus, outdated
-from paraloom.pipeline.names import PAIR_STAGES, folder_of
+from paraloom.pipeline.run.folder import current, finished_corpus, outdated, read_run
+from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def command(
     out.print(rows)
     if values.row_count:
         out.print(values)
-    stale = outdated(Manifest(first).record), outdated(Manifest(second).record)
+    stale = outdated(read_run(first)), outdated(read_run(second))
     for folder, stages in zip((first, second), stale, strict=True):
         if stages:
             out.print(f"{folder}: of an earlier configuration, so left out: {', '.join(stages)}")
@@ -132,9 +132,9 @@ def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
 
 
 def _stages(folder: str, selection: str) -> set[str]:
-    record = Manifest(folder).record
+    record = read_run(folder)
     if selection:
-        return {finished_corpus(folder, record, selection)}
+        return {finished_corpus(folder, record, selection).path("select")}
     found = {name for name in current(record).stages if name.rsplit("/", 1)[-1] in PAIR_STAGES}
     if not found:
         raise UserError(f"{folder}: no run here that has finished a stage of pairs")

@@ -10,7 +10,6 @@ import typer
 from pydantic import BaseModel
 from scipy.sparse import csr_array
 
-from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.remote import localise
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.transforms.duplicates import normalised
@@ -20,7 +19,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.sentence_models import find_model, load_sentence_model
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.run.folder import is_run, shards_of
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 
 _ANY = "any of them"
@@ -127,7 +126,7 @@ def contamination(
 def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
     """Texts of a run's corpus or of files, with the name of the file."""
     paths = [corpus]
-    if storage.exists(storage.join(corpus, "manifest.json")):
+    if is_run(corpus):
         paths = [shard.path for shard in shards_of(corpus, "select")]
         if not paths:
             raise UserError(f"{corpus}: the run has no corpus yet; name the folder of a stage")

@@ -15,10 +15,9 @@ from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import as_made, finished, outdated
-from paraloom.pipeline.names import PAIR_STAGES, folder_of
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
-from paraloom.pipeline.report.final_view import final_view, pair_stages
+from paraloom.pipeline.run.folder import as_made, finished, outdated
+from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,11 @@ def command(
     """Follow one pair through the stages of a run: texts, lengths, scores, deciles, selection."""
     connect(beam_options(context), [run])
     last = finished(run)
-    record = as_made(last)
-    steps = find(run, id, pair_stages(record.stages))
+    record = as_made(last).best
+    steps = find(run, id, [record.path(name) for name in record.pair_records])
     if not steps:
         raise UserError(f"{run}: no row with the id {id}; see the ids in ingest/part-*.parquet")
-    criteria = selection_in_words(resolve_auto(final_view(record)))
+    criteria = selection_in_words(resolve_auto(record))
     candidates = {step.row["candidate"] for step in steps if "candidate" in step.row}
     for candidate in sorted(candidates) or [None]:
         way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
@@ -70,7 +69,7 @@ def command(
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:
-    """The rows with the id, in the order of the stages.
+    """The rows with the id, in the order of the stages, which may be of a derived run.
 
     A part file has the name of the one that it was made of: a stage after the first with the id is
     only searched in part files with these names.
@@ -84,7 +83,7 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
             for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards)):
                 for shard in shards:
                     rows = _rows(shard, id)
-                    steps += [Step(stage, rejected, row) for row in rows]
+                    steps += [Step(stage.rpartition("/")[2], rejected, row) for row in rows]
                     found |= {shard.name} if rows else set()
         names = found or names
     return steps

@@ -9,10 +9,9 @@ from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.records import BucketRecord
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
-from paraloom.pipeline.report.final_view import final_view
 from paraloom.pipeline.report.tradeoffs import PAIRS, Sample, criteria_of
+from paraloom.pipeline.run.records import BucketRecord
 
 
 def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
@@ -23,7 +22,7 @@ def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> No
     """
     connect(beam_options(context), [run])
     scored = ScoredRun(run)
-    view = final_view(scored.record)
+    view = scored.record.best
     bucket, select, found = view.find(BucketRecord), resolve_auto(view), None
     if bucket and bucket.rows_out:
         sample = Sample.read(scored.shards(), view, scored.scores, read_judgments(run))

@@ -84,15 +84,14 @@ def command(
 def _of_corpus(run: ScoredRun, pairs: int, selection: str, selected: bool) -> list[Pair]:
     """Random pairs of a finished corpus, or those that just missed it."""
     from paraloom.pipeline.judging.sampling import sample_corpus
-    from paraloom.pipeline.manifest import finished_corpus, selection_view, started
     from paraloom.pipeline.report.describe import resolve_auto
-    from paraloom.pipeline.report.final_view import final_view
     from paraloom.pipeline.report.tradeoffs import criteria_of
+    from paraloom.pipeline.run.folder import finished_corpus, started
 
-    stage = finished_corpus(run.folder, started(run.folder), selection)
-    view = final_view(selection_view(run.record, selection))
+    corpus = finished_corpus(run.folder, started(run.folder), selection)
+    view = corpus if selection else run.record.best
     missed = None if selected else criteria_of(resolve_auto(view), view)
-    return sample_corpus(run, pairs, stage, missed)
+    return sample_corpus(run, pairs, corpus.path("select"), missed)
 
 
 def judging_server(

@@ -15,11 +15,11 @@ from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.chat.usage import Usage
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import outdated, started
-from paraloom.pipeline.names import PAIR_STAGES, folder_of
-from paraloom.pipeline.records import PairsRecord, RunRecord
 from paraloom.pipeline.report.summary import rejected_table
-from paraloom.pipeline.stage import rejected_rows
+from paraloom.pipeline.run.folder import outdated, started
+from paraloom.pipeline.run.records import PairsRecord, RunRecord
+from paraloom.pipeline.run.stage import rejected_rows
+from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 
 State = Literal["finished", "under way", "stopped", "waiting", "outdated"]
 
@@ -141,7 +141,7 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
 
 
 def _is_running(folder: str) -> bool:
-    """Whether a process on this machine holds the run's lock (`manifest.locked`); a run on an
+    """Whether a process on this machine holds the run's lock (`folder.locked`); a run on an
     object store may be at work anywhere."""
     if storage.is_remote(folder):
         return True
@@ -167,7 +167,7 @@ def _to_make(name: str, record: RunRecord) -> int | None:
         return None
     if base == "generate":  # its candidates of every pair, and those that there are
         pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
-        asked: int = sum(of.get("n", 1) for of in record.config.generators or () if "model" in of)
+        asked = sum(of.n for of in record.config.chats)
         return pairs.rows_out * asked + (read.rows_out if before == "back_translate" else 0)
     each = record.config.nmt.candidates if name == "back_translate" else 1
     return int(read.rows_out * each)
@@ -181,11 +181,12 @@ def _progress(done: int | None, total: int | None) -> str:
 
 def _asked(folder: str) -> dict[str, Asked]:
     """What the answers of each generator took."""
-    configured = {of["name"]: of for of in started(folder).config.generators or ()}
+    configured = {of.name: of.prices for of in started(folder).config.chats}
     used = [receipt.numbers.generators for receipt in receipts(storage.join(folder, "generate"))]
     found = {}
     for name in dict.fromkeys(name for one in used for name in one):
         total = sum((one[name] for one in used if name in one), Usage())
-        cost = total.at_prices(configured.get(name, {}).get("prices"))
+        prices = configured.get(name)
+        cost = total.at_prices(dict(prices) if prices else None)
         found[name] = Asked(**total.model_dump(), cost=cost)
     return found

@@ -8,8 +8,9 @@ from paraloom.beam_jobs.io.score_files import ScoreFile, find_score_files, read_
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.scorers.columns import store
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import StageRecord
-from paraloom.pipeline.stage import Run, Stage, folder_is_valid
+from paraloom.pipeline.run.records import StageRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, folder_is_valid
 
 
 class ColumnsRecord(StageRecord, stage="columns"):

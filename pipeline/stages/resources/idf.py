@@ -6,8 +6,9 @@ from typing import Any
 from paraloom.beam_jobs.analysis import idf
 from paraloom.beam_jobs.io.shards import units
 from paraloom.models.files import atomic_folder, digest
-from paraloom.pipeline.records import IdfRecord
-from paraloom.pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
+from paraloom.pipeline.run.records import IdfRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, folder_is_valid, needed_by_scorers
 
 
 def fingerprint(run: Run) -> Any:

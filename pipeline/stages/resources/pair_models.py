@@ -17,8 +17,9 @@ from paraloom.models.text.parses import find_pipeline
 from paraloom.models.text.wordnet import find_wordnet
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.options import MODEL_KEYS
-from paraloom.pipeline.records import ScoringModelRecord, UsedModel
-from paraloom.pipeline.stage import Run, Stage, needed_by_scorers
+from paraloom.pipeline.run.records import ScoringModelRecord, UsedModel
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, needed_by_scorers
 from paraloom.pipeline.translation import license_of
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from paraloom.models.cpu import cores
 from paraloom.models.files import atomic_folder, digest
-from paraloom.pipeline.records import TrainingRecord
-from paraloom.pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
+from paraloom.pipeline.run.records import TrainingRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, folder_is_valid, needed_by_scorers
 
 
 def fingerprint(run: Run) -> Any:

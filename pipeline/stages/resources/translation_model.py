@@ -8,8 +8,9 @@ from typing import Any
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.files import digest
-from paraloom.pipeline.records import StageRecord
-from paraloom.pipeline.stage import Run, Stage, needed_by_scorers
+from paraloom.pipeline.run.records import StageRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage, needed_by_scorers
 from paraloom.pipeline.translation import ENGINE, backward
 
 needed = needed_by_scorers("translation_model")

@@ -23,9 +23,10 @@ from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.names import RANKED
-from paraloom.pipeline.records import AutoSelectRecord, DecileTrial
-from paraloom.pipeline.stage import Run, Stage
+from paraloom.pipeline.run.records import AutoSelectRecord, DecileTrial
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage
+from paraloom.pipeline.stages import RANKED
 
 VERSION = 2
 """Bump when the same scores lead to another selection."""
@@ -158,7 +159,6 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="auto_select",
-    depends_on=(RANKED, "exclude"),
     version=VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -18,8 +18,9 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.sentence_models import find_model, load_sentence_model
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import StageRecord
-from paraloom.pipeline.stage import Run, Stage, excluding_model, folder_is_valid
+from paraloom.pipeline.run.records import StageRecord
+from paraloom.pipeline.run.run import Run, excluding_model
+from paraloom.pipeline.run.stage import Stage, folder_is_valid
 
 
 class ExcludeRecord(StageRecord, stage="exclude"):

@@ -9,8 +9,9 @@ from paraloom.pipeline.judging.agreement import join, measure
 from paraloom.pipeline.judging.describe import cut_lines
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.judging.record import JudgedRecord
-from paraloom.pipeline.names import RANKED
-from paraloom.pipeline.stage import Run, Stage
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage
+from paraloom.pipeline.stages import RANKED
 
 VERSION = 2
 """Bump when the same judgments lead to another selection."""
@@ -19,7 +20,7 @@ VERSION = 2
 def fingerprint(run: Run) -> Any:
     """The judgments, the wanted precision, the scores to choose from, and the conditions."""
     options = run.config.select
-    own = run.manifest.record.own_scorers
+    own = run.own_scorers
     lower = [name for name in run.ranked_by if name in own and not own[name].higher_is_better]
     judgments = judgments_digest(run.config.run)
     values = [judgments, options.precision, options.good, run.ranked_by, lower, run.config.seed]
@@ -33,7 +34,7 @@ def make(run: Run, key: str) -> JudgedRecord:
         read_judgments(config.run),
         run.shards(RANKED),
         run.ranked_by,
-        own=run.manifest.record.own_scorers,
+        own=run.own_scorers,
         where=run.criteria().where,
     )
     options = config.select
@@ -62,7 +63,6 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="judged",
-    depends_on=(RANKED,),
     version=VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -12,7 +12,7 @@ import yaml
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import write_shard
 from paraloom.pipeline.cards import data_card as card
-from paraloom.pipeline.records import RunRecord
+from paraloom.pipeline.run.records import RunRecord
 from tests.pipeline.report.made_run import SCORERS, MadeRun
 
 
@@ -59,8 +59,11 @@ def test_the_code_of_the_card_opens_the_corpus(
     place.mkdir(parents=True)
     some = pq.read_table(next((run / "corpus").glob("part-0-*.parquet")))
     write_shard(str(place / "part-0-01234567.parquet"), some)
-    for selection, folder, rows in (("", run, corpus), ("strict", place.parent, some.to_pylist())):
-        card.write_data_card(str(run), RunRecord.model_validate(record), selection)
+    for of, folder, rows in (
+        ("", run, corpus),
+        ("selections/strict", place.parent, some.to_pylist()),
+    ):
+        card.write_data_card(str(run), RunRecord.model_validate(record), of)
         assert card_names(folder / "README.md")["corpus"].to_list() == rows
 
 
@@ -171,13 +174,19 @@ def test_hostile_text_stays_text(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     record["config"]["input"]["license"] = EVIL
     record["config"]["run"] = f"runs/{EVIL}"
+    record["config"]["select"] |= {"where": []}
     model = {"license": EVIL, "path": EVIL, "family": EVIL, "revision": EVIL, "sha256": EVIL}
     record["stages"]["back_translate"]["model"] = model
-    record["config"]["score"]["scorers"][:2] = [EVIL, f"{EVIL} unknown"]
-    record["config"]["select"] |= {"by": EVIL, "where": [EVIL]}
-    record["config"]["input"]["target_language"] = EVIL
     record["stages"]["score"] = {"scorers": {EVIL: {"meaning": EVIL, "unit": ""}}}
-    text = data_card(record, 10)
+    found = RunRecord.model_validate(record)
+    for section, values in {
+        "score": {"scorers": [EVIL, f"{EVIL} unknown"]},
+        "select": {"by": EVIL, "where": [EVIL]},
+        "input": {"target_language": EVIL},
+    }.items():  # none of which a configuration may have
+        changed = getattr(found.config, section).model_copy(update=values)
+        found.config = found.config.model_copy(update={section: changed})
+    text = card.data_card(found, 10)
     body = text.split("\n---\n", 1)[1]
     assert text.count("\n---\n") == 1  # the end of the metadata
     assert "\x1b" not in text and "# Heading" in body

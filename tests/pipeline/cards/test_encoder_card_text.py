@@ -7,7 +7,8 @@ import yaml
 
 from paraloom.pipeline.cards import encoder_card as card
 from paraloom.pipeline.cards.metadata import eval_results
-from paraloom.pipeline.records import Evaluation, RunRecord
+from paraloom.pipeline.run.records import Evaluation
+from tests.run_helpers import record_of
 
 NATIVE = {"native": True, "equal_sentences": 1.0}
 
@@ -22,7 +23,7 @@ def settings(export: dict[str, Any], **options: Any) -> dict[str, Any]:
 
 def text_of(values: dict[str, Any], **stages: Any) -> str:
     given: dict[str, Any] = {"config": {"run": "/home/janet/runs/a"}, "stages": stages}
-    return " ".join(card.encoder_card(RunRecord.model_validate(given), values).split())
+    return " ".join(card.encoder_card(record_of(given), values).split())
 
 
 def test_it_says_how_the_encoder_is_opened() -> None:
@@ -73,14 +74,18 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "files": {"embeddings.development": {"path": "/home/janet/dev.tsv", "sha256": "de"}},
     }
     config: dict[str, Any] = {
-        **{"run": "/home/janet/runs/a", "seed": 7, "select": {"by": "length", "deciles": [3, 4]}},
+        **{
+            "run": "/home/janet/runs/a",
+            "seed": 7,
+            "select": {"by": "length_ratio", "deciles": [3, 4]},
+        },
         "input": {"license": "CC BY 4.0", "source_language": "de", "target_language": "en"},
-        "score": {"phrases": "/home/janet/ppdb.gz"},
+        "score": {"scorers": ["length_ratio"], "phrases": "/home/janet/ppdb.gz"},
     }
     record: dict[str, Any] = {
         **{"config": config, "versions": {"torch": "1.0"}},
-        "inputs": [{"path": "/home/janet/bitext.gz", "bytes": 1, "sha256": "b1"}],
         "stages": {
+            "ingest": {"inputs": [{"path": "/home/janet/bitext.gz", "bytes": 1, "sha256": "b1"}]},
             "back_translate": {"model": model},
             "paragram": {"digest": "77"},
             "select": {"rows_out": 1234, "digest": "c0"},
@@ -90,7 +95,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
 
     def words_of(number: int = 0, **options: Any) -> str:
         values = settings(NATIVE, **options)
-        return " ".join(card.encoder_card(RunRecord.model_validate(record), values, number).split())
+        return " ".join(card.encoder_card(record_of(record), values, number).split())
 
     text = words_of(2, dim=8)
     for said in (
@@ -99,7 +104,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "| numbers in a vector | 300 | | vocabulary | 1,234 words |",
         "the corpus of the run `a`, round 2 (1,234 pairs). One side is the English side of a "
         "bitext, the other a machine translation of its German side. Selection: deciles 3–4 of "
-        "`length`; pairs with equal",
+        "`length_ratio`; pairs with equal",
         "Run `a`, seed 7. Packages: torch 2.1. |",
         "| `embeddings.development` | `dev.tsv` | `de` | | PARAGRAM vectors of the run | | `77` | "
         "| corpus of the run | | `c0` | "
@@ -141,7 +146,7 @@ def test_language_models_that_made_the_pairs_are_named() -> None:
     config = {"run": "a", "input": {"source_language": "de"}}
 
     def words_of(**options: Any) -> str:
-        record = RunRecord.model_validate({"config": config, "stages": stages})
+        record = record_of({"config": config, "stages": stages})
         return " ".join(card.encoder_card(record, settings(NATIVE, **options)).split())
 
     text = words_of()
@@ -171,8 +176,12 @@ def evaluated(
     data = {"pairs": 1, "models": found}
     groups = {group: {"data_sets": dict.fromkeys(of, data)} for group, of in sets.items()}
     stages |= {"evaluate": {"results": {"models": [*found], "groups": groups}}}
-    record = {"config": {"select": select or {}}, "stages": stages}
-    text = card.encoder_card(RunRecord.model_validate(record), values)
+    config = {
+        "score": {"scorers": ["unigram_f1"]},
+        "select": {"by": "unigram_f1", **(select or {})},
+    }
+    record = {"config": config, "stages": stages}
+    text = card.encoder_card(record_of(record), values)
     return text, yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
 
 

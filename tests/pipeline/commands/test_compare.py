@@ -102,9 +102,11 @@ def test_another_processor_is_named_and_passed_over_if_asked(
 
 def test_further_rounds_are_compared_too(finished_run: Path, a_run: Path, capsys: Capsys) -> None:
     with changed_manifest(a_run) as content:
-        content["stages"]["rounds/2/score"] = content["stages"]["score"]
+        content["config"] |= {"loop": {"rounds": 2}}
+        content["config"]["select"]["labelled"] = "a.tsv"
         content["planned"].append("rounds/2/score")
-    shutil.copytree(a_run / "run/score", a_run / "run/rounds/2/score")
+        shutil.copytree(a_run / "run/score", a_run / "run/rounds/2/score")
+        content["stages"]["rounds/2/score"] = content["stages"]["score"]
     code, out, _ = compared(finished_run, a_run, capsys=capsys)
     assert code == 1
     assert "not finished" in out

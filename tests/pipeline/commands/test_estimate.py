@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from paraloom.models.cpu import cores
+from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import timings
-from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.report.describe import hours_in_words
+from paraloom.pipeline.stages import folder_of
 from tests.chat_server import chat_server
 from tests.json_schema import errors_of
 from tests.models.scorers.small_transformers import write_sentence_model
@@ -90,7 +91,7 @@ def test_the_model_of_the_run_and_several_translations_of_a_source(
     )
     run = tmp_path / "run"
     shutil.copytree(nmt_model, run / "nmt")
-    (run / "manifest.json").write_text(json.dumps({"stages": {"nmt": {}}}))
+    (run / "nmt" / STAGE_RECORD).write_text("{}")
     found, _ = told(config)
     assert found["left_out"] == ["paragram_similarity", "mean_idf"]
     rows = {stage: job["rows"] for stage, job in found["jobs"].items()}

@@ -7,8 +7,8 @@ import pytest
 from paraloom.beam_jobs.io.bitext import find_bitext, read_bitext
 from paraloom.pipeline.commands.corpus.preview import prepare
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import StageRecord
+from paraloom.pipeline.run.records import StageRecord
+from paraloom.pipeline.run.run import Run
 from tests.run_helpers import Capsys, WriteConfig, again, manifest, table
 
 
@@ -41,16 +41,15 @@ def test_the_sample_has_the_rows_and_values_of_the_run(
 
 NEEDY = ["score.scorers+=[paragram_similarity, mean_idf]", "score.phrases=phrases.gz"]
 FEW = {"score.scorers": ["translation_score", "trigram_overlap"]}
-MADE = {"score.paragram": "run/paragram/vectors.txt", "score.idf": "run/idf/idf.txt"}
 
 
 @pytest.mark.parametrize(
     ("changes", "finished", "target", "changed", "said"),
     [
         (["nmt.model=null"], [], "ingest", {}, "ends after ingest; `paraloom train-nmt`"),
-        (["nmt.model=null"], ["nmt"], "select", {"nmt.model": "run/nmt"}, ""),
+        (["nmt.model=null"], ["nmt"], "select", {}, ""),
         (NEEDY, [], "select", FEW, "without paragram_similarity, mean_idf: a run makes what they"),
-        (NEEDY, ["paragram", "idf"], "select", MADE, ""),
+        (NEEDY, ["paragram", "idf"], "select", {}, ""),
         ([*NEEDY, "score.paragram=vectors", "score.idf=idf"], [], "select", {}, ""),
         (
             *([*NEEDY, "select.where=[paragram_similarity_decile in 2..9]"], [], "bucket"),
@@ -74,10 +73,9 @@ def test_nothing_is_trained(
     changed: Mapping[str, object],
     said: str,
 ) -> None:
-    record = Manifest(str(tmp_path / "run"))
-    record.stages.update({stage: StageRecord() for stage in finished})
-    record.save()
-    made, small = prepare(read_config(write_config(tmp_path), changes), 5)
+    run = Run(read_config(write_config(tmp_path), changes))
+    run.records.update({stage: StageRecord() for stage in finished})
+    made, small = prepare(run, 5)
     assert (made, small.run) == (target, str(tmp_path / "run/preview"))
     for key, value in changed.items():
         section, name = key.split(".")
@@ -96,7 +94,7 @@ def test_plain_text_and_kept_columns(
     text = {"format": "text", "paths": [str(tmp_path / "text.txt")]}
     nmt = {"forward_model": "there", "model": "back"}
     config = read_config(write_config(tmp_path, input=text, nmt=nmt))
-    _, small = prepare(config, 4)
+    _, small = prepare(Run(config), 4)
     assert small.input is not None
     (path,) = small.input.paths
     drawn = Path(path).read_text().splitlines(keepends=True)
@@ -115,8 +113,8 @@ def test_plain_text_and_kept_columns(
     jsonl = {"format": "jsonl", "paths": [str(tmp_path / "rows.jsonl")], "license": "${WORD}"}
     monkeypatch.setenv("WORD", "secret")
     config = read_config(write_config(tmp_path, input=jsonl | more))
-    _, small = prepare(config, 2)
-    assert "secret" not in str(small.written.recorded())
+    _, small = prepare(Run(config), 2)
+    assert "secret" not in str(small.written)
     assert small.input is not None
     (sample,) = small.input.paths
     assert pq.read_table(sample).column_names == ["id", "source", "reference", "genre"]

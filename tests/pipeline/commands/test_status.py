@@ -9,7 +9,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import receipts, write_receipt
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.status import status
-from paraloom.pipeline.manifest import locked
+from paraloom.pipeline.run.folder import locked
 from tests.run_helpers import STAGES, Capsys, changed_manifest, manifest
 
 NOW = 1_900_000_000.0
@@ -105,8 +105,8 @@ def test_a_run_on_an_object_store(on_s3: tuple[str, list[str]], capsys: Capsys) 
     out = " ".join(capsys.readouterr().out.split())
     assert out.startswith(f"{folder}: finished")
     assert "│ select │ finished │ 118 │" in out
-    content = json.loads(storage.read_bytes(f"{folder}/manifest.json"))
+    content = json.loads(storage.read_bytes(f"{folder}/run.json"))
     content["under_way"] = {"stage": "score", "since": NOW}
-    storage.write_bytes(f"{folder}/manifest.json", json.dumps(content).encode())
+    storage.write_bytes(f"{folder}/run.json", json.dumps(content).encode())
     stage = status(folder, NOW + 9)[2]  # whoever is at work is on another machine
     assert (stage.state, stage.rows) == ("under way", (118, 118))

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from paraloom.beam_jobs.io.shards import Deciles
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import BucketRecord, ConfigRecord, InputSection, RunRecord
+from tests.run_helpers import write_record
 from tests.shards import accepted, bucketed_pairs
 
 SCORES = ("unigram_f1", "length_ratio")
@@ -45,12 +44,15 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
             part = table.slice(bounds[i], bounds[i + 1] - bounds[i])
             accepted(folder / "bucket", f"part-{i}", part)
         nothing_known = Deciles(rows=[0] * 10, lowest=[None] * 10, highest=[None] * 10)
-        manifest = Manifest(str(folder))
-        manifest.record = RunRecord(
-            config=ConfigRecord(run=str(folder), seed=seed, input=InputSection()),
-            stages={"bucket": BucketRecord(deciles=dict.fromkeys(SCORES, nothing_known))},
-        )
-        manifest.save()
+        values = {
+            "config": {
+                "run": str(folder),
+                "seed": seed,
+                "input": {"format": "tsv", "paths": ["a.tsv"]},
+            },
+            "stages": {"bucket": {"deciles": dict.fromkeys(SCORES, nothing_known.model_dump())}},
+        }
+        write_record(folder, values)
         return folder
 
     return write

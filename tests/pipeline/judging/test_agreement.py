@@ -12,6 +12,7 @@ from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
+from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging.agreement import (
     JudgedPairs,
     corpus_precisions,
@@ -24,8 +25,8 @@ from paraloom.pipeline.judging.cuts import Judged, recommend, spearman
 from paraloom.pipeline.judging.describe import alpha, counts_line
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.names import folder_of
-from paraloom.pipeline.records import PairsRecord, ScorerRecord, SelectSection
+from paraloom.pipeline.run.records import PairsRecord, ScorerRecord
+from paraloom.pipeline.stages import folder_of
 from tests.run_helpers import WriteConfig
 from tests.shards import accepted
 
@@ -152,7 +153,7 @@ def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: Wri
     stages = {"select": 60, "selections/strict/select": 20}
     for stage, size in stages.items():
         accepted(f"{folder}/{folder_of(stage)}", "part-0", table.slice(0, size))
-    select = SelectSection(named={"strict": {"good": 40.0}, "none": {}})
+    select = SelectOptions(named={"strict": {"good": 40.0}, "none": {}})
     config = run.record.config.model_copy(update={"select": select})
     update = {"config": config, "stages": dict.fromkeys(stages, PairsRecord())}
     record = run.record.model_copy(update=update)

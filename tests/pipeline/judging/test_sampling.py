@@ -12,13 +12,12 @@ import pytest
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.select import Criteria
 from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.models.chat.options import NmtGenerator
 from paraloom.models.errors import UserError
 from paraloom.pipeline.judging import sampling
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_corpus, sample_pairs
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import ConfigRecord, PairsRecord, StageRecord
 from tests.pipeline.judging.conftest import SCORES
-from tests.run_helpers import Patch, WriteConfig
+from tests.run_helpers import Patch, WriteConfig, changed_record
 
 
 def counts(run: ScoredRun, pairs: list[Pair]) -> np.ndarray:
@@ -91,18 +90,16 @@ def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: WriteConfig) -
     folder = write_run(100)
     (folder / "rounds/2").mkdir(parents=True)
     (folder / "bucket").rename(folder / "rounds/2/bucket")
-    manifest = Manifest(str(folder))
-    bucket, corpus = manifest.record.stages.pop("bucket"), PairsRecord(round=2)
-    of_rounds: dict[str, StageRecord] = {
-        **{"rounds/2/bucket": bucket, "rounds/2/select": corpus, "select": corpus}
-    }
-    manifest.record.stages |= of_rounds
-    manifest.save()
+    with changed_record(folder) as values:
+        values["config"] |= {"loop": {"rounds": 2}}
+        values["config"]["select"]["labelled"] = "a.tsv"
+        stages = values["stages"]
+        stages |= {"rounds/2/bucket": stages.pop("bucket"), "rounds/2/select": {}}
+        stages["select"] = {"round": 2}
     assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
-    for name in ("rounds/2/bucket", "select"):
-        of_rounds[name].config = ConfigRecord(seed=2)  # an earlier one had two rounds
-    manifest.record.stages["bucket"] = bucket.model_copy(update={"config": None})
-    manifest.save()
+    with changed_record(folder) as values:
+        values["stages"]["bucket"] = values["stages"]["rounds/2/bucket"]
+        values["outdated"] = ["rounds/2/bucket", "select"]  # an earlier one had two rounds
     (folder / "rounds/2/bucket").rename(folder / "bucket")
     assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
 
@@ -133,12 +130,12 @@ def test_what_cannot_be_sampled(write_run: WriteConfig, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run here"):
         ScoredRun(str(tmp_path))
     run = write_run()
-    manifest = Manifest(str(run))
-    manifest.record.stages["bucket"].config = ConfigRecord(seed=2)
-    manifest.save()
+    with changed_record(run) as values:
+        values["outdated"] = ["bucket"]
     with pytest.raises(UserError, match="bucket is of an earlier configuration"):
         ScoredRun(str(run))
-    (run / "manifest.json").write_text('{"config": {}, "stages": {}}')
+    with changed_record(run) as values:
+        values["stages"] = {}
     with pytest.raises(UserError, match="run `paraloom bucket` first"):
         ScoredRun(str(run))
 
@@ -149,7 +146,8 @@ def test_the_sample_is_even_over_generators_and_deciles(
     run = ScoredRun(str(write_run(1200)))
     with pytest.raises(UserError, match=r"--generators: .* has one generator only"):
         sample_pairs(run, 10, generators=True)
-    run.record.config.generators = [{"kind": "nmt", "name": "nmt"}]
+    generators = [NmtGenerator(kind="nmt")]
+    run.record.config = run.record.config.model_copy(update={"generators": generators})
     tables = list(run.tables(["source", "reference", "translation", *map(schema.decile, SCORES)]))
     of = {f"p-{i}": "nmt" if i % 4 else "rare" for i in range(1200)}
     named = [

@@ -18,9 +18,7 @@ from paraloom.pipeline.commands.run.judge import judging_server
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.records import InputSection
-from tests.run_helpers import Capsys, WriteConfig, refusal
+from tests.run_helpers import Capsys, WriteConfig, changed_record, refusal
 
 
 class Reply(NamedTuple):
@@ -202,9 +200,8 @@ def test_the_page_reads_nothing_from_elsewhere(client: Client) -> None:
 
 def test_the_page_says_run_judge_and_languages(write_run: WriteConfig) -> None:
     folder = write_run(100)
-    manifest = Manifest(str(folder))
-    manifest.record.config.input = InputSection(source_language="he_IL", target_language="fr")
-    manifest.save()
+    with changed_record(folder) as values:
+        values["config"]["input"] |= {"source_language": "he_IL", "target_language": "fr"}
     run = ScoredRun(str(folder))
     server = judging_server(run, sample_pairs(run, 1), "yes-no", "Anna")
     Thread(target=server.serve, daemon=True).start()

@@ -15,8 +15,9 @@ from paraloom.beam_jobs.io.shards import Measurements, Receipt, commit
 from paraloom.beam_jobs.select import decide
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest, versions
-from paraloom.pipeline.stage import Run, rejected_rows
+from paraloom.pipeline.run.folder import versions
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import rejected_rows
 from tests.shards import accepted, bucketed_pairs
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
@@ -57,7 +58,7 @@ def make_run(folder: Path) -> MadeRun:
     path = folder.parent / "config.yaml"
     path.write_text(yaml.safe_dump(config))
     resolved = read_config(path)
-    criteria = Run(resolved, Manifest(str(folder))).criteria("unigram_f1", [4, 5, 6, 7, 8])
+    criteria = Run(resolved).criteria("unigram_f1", [4, 5, 6, 7, 8])
     bucketed, selected = [], []
     for i in range(SHARDS):
         part = pairs.slice(i * ROWS // SHARDS, ROWS // SHARDS)
@@ -75,12 +76,12 @@ def make_run(folder: Path) -> MadeRun:
             commit(str(folder / "corpus"), f"part-{i}", "k", len(part), pieces, started=0)
         )
     rejected = {"empty reference": 30, "a reason that needs more than one line " * 2: 10}
+    inputs = [{"path": "/data/captions.tsv", "bytes": 12345, "sha256": "0" * 64}]
     record = {
         "config": resolved.model_dump(),
         "versions": versions(),
-        "inputs": [{"path": "/data/captions.tsv", "bytes": 12345, "sha256": "0" * 64}],
         "stages": {
-            "ingest": {**account(ROWS + 40, ROWS, rejected)},
+            "ingest": {**account(ROWS + 40, ROWS, rejected), "inputs": inputs},
             "back_translate": {**account(ROWS, ROWS, {}), "model": {"sha256": "1" * 64}},
             "bucket": {**account(ROWS, ROWS, {}), "deciles": deciles_of(bucketed)},
             "select": account(ROWS, sum(r.rows_out for r in selected), rejected_rows(selected)),

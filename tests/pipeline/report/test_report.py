@@ -15,14 +15,13 @@ from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Measurements, read_shard
 from paraloom.pipeline import report
-from paraloom.pipeline.manifest import restrict
-from paraloom.pipeline.names import folder_of
-from paraloom.pipeline.records import EvaluateRecord, RunRecord
 from paraloom.pipeline.report import report_path
 from paraloom.pipeline.report.describe import percent, readable
 from paraloom.pipeline.report.differences import mark_differences
 from paraloom.pipeline.report.render import environment
-from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.run.folder import restrict, shards_of
+from paraloom.pipeline.run.records import EvaluateRecord, RunRecord
+from paraloom.pipeline.stages import folder_of
 from tests.pipeline.report.made_run import SCORERS, MadeRun
 from tests.shards import accepted
 
@@ -252,7 +251,10 @@ def test_long_texts_are_cut_and_candidates_numbered() -> None:
     assert "f1 0.250 · candidate 3 of small ·" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("several", [{"nmt": {"candidates": 3}}, {"generators": [{"name": "a"}]}])
+CHAT = {"kind": "chat", "name": "a", "model": "m", "base_url": "http://localhost/v1"}
+
+
+@pytest.mark.parametrize("several", [{"nmt": {"candidates": 3}}, {"generators": [CHAT]}])
 def test_more_pairs_than_rows_are_no_share_of_them(
     made_run: MadeRun, record: dict[str, Any], several: dict[str, Any]
 ) -> None:

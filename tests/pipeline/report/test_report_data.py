@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraloom.beam_jobs.io.shards import Deciles
-from paraloom.pipeline.records import PairsRecord, StageRecord
 from paraloom.pipeline.report.differences import mark_differences
-from paraloom.pipeline.report.final_view import pair_stages
 from paraloom.pipeline.report.plots import shades, ticks
 from paraloom.pipeline.report.report_data import BINS, CELLS, axes, axis, density, histogram
 from tests.pipeline.report.made_run import MadeRun
@@ -92,17 +90,3 @@ def test_the_density_is_of_difference_and_meaning_and_of_the_scores_that_select(
     known = axes([*names, "own"], ["own", "sentence_similarity"])
     assert known == ("content_overlap", "sentence_similarity")
     assert axes(["own"], []) is None
-
-
-ONE = ["ingest", "back_translate", "generate", "score", "bucket", "select"]
-
-
-def test_the_stages_that_lead_to_a_corpus() -> None:
-    stages = {name: StageRecord() for name in ["nmt", *reversed(ONE), "embeddings"]}
-    assert pair_stages(stages) == ONE
-    # A round's scores are further ones of the first round's pairs, its deciles are instead of them.
-    own = ["rounds/2/score", "rounds/2/bucket"]
-    stages = {name: StageRecord() for name in (*ONE, *own)}
-    stages |= {"rounds/1/select": PairsRecord(), "rounds/2/select": PairsRecord()}
-    stages |= {"rounds/3/score": PairsRecord(), "select": PairsRecord(round=2)}
-    assert pair_stages(stages) == [*ONE[:4], *own, "select"]

@@ -19,25 +19,26 @@ from paraloom.models.hub import is_hub_name
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.options import InputPath
 from paraloom.models.printing import say
-from paraloom.pipeline import notices
 from paraloom.pipeline.cards.data_card import write_data_card
-from paraloom.pipeline.cards.encoder_card import write_encoder_cards
+from paraloom.pipeline.cards.encoder_card import write_encoder_card
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.manifest import (
-    Manifest,
+from paraloom.pipeline.report import write_report
+from paraloom.pipeline.report.summary import show_summary
+from paraloom.pipeline.run import notices
+from paraloom.pipeline.run.derived import copy_finished
+from paraloom.pipeline.run.folder import (
+    HEADER,
     check_selection,
     current,
     locked,
+    read_run,
     restrict,
     with_selections,
 )
-from paraloom.pipeline.names import PAIR_STAGES, folder_of, stage_path
-from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
-from paraloom.pipeline.report import write_report
-from paraloom.pipeline.report.summary import show_summary
-from paraloom.pipeline.rounds import copy_finished
-from paraloom.pipeline.stage import Run, Stage
-from paraloom.pipeline.stages import STAGES
+from paraloom.pipeline.run.journal import Journal
+from paraloom.pipeline.run.plan import Step, closure, outdated, plan
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import PAIR_STAGES, TABLE, folder_of
 from paraloom.pipeline.stages.ingest import check_replaces
 
 
@@ -48,6 +49,7 @@ def run_stages(
     *,
     force: bool = False,
     selection: str = "",
+    base: Run | None = None,
 ) -> Run:
     """Bring a run up to `targets`; stages that are up to date are not run again.
 
@@ -57,50 +59,56 @@ def run_stages(
         arguments: for Beam, as on the command line after `--`.
         force: re-run the targets' stages even if up to date.
         selection: the named selection whose stages are meant.
+        base: the run whose models are taken, of a preview.
     """
     connect(arguments, remote_paths(config))
     config = with_selections(config)
-    check_selection(config.run, config.select.named, selection)
-    wanted = [stage_path(target, selection) for target in targets]
+    place = check_selection(config.run, config.select.selections, selection)
+    run = Run(config, arguments, base)
+    steps = plan(run)
+    wanted = [run.children[place].path(name) if place else name for name in targets]
     if "select" in wanted:
-        wanted += [stage_path("select", name) for name in config.select.selections]
-    needed = {stage.name for target in wanted for stage in closure(target, config)}
-    stages = [stage for stage in plan(config) if stage.name in needed]
-    names = [stage.name for stage in stages]
+        wanted += [f"selections/{name}/select" for name in config.select.selections]
+    names = [step.path for step in closure(wanted, steps)]
     if set(names) & set(PAIR_STAGES):
         check_visible(config, arguments)
     here = localised(config)
-    check(here, stages)
-    if not stages:
+    check(here, closure(wanted, plan(Run(here, base=base))))
+    if not names:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
     with locked(config.run):
         remove_temporary(config.run)
-        run = Run(config=here, manifest=Manifest(config.run), arguments=arguments)
-        planned = [stage.name for stage in plan(config) if stage.enabled(config)]
+        run = Run.open(here, arguments, base)
+        steps = plan(run)
         if "ingest" in names and not force:
             check_replaces(run)
-        run.manifest.begin(config, planned, names, outdated(run))
-        state = _State(forced={stage.name for stage in stages if force and stage.kind in targets})
+        journal = Journal(run)
+        journal.begin(config, [step.path for step in steps], names, outdated(steps))
+        needed = closure(wanted, steps)
+        state = _State({s.path for s in needed if force and s.stage.name in targets})
         while True:
             try:
-                _make_stages(run, stages, state)
-                write_pages(run.manifest, config.run, names)
+                _make_stages(journal, needed, state)
+                write_pages(config.run, names)
                 break
             except DamagedError as error:
-                _plan_repair(error, run, names, state)
+                _plan_repair(error, needed, state)
         remove_local_copies(config.run)
-        show_summary(run, names, state.ran)
+        show_summary(config.run, names, state.ran)
         return run
 
 
-def write_pages(manifest: Manifest, folder: str, names: Sequence[str]) -> None:
+def write_pages(folder: str, names: Sequence[str]) -> None:
     """Write the cards of the stages in `names`, and the report."""
-    record = restrict(manifest.record, names)
-    for selection in ("", *record.config.select.named):
-        if stage_path("select", selection) in names:
-            write_data_card(folder, record, selection)
-    write_encoder_cards(folder, record)
-    write_report(folder, current(manifest.record))
+    whole = read_run(folder)
+    record = restrict(whole, names)
+    for place in ("", *record.config.places):
+        of = record.derived(place)
+        if of.path("select") in record.stages and not place.startswith("rounds/"):
+            write_data_card(folder, record, place)
+        if of.path("embeddings") in record.stages:
+            write_encoder_card(folder, record, place)
+    write_report(folder, current(whole))
 
 
 def localised(config: Config) -> Config:
@@ -134,7 +142,7 @@ def remote_paths(config: Config) -> list[str]:
     return [path for path in (config.run, *config.files().values()) if storage.is_remote(path)]
 
 
-def check(config: Config, stages: Sequence[Stage]) -> None:
+def check(config: Config, steps: Sequence[Step]) -> None:
     """Check before any work the files of the configuration and what stages need; print notices."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
@@ -144,9 +152,13 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
             raise UserError(
                 f"{key}: {path} is not there{looked_up(path)}{on_hub if is_name else ''}"
             )
-    for check_stage in dict.fromkeys(stage.check for stage in stages):
-        check_stage(config)
-    notices.notify(notices.of_configuration(config, [stage.name for stage in stages]))
+    checks = {}  # those of rounds are the run's
+    for step in steps:
+        own = step.run.config if step.run.place.startswith("selections/") else config
+        checks[step.stage.check, id(own)] = own
+    for (check_stage, _), of in checks.items():
+        check_stage(of)
+    notices.notify(notices.of_configuration(config, [step.path for step in steps]))
 
 
 @dataclass(slots=True)
@@ -159,55 +171,51 @@ class _State:
     ran: set[str] = field(default_factory=set)  # stages that were made
 
 
-def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
-    for stage in stages:
-        key = key_of(stage, run)
-        if stage.name not in state.forced | state.suspect:
-            if is_up_to_date(stage, run, key):
-                run.manifest.confirm(stage.name)
+def _make_stages(journal: Journal, steps: Sequence[Step], state: _State) -> None:
+    for step in steps:
+        run, stage, path = step.run, step.stage, step.path
+        key = step.key()
+        if path not in state.forced | state.suspect:
+            if step.is_up_to_date(key):
+                journal.confirm(step)
                 continue
             if copied := copy_finished(stage, run, key):
-                run.manifest.finish(stage.name, copied)
+                journal.finish(step, copied)
                 continue
-        say(f"{stage.name} …")
-        forgotten = run.manifest.forget(dependents({stage.name}, run.config))
-        run.manifest.start(stage.name)
-        if stage.name in state.forced:
+        say(f"{path} …")
+        journal.start(step)
+        if path in state.forced:
             drop_receipts(run.folder(stage.name))
         forget_peak()
         started = time.monotonic()
         try:
-            with listening(run.manifest.submitted):
-                record = stage.make(run.seen_by(stage), key)
-        except DamagedError:
-            run.manifest.remember(forgotten)  # the repaired input may well be as it was
-            raise
+            with listening(journal.submitted):
+                record = stage.make(run, key)
         except UserError as error:
-            if not (name := stage.selection):
+            kind, _, name = run.place.partition("/")
+            if kind != "selections" or isinstance(error, DamagedError):
                 raise
             forget = f"`--set select.named.{name}=null` makes the run forget it"
             raise UserError(f"select.named.{name}: {error}; {forget}") from error
-        if key_of(stage, run) != key:
+        if step.key() != key:
             drop_receipts(run.folder(stage.name))
             raise UserError(
-                f"{stage.name}: a file that it reads changed meanwhile; the same command reads it "
+                f"{path}: a file that it reads changed meanwhile; the same command reads it "
                 "from the beginning"
             )
         record.key, record.seconds = key, round(time.monotonic() - started, 3)
         record.peak_memory = max(record.peak_memory, peak_memory())
-        run.manifest.finish(stage.name, record)
-        state.ran.add(stage.name)
-        state.forced.discard(stage.name)
-        state.suspect.discard(stage.name)
-        before = forgotten.pop(stage.name, None)
-        if before and before.digest == record.digest:
-            run.manifest.remember(forgotten)  # the same result: their keys are still right
+        journal.finish(step, record)
+        state.ran.add(path)
+        state.forced.discard(path)
+        state.suspect.discard(path)
 
 
-def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _State) -> None:
+def _plan_repair(error: DamagedError, steps: Sequence[Step], state: _State) -> None:
     """Make the stage of a damaged part file suspect, if it is of the run and the first time."""
     path = error.path
-    stage = next((name for name in stages if path.startswith(f"{run.folder(name)}/")), None)
+    folders = {step.path: step.run.folder(step.stage.name) for step in steps}
+    stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)
     if stage is None:
         raise error
     if path in state.repaired:
@@ -222,7 +230,7 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
 def remove_temporary(folder: str) -> None:
     """Remove what a killed process left under a temporary name (`paraloom.models.files`)."""
     here = remote.local_workdir(folder)
-    for name in ("manifest.json", "evaluation.json", *(folder_of(stage.name) for stage in STAGES)):
+    for name in ("manifest.json", HEADER, "evaluation.json", *map(folder_of, TABLE)):
         places = ("", "rounds/*/", "selections/*/")
         for path in (path for place in places for path in here.glob(f"{place}.{name}.*")):
             if path.is_dir():

@@ -1,8 +1,8 @@
-"""The content of manifest.json as typed models.
+"""What a run folder records, as typed models.
 
-`RunRecord` is the whole file; its `stages` are the records of finished stages by their names, such
-as `score` and `rounds/2/score`. Every model keeps fields that it does not know, and writes only
-fields that were set: a manifest of another version passes through unchanged.
+`StageRecord` is a stage's `_stage.json`; `RunRecord` is the run: its `stages` are the records of
+finished stages by their names, such as `score` and `rounds/2/score`. Records keep fields that they
+do not know, and write only fields that were set.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
 from paraloom.beam_jobs.io.shards import Deciles, Saved
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
-from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.options import Precision
-from paraloom.models.scorers.plugins import column_of
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.stages import TABLE, own
 
 
 class Lenient(BaseModel):
@@ -29,76 +29,8 @@ class Lenient(BaseModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-class InputSection(Lenient):
-    """Keys of `input` that reports show."""
-
-    license: str | None = None
-    source_language: str = "cs"
-    target_language: str = "en"
-    keep: list[str] = []
-    where: list[str] = []
-    unique: str | None = None
-
-
-class NmtSection(Lenient):
-    """Keys of `nmt` that reports show."""
-
-    engine: str = ""
-    compute_type: str = ""
-    beam: int = 0
-    candidates: int = 1
-    sampling: dict[str, float] | None = None
-    no_repeat_ngram: int = 0
-    repetition_penalty: float = 1.0
-
-
-class ScoreSection(Lenient):
-    """Keys of `score` that reports show."""
-
-    scorers: list[str] = []
-    columns: dict[str, Any] = {}
-    commands: dict[str, Any] = {}
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of the scores."""
-        return [*(column_of(entry) for entry in self.scorers), *self.columns, *self.commands]
-
-
-class SelectSection(Lenient):
-    """Keys of `select` that reports show."""
-
-    by: str = ""
-    precision: float = 0.9
-    good: float = 70.0
-    deciles: list[int] | None = None
-    max_tokens: int | None = None
-    size: int | None = None
-    where: list[str] = []
-    per_source: str = "all"
-    per_generator: float | None = None
-    named: dict[str, dict[str, Any]] = {}
-
-
-class ConfigRecord(Lenient):
-    """The resolved configuration of a run, perhaps written by another version."""
-
-    run: str = ""
-    seed: int = 1
-    input: InputSection | None = None
-    nmt: NmtSection = NmtSection()
-    generators: list[dict[str, Any]] | None = None
-    score: ScoreSection = ScoreSection()
-    select: SelectSection = SelectSection()
-
-    @property
-    def kept(self) -> list[str]:
-        """The columns besides scores that conditions may name: the user's, and the generator."""
-        return [*(self.input.keep if self.input else ()), *["generator"] * bool(self.generators)]
-
-
 class StageRecord(Lenient):
-    """What the manifest holds of a finished stage.
+    """What is recorded of a finished stage.
 
     A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`.
     """
@@ -111,8 +43,9 @@ class StageRecord(Lenient):
     seconds: float = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
     round: int | None = None  # the best round, if the result is a copy of that round's
-    config: ConfigRecord | None = None  # that made it, if it is not of the run's present one
-    versions: dict[str, str] = {}  # of the libraries that made it, if they are not the run's
+    config: dict[str, Any] = {}  # that made it
+    versions: dict[str, str] = {}  # of the libraries that made it
+    reads: dict[str, str] = {}  # the digests of the stages that it was made from, by their names
     jobs: list[RemoteJob] = []  # that made it, or were waited for, on a service
 
     def __init_subclass__(cls, *, stage: str | tuple[str, ...] = (), **more: Any) -> None:
@@ -122,7 +55,7 @@ class StageRecord(Lenient):
         StageRecord.classes |= dict.fromkeys([stage] if isinstance(stage, str) else stage, cls)
 
 
-class PairsRecord(StageRecord, stage=("ingest", "select")):
+class PairsRecord(StageRecord, stage="select"):
     """A stage that produces pairs."""
 
     rows_in: int = 0
@@ -136,6 +69,20 @@ class PairsRecord(StageRecord, stage=("ingest", "select")):
     cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind
     unigram_f1: float | None = None  # of a corpus: the median of (a sample of) its pairs
     text: str = ""  # of a corpus: `tsv_state` of its text form
+
+
+class InputFile(Lenient):
+    """A file of the bitext, or a file or folder of a training."""
+
+    path: str
+    bytes: int = 0
+    sha256: str
+
+
+class IngestRecord(PairsRecord, stage="ingest"):
+    """The pairs of the input."""
+
+    inputs: list[InputFile] = []
 
 
 class UsedModel(Lenient):
@@ -212,14 +159,6 @@ class IdfRecord(StageRecord, stage="idf"):
 
     words: int = 0
     documents: int = 0
-
-
-class InputFile(Lenient):
-    """A file of the bitext, or a file or folder of a training."""
-
-    path: str
-    bytes: int = 0
-    sha256: str
 
 
 class TrainingRecord(StageRecord, stage=("paragram", "embeddings")):
@@ -309,27 +248,48 @@ Kind = TypeVar("Kind", bound=StageRecord)
 
 
 class RunRecord(Lenient):
-    """The content of manifest.json."""
+    """A run, or one that is derived from it, as its folder has it."""
 
-    config: ConfigRecord = ConfigRecord()
+    config: Config = Config.of({"run": "-", "input": {"format": "tsv", "paths": ["-"]}})
     versions: dict[str, str] = {}
     planned: list[str] = []  # all stages that the configuration has
     wanted: list[str] = []  # the stages of the last command
-    inputs: list[InputFile] = []
-    stages: dict[str, SerializeAsAny[StageRecord]]
+    outdated: list[str] = []  # finished stages that an earlier configuration made
+    stages: dict[str, SerializeAsAny[StageRecord]] = {}
     under_way: UnderWay | None = None  # the stage at work, or at which a process was killed
+    place: str = ""  # below the run's folder, of a derived run
 
     @field_validator("stages", mode="before")
     @classmethod
     def _by_kind(cls, values: Any) -> Any:
-        classes = {n: StageRecord.classes.get(n.rpartition("/")[2], StageRecord) for n in values}
-        return {name: classes[name].model_validate(values[name]) for name in values}
+        return {
+            name: of if isinstance(of, StageRecord) else stage_record(name, of)
+            for name, of in values.items()
+        }
+
+    def header(self) -> dict[str, Any]:
+        """The content of run.json: all but the stages."""
+        values = self.model_dump(mode="json", exclude={"stages", "place"}, exclude_defaults=True)
+        return {**values, "config": self.config.model_dump(mode="json")}
+
+    def roll_up(self) -> dict[str, Any]:
+        """The content of manifest.json; stages have what made them if it is not the run's."""
+        stages = {}
+        for name, of in self.stages.items():
+            left = {"reads", "inputs", *(["config"] if name not in self.outdated else [])}
+            if of.versions == self.versions and not isinstance(of, TrainingRecord):
+                left.add("versions")
+            values = of.json_values()
+            stages[name] = {field: values[field] for field in values if field not in left}
+        inputs = [of.json_values() for of in self.inputs]
+        values = {**self.header(), "inputs": inputs, "stages": stages}
+        return {field: of for field, of in values.items() if field != "outdated"}
 
     def find(self, kind: type[Kind], name: str = "") -> Kind | None:
         """The record of a finished stage by its class.
 
         Args:
-            name: the stage's, if it is of a round or has its class in common with others.
+            name: the stage's, if it has its class in common with others.
 
         >>> RunRecord(stages={"nmt": {"training": {"bleu": 31.5}}}).find(NmtRecord).training.bleu
         31.5
@@ -337,10 +297,44 @@ class RunRecord(Lenient):
         found = self.stages.get(name or kind.stage)
         return found if isinstance(found, kind) else None
 
+    def path(self, stage: str) -> str:
+        """The name of a stage among all those of the run and of what is derived from it."""
+        return f"{self.place}/{stage}" if self.place and stage in own(self.place) else stage
+
+    def derived(self, place: str) -> RunRecord:
+        """The record of a derived run: its own stages, and those of the run that it builds on; of
+        the run alone without a place."""
+        mine = own(place) if place else ()
+        stages = {n: of for n, of in self.stages.items() if "/" not in n and n not in mine}
+        stages |= {n: self.stages[p] for n in mine if (p := f"{place}/{n}") in self.stages}
+        order = list(TABLE)
+        stages = {name: stages[name] for name in sorted(stages, key=order.index)}
+        config = self.config.derived(place) if place else self.config
+        return self.model_copy(update={"config": config, "stages": stages, "place": place})
+
+    @property
+    def best(self) -> RunRecord:
+        """The record of the run without its derived ones; with several rounds, of the best one,
+        whose results the run has copies of."""
+        number = (self.stages.get("select") or StageRecord()).round
+        place = f"rounds/{number}"
+        return self.derived(place if f"{place}/select" in self.stages else "")
+
+    @property
+    def rounds(self) -> list[str]:
+        """The places of the rounds of a finished loop; that of the run if there was only one."""
+        loop = self.find(LoopRecord)
+        return [f"rounds/{n + 1}" for n in range(len(loop.labelled))] if loop else [""]
+
+    @property
+    def inputs(self) -> list[InputFile]:
+        """The files of the bitext."""
+        return (self.find(IngestRecord) or IngestRecord()).inputs
+
     @property
     def language(self) -> str:
         """The short code of the language of references and translations."""
-        return short_code(self.config.input.target_language if self.config.input else ENGLISH)
+        return self.config.language
 
     @property
     def own_scorers(self) -> dict[str, ScorerRecord]:
@@ -356,3 +350,8 @@ class RunRecord(Lenient):
     def pair_records(self) -> dict[str, PairsRecord]:
         """The finished stages that produce pairs."""
         return {n: stage for n, stage in self.stages.items() if isinstance(stage, PairsRecord)}
+
+
+def stage_record(name: str, values: Any) -> StageRecord:
+    """The record of a stage from JSON values."""
+    return StageRecord.classes.get(name.rpartition("/")[2], StageRecord).model_validate(values)

@@ -1,0 +1,249 @@
+"""A run folder: run.json, the `_stage.json` of each finished stage, manifest.json, and the lock.
+
+`_stage.json` is written last and is all that says that a stage is finished; its name begins like
+that of other files that readers of data sets leave out. run.json has the run's configuration and
+what the last command wanted. manifest.json has all of it in one file for readers, and is made again
+at any time.
+"""
+
+import json
+import platform
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.io.shards import Shard, receipts
+from paraloom.models import files
+from paraloom.models.embeddings.options import KNOWN
+from paraloom.models.errors import UserError
+from paraloom.models.files import STAGE_RECORD
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.run.records import RunRecord, StageRecord, stage_record
+from paraloom.pipeline.stages import TABLE, folder_of
+
+_LIBRARIES = (
+    "paraloom",
+    "apache-beam",
+    "torch",
+    "fairseq-fixed",
+    "ctranslate2",
+    "sentencepiece",
+    "pyarrow",
+    "numpy",
+    "sacrebleu",
+    "sacremoses",
+    "opus-fast-mosestokenizer",
+)
+HEADER = "run.json"
+
+
+def is_run(folder: str) -> bool:
+    """Whether a folder is of a run that has begun."""
+    return storage.exists(storage.join(folder, HEADER))
+
+
+def read_run(folder: str) -> RunRecord:
+    """What the folder of a run records; nothing if no run has begun there."""
+    path = storage.join(folder, HEADER)
+    if not storage.exists(path):
+        if storage.exists(storage.join(folder, "manifest.json")):
+            raise UserError(
+                f"{folder}: a run of an earlier version; run the configuration again with another "
+                "`run`"
+            )
+        return RunRecord()
+    try:
+        values = json.loads(storage.read_bytes(path))
+        record = RunRecord(**{**values, "config": recorded_config(values["config"])})
+    except (ValueError, TypeError, KeyError) as error:
+        problem = str(error).partition("\n")[0]
+        raise UserError(
+            f"{path}: not the record of a run ({problem}); remove the file: results that are still "
+            "valid are not made again"
+        ) from error
+    found: dict[str, StageRecord] = {}
+    for place in ("", *record.config.places):
+        stages = read_stages(storage.join(folder, place) if place else folder)
+        found |= {f"{place}/{name}" if place else name: of for name, of in stages.items()}
+    order = [*record.planned, *found]
+    record.stages = settled({n: found[n] for n in dict.fromkeys(order) if n in found}, record)
+    return record
+
+
+def recorded_config(values: dict[str, Any]) -> Config:
+    """A configuration as a run records it; tasks and keys that are known to `paraloom.papers` alone
+    are left out."""
+    options, known = values["embeddings"], KNOWN[-1]
+    options = {name: of for name, of in options.items() if name in known.model_fields}
+    if options["task"] not in known.tasks:
+        options = {"pairs": [{"paths": ["-"]}]}
+    return Config.of({**values, "embeddings": options})
+
+
+def settled(stages: dict[str, StageRecord], record: RunRecord) -> dict[str, StageRecord]:
+    """The stages without those that were made from a result that is not there any more."""
+    left = {record.under_way.stage} if record.under_way else set()
+    before = -1
+    while before < len(left):
+        before = len(left)
+        left |= {
+            name
+            for name, of in stages.items()
+            for read, digest in of.reads.items()
+            if read in left or (read in stages and stages[read].digest != digest)
+        }
+    return {name: of for name, of in stages.items() if name not in left}
+
+
+def read_stages(folder: str) -> dict[str, StageRecord]:
+    """The records of the finished stages in a folder, in order."""
+    paths = {name: storage.join(folder, folder_of(name), STAGE_RECORD) for name in TABLE}
+    if not storage.is_remote(folder):
+        paths = {name: path for name, path in paths.items() if Path(path).exists()}
+
+    def read(name: str) -> StageRecord | None:
+        try:
+            return stage_record(name, json.loads(storage.read_bytes(paths[name])))
+        except (ValueError, storage.MissingError):  # cut off, or none
+            return None
+
+    found = zip(paths, storage.several(read, paths), strict=True)
+    return {name: record for name, record in found if record}
+
+
+def write_json(path: str, values: dict[str, Any]) -> None:
+    """Write a record."""
+    storage.write_bytes(path, json.dumps(values, indent=1, ensure_ascii=False).encode())
+
+
+def shards_of(run: str, stage: str) -> list[Shard]:
+    """The part files of a stage of the run in a folder, in order."""
+    found = receipts(storage.join(run, folder_of(stage)))
+    return [shard for receipt in found for shard in receipt.shards]
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that a result may depend on."""
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+@contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Keep a second process out of a run folder; for object storage, one on this machine.
+
+    Object stores have no locks. Two machines that work on one run do the same work twice with the
+    same result, or, with different configurations, remove each other's receipts until one of them
+    gives up. Results are never mixed up: each is known by its key.
+    """
+    here = remote.local_workdir(folder) / ".lock"
+    with files.locked(here, f"{folder}: another paraloom is at work on this run"):
+        yield
+
+
+def with_selections(config: Config) -> Config:
+    """The configuration with the named selections that earlier commands gave its run, too.
+
+    One that the configuration sets to null is forgotten.
+    """
+    before = read_run(config.run).config.select.named
+    if not (before or config.select.named):
+        return config
+    section = config.written["select"]
+    recorded = {name: of and of.model_dump() for name, of in before.items()}
+    shown = {**recorded, **section.get("named", {})}
+    try:
+        named = {n: of for n, of in {**before, **config.select.named}.items() if of is not None}
+        merged = config.replace(select=config.select.replace(named=named))
+    except ValueError as error:
+        raise UserError(f"{config.run}: {error}; select.named.NAME=null forgets it") from error
+    shown = {name: shown[name] for name in named}
+    merged._written = {**config.written, "select": {**section, "named": shown}}
+    return merged
+
+
+def started(folder: str) -> RunRecord:
+    """The record of a run that has begun."""
+    if not is_run(folder):
+        read_run(folder)
+        raise UserError(f"{folder}: no run here: it has no {HEADER}")
+    return read_run(folder)
+
+
+def finished(folder: str) -> RunRecord:
+    """The record of a run that has finished a stage."""
+    record = read_run(folder)
+    if not record.stages:
+        raise UserError(f"{folder}: no run here that has finished a stage")
+    return record
+
+
+def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
+    """The record with only these stages: an earlier configuration may have left others."""
+    found = {name: record.stages[name] for name in names if name in record.stages}
+    return record.model_copy(update={"stages": found})
+
+
+def current(record: RunRecord) -> RunRecord:
+    """The record with the finished stages of the run's present configuration, in their order."""
+    names = record.planned or record.stages
+    return restrict(record, [n for n in names if n not in record.outdated])
+
+
+def outdated(record: RunRecord) -> list[str]:
+    """The finished stages that an earlier configuration of the run made."""
+    return [name for name in record.stages if name in record.outdated]
+
+
+def as_made(record: RunRecord) -> RunRecord:
+    """The record with the configuration, the versions and the stages that made its corpus; without
+    one, as `current` gives it."""
+    made = record.stages.get("select")
+    if made is None or "select" not in record.outdated:
+        return current(record)
+    read, names = {"select"}, set[str]()
+    while read != names:
+        names = set(read)
+        read |= {name for n in names if n in record.stages for name in record.stages[n].reads}
+    kept = [n for n in record.stages if n in names or n not in record.outdated]
+    config = recorded_config({**made.config, "run": record.config.run})  # it may have moved
+    update = {"config": config, "versions": made.versions}
+    return restrict(record, kept).model_copy(update=update)
+
+
+def check_current(folder: str, record: RunRecord, stage: str, command: str) -> None:
+    """Check that a stage of the run in `folder`, if finished, is of its present configuration;
+    `command` makes it."""
+    if stage in outdated(record):
+        raise UserError(
+            f"{folder}: {stage} is of an earlier configuration than the last command had; "
+            f"`paraloom {command} --config FILE` makes it again"
+        )
+
+
+def check_selection(folder: str, known: Collection[str], name: str) -> str:
+    """Check that a run has a named selection; its place below the run, "" of the run's own."""
+    if name and name not in known:
+        names = ", ".join(known) or "none"
+        remedy = "`paraloom select --config FILE --name NAME --set select.KEY=VALUE` makes one"
+        raise UserError(f"{folder}: it has no selection {name!r}; there are {names}; {remedy}")
+    return f"selections/{name}" if name else ""
+
+
+def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> RunRecord:
+    """The record of a run whose corpus is finished, or of a named selection's."""
+    place = check_selection(folder, record.config.select.selections, selection)
+    stage = record.derived(place).path("select")
+    check_current(folder, record, stage, "select")
+    if stage not in (now := current(record)).stages:
+        remedy = "`paraloom corpus` or `paraloom select` makes it"
+        raise UserError(f"{folder}: no run here that has a {folder_of(stage)}; {remedy}")
+    return now.derived(place)

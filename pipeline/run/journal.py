@@ -1,0 +1,83 @@
+"""What a command writes of a run at work: run.json, records of stages, manifest.json."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.models.files import STAGE_RECORD
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.run.folder import HEADER, settled, versions, write_json
+from paraloom.pipeline.run.plan import Step
+from paraloom.pipeline.run.records import RunRecord, StageRecord, UnderWay
+from paraloom.pipeline.run.run import Run
+
+
+@dataclass
+class Journal:
+    """Records the progress of a run."""
+
+    run: Run
+    record: RunRecord = field(default_factory=RunRecord)
+
+    def begin(
+        self, config: Config, planned: list[str], wanted: list[str], outdated: Iterable[str]
+    ) -> None:
+        """Record what is about to run: all stages of the configuration, and those wanted now.
+
+        `outdated` are the finished stages that are not of this configuration; the recorded one does
+        not say so, since it leaves out arguments and variables.
+        """
+        self.record = RunRecord(
+            config=Config.of(config.written),
+            versions=versions(),
+            planned=planned,
+            wanted=wanted,
+            outdated=sorted(outdated),
+        )
+        self.save()
+
+    def confirm(self, step: Step) -> None:
+        """Record that a finished stage is of the present configuration."""
+        if step.path in self.record.outdated:
+            self.record.outdated.remove(step.path)
+            self.save()
+
+    def start(self, step: Step) -> None:
+        """Record that a stage is under way, and since when; this stays if the work is killed."""
+        step.run.records.pop(step.stage.name, None)
+        storage.remove(storage.join(step.run.folder(step.stage.name), STAGE_RECORD))
+        self.record.under_way = UnderWay(stage=step.path, since=round(time.time(), 3))
+        self.save()
+
+    def submitted(self, job: RemoteJob) -> None:
+        """Record a job on which the stage under way waits."""
+        if self.record.under_way:
+            self.record.under_way.jobs = [*self.record.under_way.jobs, job]
+            self.save()
+
+    def finish(self, step: Step, record: StageRecord) -> None:
+        """Record a finished stage; only from here on it counts as finished."""
+        record = record.model_copy()
+        record.config = self.record.config.model_dump(mode="json")
+        record.versions = self.record.versions
+        record.reads = step.digests
+        if self.record.under_way and self.record.under_way.jobs:
+            record.jobs = self.record.under_way.jobs
+        path = storage.join(step.run.folder(step.stage.name), STAGE_RECORD)
+        write_json(path, record.json_values())
+        step.run.records[step.stage.name] = record
+        self.record.under_way = None
+        self.record.outdated = [name for name in self.record.outdated if name != step.path]
+        self.save()
+
+    def save(self) -> None:
+        """Write run.json and the roll-up of it and all stages."""
+        folder, record = self.run.config.run, self.record
+        runs = (self.run, *self.run.children.values())
+        found = {run.path(name): of for run in runs for name, of in run.records.items()}
+        order = dict.fromkeys([*record.planned, *found])
+        record.stages = settled({name: found[name] for name in order if name in found}, record)
+        write_json(storage.join(folder, HEADER), record.header())
+        write_json(storage.join(folder, "manifest.json"), record.roll_up())

@@ -1,0 +1,111 @@
+"""The stages of a run and of those derived from it, their keys, and which are up to date."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.errors import UserError
+from paraloom.pipeline.run.derived import best_of, in_round
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage
+from paraloom.pipeline.stages import RESULTS, folder_of, stages
+
+
+class Step(NamedTuple):
+    """A stage of a run."""
+
+    run: Run
+    stage: Stage
+
+    @property
+    def path(self) -> str:
+        """Its name among those of all derived runs: `score`, `rounds/2/score`."""
+        return self.run.path(self.stage.name)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the configuration has it."""
+        return self.stage.enabled(self.run.config)
+
+    def reads(self) -> list[tuple[Run, str]]:
+        """The stages that it reads, with the runs that make them."""
+        names = self.stage.dependencies(self.run.config)
+        there = [name for name in names if stages()[name].enabled(self.run.config)]
+        return [*((self.run.owner(name), name) for name in there), *self.stage.others]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digests of the finished stages that it reads, by their names."""
+        return {r.path(name): r.digest(name) for r, name in self.reads() if name in r.records}
+
+    def key(self) -> str:
+        """The key of all that the result depends on.
+
+        It ignores the folder: a first round has the keys of a run with one round.
+        """
+        own = {(run, name) for run, name in self.stage.others}
+        digests = {
+            folder_of(run.path(name) if (run, name) in own else name): (
+                run.digest(name) if name in run.records else None
+            )
+            for run, name in self.reads()
+        }
+        values = self.stage.fingerprint(self.run)
+        return content_key(folder_of(self.stage.name), self.stage.version, values, digests)
+
+    def is_up_to_date(self, key: str) -> bool:
+        """Whether it is finished, with its present key, and its files are valid."""
+        record = self.run.records.get(self.stage.name)
+        current = record is not None and record.key == key
+        return current and self.stage.is_valid(self.run, self.stage.name)
+
+
+def plan(run: Run) -> list[Step]:
+    """All stages that the configuration has, in order, with those of derived runs."""
+    found: list[Step] = []
+    rounds = [child for place, child in run.children.items() if place.startswith("rounds/")]
+    selections = [child for child in run.children.values() if child not in rounds]
+    for name, stage in stages().items():
+        if name == "loop":
+            found += [Step(r, in_round(stages()[n], r)) for r in rounds for n in r.own]
+            stage = replace(stage, others=tuple((r, "embeddings") for r in rounds))
+        elif rounds and name in RESULTS:
+            stage = best_of(stage, rounds)
+        if name in run.own:
+            found.append(Step(run, stage))
+        if name == "select":
+            found += [Step(of, stages()[n]) for of in selections for n in of.own]
+    return [step for step in found if step.enabled]
+
+
+def closure(targets: Iterable[str], steps: Sequence[Step]) -> list[Step]:
+    """The steps that `targets` depend on, directly or not, and these themselves, in order."""
+    by_path = {step.path: step for step in steps}
+    found: set[str] = set()
+
+    def add(path: str) -> None:
+        if path not in found and path in by_path:
+            found.add(path)
+            for run, name in by_path[path].reads():
+                add(run.path(name))
+
+    for target in targets:
+        add(target)
+    return [step for step in steps if step.path in found]
+
+
+def outdated(steps: Sequence[Step]) -> set[str]:
+    """The finished stages that are not of the run's configuration, and those that read them."""
+    runs = dict.fromkeys(step.run for step in steps)
+    found = {run.path(name) for run in runs for name in run.records}
+    finished = set(found)
+    for step in steps:
+        if (path := step.path) in found:
+            needed = {other.path for other in closure([path], steps)} - {path}
+            with suppress(UserError):  # a file that it reads is gone
+                record = step.run.records[step.stage.name]
+                if needed <= finished - found and record.key == step.key():
+                    found.remove(path)
+    return found

@@ -1,0 +1,218 @@
+"""A run: its configuration, its folder, and the results of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.io.bitext import Bitext, find_bitext
+from paraloom.beam_jobs.io.digests import file_digest
+from paraloom.beam_jobs.io.shards import Shard, read_whole
+from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.exclusion import Exclusion
+from paraloom.models import hub
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.languages import ENGLISH
+from paraloom.models.printing import not_text
+from paraloom.models.scorers import ENCODER
+from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.config.options import Config
+from paraloom.pipeline.run.folder import read_stages, shards_of
+from paraloom.pipeline.run.records import Kind, ScoreRecord, ScorerRecord, StageRecord
+from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
+
+
+@dataclass(eq=False)
+class Run:
+    """A run at work. A derived run has a base: it takes from it the stages that are not its own.
+
+    A round or a named selection has a place below its base; a preview, which has a folder and an
+    input of its own, takes from the run what that has trained.
+    """
+
+    config: Config
+    arguments: Sequence[str] = ()  # for Beam
+    base: Run | None = None
+    place: str = ""  # its folder below the base's
+    before: Run | None = None  # the round before, whose encoder scores the pairs
+    records: dict[str, StageRecord] = field(default_factory=dict)  # of its own finished stages
+
+    @classmethod
+    def open(cls, config: Config, arguments: Sequence[str] = (), base: Run | None = None) -> Run:
+        """The run in the folder that the configuration names, with what is finished there."""
+        return cls(config, arguments, base, records=read_stages(config.run))
+
+    def derived(self, place: str, before: Run | None = None) -> Run:
+        """The run with this base in a place below it: `rounds/2`, `selections/strict`."""
+        records = read_stages(storage.join(self.config.run, place))
+        return Run(self.config.derived(place), self.arguments, self, place, before, records)
+
+    @cached_property
+    def children(self) -> dict[str, Run]:
+        """The runs that are derived from this one, by their places."""
+        found: dict[str, Run] = {}
+        for place in self.config.places if not self.place else ():
+            before = [of for name, of in found.items() if name.startswith("rounds/")]
+            found[place] = self.derived(place, before[-1] if before else None)
+        return found
+
+    @cached_property
+    def own(self) -> tuple[str, ...]:
+        """The stages that it makes itself."""
+        if self.base and self.place:
+            return own(self.place)
+        trained = self.base.records if self.base else {}  # of the run that this one previews
+        return tuple(n for n in TABLE if n not in trained or n not in ("nmt", *RESOURCES))
+
+    def owner(self, stage: str) -> Run:
+        """The run that makes a stage: this one, or its base."""
+        return self if self.base is None or stage in self.own else self.base.owner(stage)
+
+    def path(self, stage: str) -> str:
+        """The name of a stage among all those of the base and its derived runs."""
+        return "/".join(filter(None, (self.owner(stage).place, stage)))
+
+    def digest(self, stage: str) -> str:
+        """The digest of a finished stage's result."""
+        return self.owner(stage).records[stage].digest
+
+    def record(self, kind: type[Kind], stage: str = "") -> Kind:
+        """The record of a finished stage, by its class."""
+        found = self.owner(stage or kind.stage).records.get(stage or kind.stage)
+        assert isinstance(found, kind), f"{stage or kind.stage} is not finished"
+        return found
+
+    def folder(self, stage: str) -> str:
+        """The folder of a stage's files."""
+        return storage.join(self.owner(stage).config.run, folder_of(self.path(stage)))
+
+    def shards(self, stage: str) -> list[Shard]:
+        """The part files of a finished pair stage, in order."""
+        return shards_of(self.owner(stage).config.run, self.path(stage))
+
+    def local_folder(self, stage: str) -> Path:
+        """The folder on this machine in which a stage writes; `folder` unless that is remote."""
+        return remote.local_workdir(self.config.run) / folder_of(self.path(stage))
+
+    def publish(self, stage: str) -> str:
+        """Upload a stage's `local_folder` if the run is remote; return the folder's digest."""
+        total = digest(self.local_folder(stage))
+        remote.publish(self.local_folder(stage), self.folder(stage))
+        return total
+
+    def local_files(self, stage: str) -> list[str]:
+        """Local copies of the part files of a finished pair stage, with checksums verified."""
+
+        def local(shard: Shard) -> str:
+            path = self.local_folder(stage) / shard.file
+            if not path.exists() or storage.digest(storage.read_bytes(str(path))) != shard.digest:
+                storage.write_bytes(str(path), read_whole(shard))
+            return str(path)
+
+        return storage.several(local, self.shards(stage))
+
+    @property
+    def input(self) -> InputOptions:
+        """The bitext of a run that has one."""
+        assert self.config.input is not None
+        return self.config.input
+
+    @property
+    def pairs_stage(self) -> str:
+        """The stage with the pairs to translate."""
+        return "pivot" if self.config.is_plain_text else "ingest"
+
+    @property
+    def candidates_stage(self) -> str:
+        """The stage with all candidates of the pairs."""
+        return "back_translate" if self.config.generators is None else "generate"
+
+    @cached_property
+    def bitexts(self) -> list[Bitext]:
+        """The bitext with the digests of its files."""
+        found = find_bitext(self.input.format, self.input.paths, self.input.layout)
+        for condition in (*self.input.conditions, *self.criteria().where):
+            if condition.column in self.input.keep:
+                condition.check_type(found[0].kept.field(condition.column).type)
+        paths = [path for bitext in found for path in bitext.paths]
+        for path in paths:
+            if problem := not_text(path):
+                raise UserError(f"{path}: its name {problem}; rename it")
+        sha256 = dict(zip(paths, storage.several(file_digest, paths), strict=True))
+        return [replace(b, sha256=tuple(sha256[path] for path in b.paths)) for b in found]
+
+    @property
+    def language(self) -> str:
+        """The short code of the language of references and translations."""
+        return self.config.language
+
+    def with_language(self, values: Any) -> Any:
+        """Add the language to the values of a key, except English."""
+        return values if self.language == ENGLISH else [values, self.language]
+
+    @property
+    def scorers(self) -> list[str]:
+        """The scores of the pairs."""
+        return self.config.score.names
+
+    @property
+    def ranked_by(self) -> list[str]:
+        """The scores that may select pairs: in a round after the first, the encoder's."""
+        return [ENCODER] if self.before else self.scorers
+
+    @property
+    def own_scorers(self) -> dict[str, ScorerRecord]:
+        """The scorers that are not Paraloom's, by column."""
+        found = self.owner("score").records.get("score")
+        return found.scorers if isinstance(found, ScoreRecord) else {}
+
+    @property
+    def model(self) -> str:
+        """The folder of the translation model."""
+        return self.config.nmt.model or self.folder("nmt")
+
+    def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
+        """The criteria of `select` for these deciles of a score; None takes all deciles."""
+        options = self.config.select
+        return Criteria(
+            by=by,
+            deciles=None if deciles is None else tuple(sorted(set(deciles))),
+            max_tokens=options.max_tokens,
+            size=options.size,
+            seed=self.config.seed,
+            where=tuple(Predicate.parse(text) for text in options.where),
+            per_source=options.per_source,
+            max_overlap=options.max_overlap,
+            language=self.language,
+            exclude=self.exclusion,
+            generators=bool(self.config.generators),
+            rank="translation_score" if self.config.generators and self.config.has_model else None,
+            per_generator=options.per_generator,
+        )
+
+    @property
+    def exclusion(self) -> Exclusion | None:
+        """The evaluation sentences that no pair may hold, once they are read."""
+        options = self.config.select
+        if not options.exclude or "exclude" not in self.owner("exclude").records:
+            return None
+        model, bound = excluding_model(self.config), options.exclude_similarity
+        model, folder = model and hub.pinned(model), self.folder("exclude")
+        return Exclusion(
+            folder=folder, digest=self.digest("exclude"), similarity=bound, model=model
+        )
+
+
+def excluding_model(config: Config) -> str | None:
+    """The model of `select.exclude_similarity`, if that is set."""
+    if not config.select.exclude or config.select.exclude_similarity is None:
+        return None
+    if name := config.score.sentence_model:
+        return name
+    raise UserError("score.sentence_model: is missing; select.exclude_similarity needs it")

@@ -1,0 +1,44 @@
+"""loop: the best round, by its encoder on labelled pairs."""
+
+import numpy as np
+
+from paraloom.beam_jobs.io import remote
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.pipeline.run.records import LoopRecord
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage
+from paraloom.pipeline.stages.selection import auto_select
+
+
+def make(run: Run, key: str) -> LoopRecord:
+    """Evaluate the encoder of every round on the labelled pairs.
+
+    A score is Pearson × 100, the mean over the data sets; a data set on which an encoder gives all
+    pairs the same similarity counts as 0. Of equally good rounds the first is best.
+    """
+    from paraloom.models.embeddings.applications.evaluation import agreement
+    from paraloom.models.embeddings.model import load_encoder
+
+    labelled = auto_select.read_labelled(run.config.select.labelled_paths)
+    scores = []
+    for of in run.children.values():
+        embed = load_encoder(remote.localise(of.folder("embeddings"))).embed
+        found = [agreement(embed, data).pearson for data in labelled]
+        scores.append(round(float(np.mean(np.nan_to_num(found))), 4))
+    best = 1 + scores.index(max(scores))
+    return LoopRecord(
+        labelled=scores,
+        data_sets=len(labelled),
+        pairs=sum(len(data.first) for data in labelled),
+        best=best,
+        digest=content_key(scores, best),
+    )
+
+
+STAGE = Stage(
+    name="loop",
+    fingerprint=auto_select.labelled_digests,
+    make=make,
+    check=auto_select.check_labelled,
+    enabled=lambda config: config.loop.rounds > 1,
+)
