@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.utils.shared import Shared
 
-from paraloom.beam_jobs.io.shards import Measurements, Receipt, Saved, Unit, read_shard
+from paraloom.beam_jobs.engine.crash_recovery import begin
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.crash_recovery import begin
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
-from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.beam_jobs.transforms.translations import (
     BACK,
     Direction,
@@ -28,7 +29,6 @@ from paraloom.beam_jobs.transforms.translations import (
     drawing_seed,
     with_translations,
 )
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.tokens import moses_tokens

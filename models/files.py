@@ -211,7 +211,11 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
             if not file.is_file() or any(part.startswith(".") for part in relative.parts):
                 continue
             name = relative.as_posix()
-            if name == STAGE_RECORD or name in ignored or (file.name == CARD and _is_own_card(file)):
+            if (
+                name == STAGE_RECORD
+                or name in ignored
+                or (file.name == CARD and _is_own_card(file))
+            ):
                 continue
             total.update(os.fsencode(name) + f"\0{digest(file)}\n".encode())
         return total.hexdigest()

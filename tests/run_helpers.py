@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs.io.shards import read_shard, receipts, write_receipt, write_shard
+from paraloom.beam_jobs.engine.shards import read_shard, receipts, write_receipt, write_shard
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import Config

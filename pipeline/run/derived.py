@@ -12,7 +12,7 @@ After all rounds, the stage `loop` evaluates their encoders on the labelled pair
 from collections.abc import Sequence
 from dataclasses import replace
 
-from paraloom.beam_jobs.io.shards import DamagedError
+from paraloom.beam_jobs.engine.shards import DamagedError
 from paraloom.pipeline.run.records import LoopRecord, StageRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage

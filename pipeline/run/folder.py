@@ -14,8 +14,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.shards import Shard, receipts
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import Shard, receipts
+from paraloom.beam_jobs.storage import remote
 from paraloom.models import files
 from paraloom.models.embeddings.options import KNOWN
 from paraloom.models.errors import UserError

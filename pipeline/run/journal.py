@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.config import Config

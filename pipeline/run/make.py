@@ -8,22 +8,23 @@ from pathlib import Path
 
 from apache_beam.options.pipeline_options import StandardOptions
 
-from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.shards import EARLIER, RECEIPTS, DamagedError
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import connect, parse_options
+from paraloom.beam_jobs.engine.shards import EARLIER, RECEIPTS, DamagedError
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.launch import connect, parse_options
 from paraloom.beam_jobs.runners.remote_jobs import listening
+from paraloom.beam_jobs.storage import remote
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import finish_killed, looked_up
 from paraloom.models.hub import is_hub_name
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.options import InputPath
 from paraloom.models.printing import say
-from paraloom.pipeline.cards.data_card import write_data_card
-from paraloom.pipeline.cards.encoder_card import write_encoder_card
+from paraloom.pipeline.commands.summary import show_summary
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.report import write_report
-from paraloom.pipeline.report.summary import show_summary
+from paraloom.pipeline.pages.data_card import write_data_card
+from paraloom.pipeline.pages.encoder_card import write_encoder_card
+from paraloom.pipeline.pages.report import write_report
 from paraloom.pipeline.run import notices
 from paraloom.pipeline.run.derived import copy_finished
 from paraloom.pipeline.run.folder import (

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.run.derived import best_of, in_round
 from paraloom.pipeline.run.run import Run

@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.bitext import Bitext, find_bitext
-from paraloom.beam_jobs.io.digests import file_digest
-from paraloom.beam_jobs.io.shards import Shard, read_whole
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import Bitext, find_bitext
+from paraloom.beam_jobs.engine.shards import Shard, read_whole
 from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.storage import remote
+from paraloom.beam_jobs.storage.digests import file_digest
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.exclusion import Exclusion
 from paraloom.models import hub

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.shards import (
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import (
     REJECTED,
     Receipt,
     Saved,
@@ -19,7 +20,7 @@ from paraloom.beam_jobs.io.shards import (
     read_shard,
     receipts,
 )
-from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.storage import remote
 from paraloom.models.files import CARD, digest
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config import Config

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from paraloom.beam_jobs.io import remote
-from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.engine.shards import content_key
+from paraloom.beam_jobs.storage import remote
 from paraloom.pipeline.run.records import LoopRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage

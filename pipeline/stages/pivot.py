@@ -9,7 +9,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import PivotRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage, shards_are_valid
-from paraloom.pipeline.translation import decoding, forward, shares_translations, translate
+from paraloom.pipeline.stages.translation import decoding, forward, shares_translations, translate
 
 
 def fingerprint(run: Run) -> Any:

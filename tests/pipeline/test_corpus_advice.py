@@ -7,7 +7,7 @@ import pyarrow as pa
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.config.selection import SelectOptions
-from paraloom.pipeline.report.describe import near_copies
+from paraloom.pipeline.pages.describe import near_copies
 from paraloom.pipeline.run.folder import read_run
 from paraloom.pipeline.run.notices import of_training
 from paraloom.pipeline.run.records import PairsRecord

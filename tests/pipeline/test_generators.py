@@ -26,8 +26,8 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.judging.agreement import conditions, join
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.report import document
-from paraloom.pipeline.report.generators import compare_generators
+from paraloom.pipeline.pages.generators import compare_generators
+from paraloom.pipeline.pages.report import document
 from paraloom.pipeline.run.folder import read_run
 from paraloom.pipeline.stages.generate import check, generators_of
 from tests.chat_server import ChatServer, chat_server, reworded

@@ -17,7 +17,7 @@ from paraloom.pipeline.run.records import IdfRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RESOURCES, stages
 from paraloom.pipeline.stages.resources import columns
-from paraloom.pipeline.translation import license_of
+from paraloom.pipeline.stages.translation import license_of
 from tests.made_resource import ingested, make_stage
 from tests.run_helpers import Patch
 

@@ -8,14 +8,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import typer
 
-from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.shards import Shard, read_receipt, read_shard, receipts
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.shards import Shard, read_receipt, read_shard, receipts
 from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
-from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
+from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.run.folder import as_made, finished, outdated
 from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 

@@ -84,8 +84,8 @@ def command(
 def _of_corpus(run: ScoredRun, pairs: int, selection: str, selected: bool) -> list[Pair]:
     """Random pairs of a finished corpus, or those that just missed it."""
     from paraloom.pipeline.judging.sampling import sample_corpus
-    from paraloom.pipeline.report.describe import resolve_auto
-    from paraloom.pipeline.report.tradeoffs import criteria_of
+    from paraloom.pipeline.pages.describe import resolve_auto
+    from paraloom.pipeline.pages.tradeoffs import criteria_of
     from paraloom.pipeline.run.folder import finished_corpus, started
 
     corpus = finished_corpus(run.folder, started(run.folder), selection)

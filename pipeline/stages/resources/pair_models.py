@@ -6,7 +6,8 @@ A stage's record says which model it is; its digest is part of the keys of the s
 from collections.abc import Callable
 from pathlib import Path
 
-from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.storage import remote
 from paraloom.models import hub
 from paraloom.models.files import digest
 from paraloom.models.scorers.learned.sentence_similarity import (
@@ -20,7 +21,7 @@ from paraloom.pipeline.config.options import MODEL_KEYS
 from paraloom.pipeline.run.records import ScoringModelRecord, UsedModel
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage, needed_by_scorers
-from paraloom.pipeline.translation import license_of
+from paraloom.pipeline.stages.translation import license_of
 
 
 def _stage(key: str, find: Callable[[str], Path]) -> Stage:
