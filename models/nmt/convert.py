@@ -24,6 +24,13 @@ class Conversion:
     target_positions: int
     digest: str
 
+    @property
+    def vocabulary(self) -> int:
+        """The number of target subwords."""
+        names = ("shared_vocabulary.json", "target_vocabulary.json")
+        path = next(self.path / name for name in names if (self.path / name).is_file())
+        return len(parse_json(path.read_bytes(), list[str]))
+
 
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
     """The cached conversion of a model; the first call converts it, which needs torch.
