@@ -29,8 +29,9 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> PairsRecord:
-    """Read the bitext."""
+    """Read the bitext, if its first rows are in the languages that they are said to be in."""
     options = run.input
+    check_texts(options, run.bitexts)
     run.manifest.record.inputs = [
         InputFile(path=path, bytes=storage.size(path), sha256=sha256)
         for bitext in run.bitexts
@@ -63,10 +64,9 @@ def make(run: Run, key: str) -> PairsRecord:
 
 
 def check(config: Config) -> None:
-    """Check that there is an input, in the languages that it is said to be in."""
+    """Check that there is an input."""
     if config.input is None:
         raise UserError("input: is missing")
-    check_texts(config.input)
 
 
 def check_replaces(run: Run) -> None:
