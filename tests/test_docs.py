@@ -58,7 +58,8 @@ GENERAL = ("--help", "--version", "--install-completion")
 NOT_HERE = (
     "benchmarks/results/",  # made by `make bench`
     "models/cs-en",  # of the reader
-    "models/scorers/tokens/unknown_share.py",  # of CONTRIBUTING's reader
+    "models/scorers/tokens/unknown_share.py",  # the reader adds these
+    "models/scorers/checks/questions.py",
     "pipeline/stages/resources/vocabulary.py",
 )
 MODULES = sorted(
@@ -261,7 +262,7 @@ def test_no_python_block_is_left_out() -> None:
     with_python = [page.relative_to(ROOT).as_posix() for page in PAGES if fenced(page, "python")]
     assert with_python == [
         *("README.md", "CONTRIBUTING.md"),
-        *("docs/beam.md", "docs/library.md", "docs/models.md", "docs/scorers.md"),
+        *("docs/beam.md", "docs/extend.md", "docs/library.md", "docs/models.md", "docs/scorers.md"),
     ]
 
 
@@ -303,15 +304,30 @@ def test_examples_of_docstrings(
     assert found.failed == 0
 
 
-class TestContributing:
-    """The modules that CONTRIBUTING adds do what it says."""
+def test_the_first_change(monkeypatch: Patch) -> None:
+    """CONTRIBUTING's scorer passes and rejects the pairs that CONTRIBUTING says."""
+    names: dict[str, Any] = {}
+    for block in fenced(ROOT / "CONTRIBUTING.md", "python"):
+        exec(compile(block, "CONTRIBUTING.md", "exec"), names)
+    monkeypatch.setitem(scorers.SCORERS, "same_question", names["SCORERS"]["same_question"])
+    first, second, passes = zip(*names["QUESTIONS"], strict=True)
+    found = scorers.PairScorer(["same_question"]).score(pa.array(first), pa.array(second))
+    assert found["same_question"].astype(bool).tolist() == [*passes]
+
+
+def test_contributing_is_short() -> None:
+    assert len(text_of(ROOT / "CONTRIBUTING.md").splitlines()) <= 120
+
+
+class TestExtend:
+    """The modules that docs/extend.md adds do what it says."""
 
     @pytest.fixture(scope="class")
     def blocks(self) -> list[dict[str, Any]]:
         names: dict[str, Any] = {}
         found = []
-        for block in fenced(ROOT / "CONTRIBUTING.md", "python"):
-            exec(compile(block, "CONTRIBUTING.md", "exec"), names)
+        for block in fenced(ROOT / "docs/extend.md", "python"):
+            exec(compile(block, "docs/extend.md", "exec"), names)
             found.append(dict(names))
         assert len(found) == 7
         return found
