@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import spacy
 import torch
 import yaml
 
+import paraloom
 from benchmarks.experiments.__main__ import PRINTED
 from paraloom.beam_jobs.io.bitext import Bitext
 from paraloom.models import scorers
@@ -231,9 +232,14 @@ def test_the_readme_is_short() -> None:
     assert len(text_of(ROOT / "README.md").splitlines()) <= 200
 
 
-def test_the_changelog_begins_with_this_version() -> None:
+def test_the_versions_agree() -> None:
+    """What is installed, pyproject.toml, the changelog and the images that pages name."""
     version = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["version"]
-    assert re.findall(r"^## ([\d.]+)", text_of(ROOT / "CHANGELOG.md"), re.M)[0] == version
+    assert paraloom.__version__ == version, "`make setup` installs the present version"
+    first, second = re.findall(r"^## (.*)", text_of(ROOT / "CHANGELOG.md"), re.M)[:2]
+    assert first == "Unreleased" and re.fullmatch(rf"{version} \(\d{{4}}-\d\d-\d\d\)", second)
+    images = [re.findall(r"/paraloom/\w+:([\d.]+)", text_of(page)) for page in PAGES]
+    assert {*chain(*images)} == {version}
 
 
 @pytest.fixture
