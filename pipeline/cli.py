@@ -16,12 +16,12 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import partial
+from importlib import metadata
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-import paraloom
 from paraloom.beam_jobs.runners.local.fork_server import fork_server
 from paraloom.models.errors import UserError
 from paraloom.models.printing import INTERRUPTED, Lossy, not_text, say, show
@@ -221,7 +221,7 @@ def _papers() -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        show(f"paraloom {paraloom.__version__}")
+        show(f"paraloom {metadata.version('paraloom')}")
         raise typer.Exit
 
 

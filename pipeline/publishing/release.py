@@ -3,9 +3,9 @@
 import json
 import re
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 
-import paraloom
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.models.errors import UserError
@@ -78,7 +78,7 @@ def make_release(
         release = Release(license, link, options.repo, seed, made)
         splits = {split.name: split.rows for split in made[0].splits}
         about = {
-            "paraloom": paraloom.__version__,
+            "paraloom": metadata.version("paraloom"),
             "seed": seed,
             "held_out": share,
             "rows": rows,
