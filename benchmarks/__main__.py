@@ -1,7 +1,5 @@
 """`make bench`: every benchmark, or those that are named. python -m benchmarks [NAME …]"""
 
-from __future__ import annotations
-
 import importlib
 import sys
 

@@ -5,8 +5,6 @@ python -m benchmarks.corpus_stages FOLDER WORKERS STAGE …
 Stages: score, bucket, select.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
