@@ -5,6 +5,7 @@ from typing import Any
 from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext import READERS
+from paraloom.beam_jobs.io.shards import content_key
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
@@ -29,9 +30,8 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> PairsRecord:
-    """Read the bitext, if its first rows are in the languages that they are said to be in."""
+    """Read the bitext."""
     options = run.input
-    check_texts(options, run.bitexts)
     run.manifest.record.inputs = [
         InputFile(path=path, bytes=storage.size(path), sha256=sha256)
         for bitext in run.bitexts
@@ -70,9 +70,17 @@ def check(config: Config) -> None:
 
 
 def check_replaces(run: Run) -> None:
-    """Check that a run does not replace a finished one of wholly other files: no content and no
-    path of the recorded input is in it. A preview's input is below its run, and always another."""
-    before = run.manifest.record.inputs if "ingest" in run.manifest.stages else []
+    """Check what is about to be read, before the run records that it begins; not with `--force`.
+
+    The first rows must be in the languages that they are said to be in, and the run must not
+    replace a finished one of wholly other files: no content and no path of the recorded input is in
+    it. A preview's input is below its run, and always another.
+    """
+    record = run.manifest.stages.get("ingest")
+    if record and record.key == content_key("ingest", ingest.VERSION, fingerprint(run), {}):
+        return
+    check_texts(run.input, run.bitexts)
+    before = run.manifest.record.inputs if record else []
     files = {p: d for of in run.bitexts for p, d in zip(of.paths, of.sha256, strict=True)}
     names = run.config.written.by_names([*files])
     own = storage.join(run.config.run, "")

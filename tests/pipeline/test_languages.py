@@ -174,6 +174,13 @@ def test_texts_are_looked_at_when_they_are_about_to_be_read(
     write_config(a_run, select={"size": 5})
     assert again("select", a_run) == 0
     assert not looked_at and ran(capsys.readouterr().err) == ["select"]
+    write_config(a_run, input={"shard_rows": 7, "target_language": "fr"})
+    assert again("ingest", a_run) == 2
+    assert "input.target_language: is fr (French), but" in capsys.readouterr().err
+    write_config(a_run, select={"size": 5})
+    assert again("select", a_run) == 0
+    assert not ran(capsys.readouterr().err), "the mistake has changed nothing"
+    looked_at.clear()
     write_config(a_run, input={"shard_rows": 7})
     assert again("ingest", a_run) == 0
     assert looked_at and ran(capsys.readouterr().err) == ["ingest"]
@@ -219,7 +226,7 @@ def test_it_ends_before_anything_is_read(
     other = ("--set", "input.source_language=en", "--set", "input.target_language=cs")
     line = refusal(capsys, "back-translate", "--config", config, *other)
     assert f"nmt.model: {nmt_model} translates cs into en, not en into cs" in line
-    assert not [*tmp_path.rglob("ingest/*.parquet")]
+    assert not (tmp_path / "run/manifest.json").exists()
 
 
 def test_a_model_is_trained_between_two_languages(
