@@ -6,8 +6,6 @@ python -m benchmarks.back_translation --model DIR --source FILE --reference FILE
     [--hub DIR_OR_NAME --from cs --to en]
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import os

@@ -8,8 +8,6 @@ splits in which the measured precision is within the stated interval, and, for c
 Wilson's, which takes pairs for independent and does not know of the choice.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -10,8 +10,6 @@ is measured on the other, with 95% intervals by bootstrap over references. Count
 translation score is known. Checks stand in front of a score: pairs that fail one rank last.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import hashlib

@@ -5,6 +5,7 @@ from typing import Any
 from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext import READERS
+from paraloom.beam_jobs.io.shards import content_key
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
@@ -63,16 +64,23 @@ def make(run: Run, key: str) -> PairsRecord:
 
 
 def check(config: Config) -> None:
-    """Check that there is an input, in the languages that it is said to be in."""
+    """Check that there is an input."""
     if config.input is None:
         raise UserError("input: is missing")
-    check_texts(config.input)
 
 
 def check_replaces(run: Run) -> None:
-    """Check that a run does not replace a finished one of wholly other files: no content and no
-    path of the recorded input is in it. A preview's input is below its run, and always another."""
-    before = run.manifest.record.inputs if "ingest" in run.manifest.stages else []
+    """Check what is about to be read, before the run records that it begins; not with `--force`.
+
+    The first rows must be in the languages that they are said to be in, and the run must not
+    replace a finished one of wholly other files: no content and no path of the recorded input is in
+    it. A preview's input is below its run, and always another.
+    """
+    record = run.manifest.stages.get("ingest")
+    if record and record.key == content_key("ingest", ingest.VERSION, fingerprint(run), {}):
+        return
+    check_texts(run.input, run.bitexts)
+    before = run.manifest.record.inputs if record else []
     files = {p: d for of in run.bitexts for p, d in zip(of.paths, of.sha256, strict=True)}
     names = run.config.written.by_names([*files])
     own = storage.join(run.config.run, "")

@@ -44,6 +44,7 @@ from paraloom.pipeline.commands.options import (
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
+from paraloom.pipeline.config.languages import check_texts
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.plan import closure, plan
@@ -144,6 +145,7 @@ def estimate(
     for stage in closure("score", config):
         stage.check(config)
     bitexts = find_bitext(run.input.format, run.input.paths, run.input.layout)
+    check_texts(run.input, bitexts)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
     kept, chosen = choose(seen.pairs, run.input)
     if not len(chosen):
