@@ -21,10 +21,12 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.shared import Shared
 from apache_beam.utils.windowed_value import WindowedValue
 
-from paraloom.beam_jobs.io.shards import Measurements, Receipt, Saved, Unit, read_shard
-from paraloom.beam_jobs.runners import crash_recovery, dataflow
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
-from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs.engine import crash_recovery
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.translations import (
     BACK,
     Direction,
@@ -33,7 +35,6 @@ from paraloom.beam_jobs.transforms.translations import (
     drawing_seed,
     with_translations,
 )
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.tokens import moses_tokens

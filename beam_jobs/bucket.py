@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.part_files import decode, extended
-from paraloom.beam_jobs.io.shards import (
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.part_files import decode, extended
+from paraloom.beam_jobs.engine.shards import (
     Deciles,
     Measurements,
     Receipt,
@@ -23,7 +24,7 @@ from paraloom.beam_jobs.io.shards import (
     read_shard,
     read_whole,
 )
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.transforms.merging import by_key
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
@@ -33,7 +34,6 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     position,
     sortable,
 )
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""

@@ -20,14 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.answer_files import AnswerFiles
-from paraloom.beam_jobs.io.shards import Measurements, Receipt, Shard, Unit, read_shard
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
+from paraloom.beam_jobs.engine.rejections import Limit, check_share
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Shard, Unit, read_shard
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
-from paraloom.beam_jobs.runners.rejections import Limit, check_share
+from paraloom.beam_jobs.transforms.answer_files import AnswerFiles
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.chat.answers import Answer, Found, Request, candidates
 from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator

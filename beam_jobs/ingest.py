@@ -16,14 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
-from paraloom.beam_jobs.io.shards import Measurements, Receipt, Saved, content_key
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
-from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH

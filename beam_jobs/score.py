@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.part_files import decode, extended
-from paraloom.beam_jobs.io.remote import localise
-from paraloom.beam_jobs.io.shards import (
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
+from paraloom.beam_jobs.engine.part_files import decode, extended
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import (
     EARLIER,
     DamagedError,
     Measurements,
@@ -33,12 +34,11 @@ from paraloom.beam_jobs.io.shards import (
     read_shard,
     read_whole,
 )
-from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
-from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs.storage import MissingError
+from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH

@@ -19,9 +19,8 @@ from paraloom.beam_jobs.runners.local.fork_server import fork_server
 if __name__ == "__main__":  # workers import at the same time, as those of a command do
     fork_server.prepare_for(["--direct_num_workers", sys.argv[2]])
 
-from paraloom.beam_jobs import bucket, score, select
-from paraloom.beam_jobs.analysis import idf
-from paraloom.beam_jobs.io.shards import receipts, units
+from paraloom.beam_jobs import bucket, idf, score, select
+from paraloom.beam_jobs.engine.shards import receipts, units
 from paraloom.models.scorers import SCORERS as ALL
 from paraloom.models.text.idf import compact_idf, write_idf
 

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from paraloom.beam_jobs import generate
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import write_shard
 from paraloom.beam_jobs.generate import GenerationJob, GenerationUnit
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import write_shard
-from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.chat.options import ChatGenerator
 
 SECONDS, AT_ONCE, SHARD = 0.2, 64, 10_000

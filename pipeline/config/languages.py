@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from paraloom.beam_jobs.io.bitext import READERS, Bitext, read_bitext
+from paraloom.beam_jobs.bitext import READERS, Bitext, read_bitext
 from paraloom.models.errors import UserError
 from paraloom.models.languages import differ, language_name, short_code
 from paraloom.models.nmt.families.base import Languages, NmtModel

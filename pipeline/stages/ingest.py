@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import ingest
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.bitext import READERS
+from paraloom.beam_jobs import ingest, storage
+from paraloom.beam_jobs.bitext import READERS
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config

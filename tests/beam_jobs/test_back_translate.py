@@ -21,11 +21,10 @@ import pytest
 import paraloom.models.nmt.translate
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.back_translate import TranslationJob
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Unit, read_shard, units, write_shard
-from paraloom.beam_jobs.runners import launch
-from paraloom.beam_jobs.runners.crash_recovery import begin, note_death, unfinished
-from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.engine import launch, schema
+from paraloom.beam_jobs.engine.crash_recovery import begin, note_death, unfinished
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import Unit, read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.translations import COUNTERS, TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs import generate
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import Receipt, read_shard, write_shard
 from paraloom.beam_jobs.generate import GenerationJob, GenerationUnit
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Receipt, read_shard, write_shard
-from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded
@@ -161,7 +161,7 @@ def test_prompts_are_asked_once(tmp_path: Path) -> None:
 def test_a_broken_server_ends_the_job_before_the_shard_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paraloom.beam_jobs.runners.rejections.ENOUGH_ROWS", 10)
+    monkeypatch.setattr("paraloom.beam_jobs.engine.rejections.ENOUGH_ROWS", 10)
     with chat_server() as (server, url):
         work = job(chat("a", url, model="refuses", concurrency=2), share=0.5)
         with pytest.raises(UserError, match=r"generate: none of 10 rows can be used.*a: refused"):

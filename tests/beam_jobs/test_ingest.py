@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs import ingest
+from paraloom.beam_jobs.bitext import Format, Paths, find_bitext
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import Saved, read_shard, receipts
 from paraloom.beam_jobs.ingest import Reading
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext
-from paraloom.beam_jobs.io.shards import Saved, read_shard, receipts
-from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages

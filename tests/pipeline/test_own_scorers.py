@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs.io.shards import receipts
+from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.pipeline.cli import main
 from tests.run_helpers import Capsys, Patch, Runs, manifest, table
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import EARLIER, Measurements, outdate, read_receipt, receipts
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import EARLIER, Measurements, outdate, read_receipt, receipts
 from paraloom.models.files import digest
 from paraloom.pipeline.manifest import locked
 from paraloom.pipeline.names import folder_of

@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs.io.shards import (
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import (
     DamagedError,
     Measurements,
     Receipt,
@@ -15,7 +16,6 @@ from paraloom.beam_jobs.io.shards import (
     receipts,
     remove_orphans,
 )
-from paraloom.beam_jobs.runners.launch import Result
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord
