@@ -15,6 +15,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
@@ -38,6 +39,15 @@ _REPEATS = "repeats an earlier pair"
 
 _SHARDS_PER_UNIT = 8
 """What is lost with a worker; a file with fewer is one unit."""
+
+
+class IngestMeasurements(Measurements):
+    """What the job measures of a unit."""
+
+    saved: dict[str, Saved] = Field(default_factory=dict)
+    """Translations saved, by the key of the configuration."""
+    cleaned: dict[str, int] = Field(default_factory=dict)
+    """Accepted pairs that cleaning has changed, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +208,7 @@ class _WriteShards(UnitDoFn):
                 yield f"{unit.file}-{number:05d}", *parts
 
         def measured() -> Measurements:
-            return Measurements(saved=saved, cleaned=cleaned)
+            return IngestMeasurements(saved=saved, cleaned=cleaned)
 
         return self.commit(unit, lambda: rows, pieces(), measured)
 

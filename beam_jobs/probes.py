@@ -33,6 +33,13 @@ VERSION = 2
 """Bump when a probe gives another score for the same pairs."""
 
 
+class ProbeMeasurements(Measurements):
+    """What a probe reached."""
+
+    score: float = 0.0
+    """Pearson × 100."""
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
     """Some deciles, and the seed that chooses among their pairs and trains."""
@@ -99,7 +106,7 @@ def run(
     ]
     train = "Train" >> beam.ParDo(_RunProbe(output, probing))
     result = launch(UnitJob(name="probes", units=probes, transform=train, output=output), arguments)
-    scores = {receipt.key: receipt.numbers.score for receipt in result.receipts}
+    scores = {receipt.key: receipt.measured(ProbeMeasurements).score for receipt in result.receipts}
     found = iter(scores[probe.key] for probe in probes)
     return list(zip(*[found] * len(seeds), strict=True))
 
@@ -134,7 +141,7 @@ class _RunProbe(UnitDoFn):
             shards=(),
             rejected={},
             seconds=self.seconds(),
-            numbers=Measurements(score=score),
+            numbers={"score": score},
         )
         write_receipt(self.output, receipt)
         return receipt

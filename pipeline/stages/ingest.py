@@ -46,7 +46,8 @@ def make(run: Run, key: str) -> PairsRecord:
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
     record = pairs_record(PairsRecord, result)
     if kinds := options.layout.clean:
-        counts = [receipt.numbers.cleaned for receipt in result.receipts]
+        measured = (receipt.measured(ingest.IngestMeasurements) for receipt in result.receipts)
+        counts = [of.cleaned for of in measured]
         record.cleaned = {kind: sum(of[kind] for of in counts) for kind in kinds}
     if not record.rows_out:
         reason, rows = next(iter(record.rejected.items()))  # the most frequent one
