@@ -20,11 +20,14 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.shared import Shared
 from apache_beam.utils.windowed_value import WindowedValue
+from pydantic import Field
 
-from paraloom.beam_jobs.io.shards import Measurements, Receipt, Saved, Unit, read_shard
-from paraloom.beam_jobs.runners import crash_recovery, dataflow
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
-from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs.engine import crash_recovery
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.translations import (
     BACK,
     Direction,
@@ -33,9 +36,9 @@ from paraloom.beam_jobs.transforms.translations import (
     drawing_seed,
     with_translations,
 )
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.languages import ENGLISH
+from paraloom.models.nmt.options import Precision
 from paraloom.models.text.tokens import moses_tokens
 
 if TYPE_CHECKING:
@@ -43,6 +46,17 @@ if TYPE_CHECKING:
 
 VERSION = 2
 """Bump when the job's rows change for the same input."""
+
+
+class Translated(Measurements):
+    """What the job measures of a shard, besides the translator's `Counters`."""
+
+    saved: dict[str, Saved] = Field(default_factory=dict)
+    """Translations saved, by the key of the configuration."""
+    converted: str | None = None
+    """SHA-256 of the converted model that translated."""
+    compute_type: Precision | None = None
+    """Number type of its weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +186,7 @@ class _Translate(UnitDoFn):
         parts = with_translations(table, made, unit.candidates, job.direction)
         # Of several units at once, each took the time since another was done.
         self._started = max(self._started, self.ended["last"])
-        receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Measurements(**numbers))
+        receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Translated(**numbers))
         self.ended["last"] = time.monotonic()
         attempt.over()
         return receipt

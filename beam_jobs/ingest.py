@@ -15,15 +15,17 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
-from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
-from paraloom.beam_jobs.io.shards import Measurements, Receipt, Saved, content_key
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
-from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
@@ -37,6 +39,15 @@ _REPEATS = "repeats an earlier pair"
 
 _SHARDS_PER_UNIT = 8
 """What is lost with a worker; a file with fewer is one unit."""
+
+
+class IngestMeasurements(Measurements):
+    """What the job measures of a unit."""
+
+    saved: dict[str, Saved] = Field(default_factory=dict)
+    """Translations saved, by the key of the configuration."""
+    cleaned: dict[str, int] = Field(default_factory=dict)
+    """Accepted pairs that cleaning has changed, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +208,7 @@ class _WriteShards(UnitDoFn):
                 yield f"{unit.file}-{number:05d}", *parts
 
         def measured() -> Measurements:
-            return Measurements(saved=saved, cleaned=cleaned)
+            return IngestMeasurements(saved=saved, cleaned=cleaned)
 
         return self.commit(unit, lambda: rows, pieces(), measured)
 

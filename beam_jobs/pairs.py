@@ -31,8 +31,8 @@ from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.shared import Shared
 
 from paraloom.beam_jobs.bucket import deciles_of, score_columns, starts_of_deciles
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.runners.launch import NAMESPACE
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import NAMESPACE
 from paraloom.beam_jobs.score import Scoring, score_table
 from paraloom.beam_jobs.transforms.order_statistics import OrderStatistics, Targets
 from paraloom.beam_jobs.transforms.translations import (

@@ -18,11 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
+from pydantic import Field
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.part_files import decode, extended
-from paraloom.beam_jobs.io.remote import localise
-from paraloom.beam_jobs.io.shards import (
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
+from paraloom.beam_jobs.engine.part_files import decode, extended
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import (
     EARLIER,
     DamagedError,
     Measurements,
@@ -33,12 +35,11 @@ from paraloom.beam_jobs.io.shards import (
     read_shard,
     read_whole,
 )
-from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, threads_here
-from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs.storage import MissingError
+from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
@@ -111,6 +112,14 @@ def _one_line(reason: Any) -> str:
 def _range(scorer: Scorer) -> str:
     low, high = ("" if bound is None else f"{bound:g}" for bound in scorer.range)
     return f"its range {low}..{high}"
+
+
+class ScoreMeasurements(Measurements):
+    """What the job notes of a shard."""
+
+    columns: dict[str, str] = Field(default_factory=dict)
+    """The key of everything that the values of a column depend on, by column; `outdate` keeps such
+    a receipt, so that columns with the same key are copied."""
 
 
 @dataclass(eq=False)
@@ -253,7 +262,7 @@ class _Score(UnitDoFn):
         if not rejected.num_rows and set(table.column_names) <= set(accepted.column_names):
             added = accepted.drop_columns(table.column_names)
             accepted = extended(data, added, accepted.schema)
-        numbers = Measurements(columns=keys) if keys else None
+        numbers = ScoreMeasurements(columns=keys) if keys else None
         return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
 
     def _computed_before(
@@ -265,7 +274,8 @@ class _Score(UnitDoFn):
         """
         everything = pa.array(np.ones(len(table), bool))
         before = read_receipt(self.output, unit.name, EARLIER)
-        same = dict(before.numbers.columns.items() & keys.items()) if before else {}
+        had = before.measured(ScoreMeasurements).columns if before else {}
+        same = dict(had.items() & keys.items())
         same = {name: key for name, key in same.items() if name not in table.column_names}
         if not before or not same:
             return everything, None

@@ -16,9 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.shards import Receipt, Shard, Unit, as_counted, read_shard
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, local_workers
+from paraloom.beam_jobs.engine.shards import Receipt, Shard, Unit, as_counted, read_shard
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.transforms.candidates import (
     best_candidates,
     best_first,
@@ -41,7 +43,6 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     position,
 )
 from paraloom.beam_jobs.transforms.shares import quotas
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import SCORERS
 

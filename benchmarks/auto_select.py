@@ -20,7 +20,7 @@ from benchmarks.experiments.cells import Cell, Inputs, folder_of
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Claim, Table
 from benchmarks.experiments.training import train
-from paraloom.beam_jobs.io.shards import read_shard, receipts
+from paraloom.beam_jobs.engine.shards import read_shard, receipts
 from paraloom.beam_jobs.select import Criteria, preview
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.cpu import cores
@@ -28,8 +28,8 @@ from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
 from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.pages.describe import trial_name
 from paraloom.pipeline.records import AutoSelectRecord
-from paraloom.pipeline.report.describe import trial_name
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -22,8 +22,8 @@ import sacrebleu
 
 from benchmarks.report import Measured
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, commit, content_key, read_shard, units
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import Shard, commit, content_key, read_shard, units
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError

@@ -18,7 +18,7 @@ if __name__ == "__main__":  # workers import at the same time, as those of a com
     fork_server.prepare_for(["--direct_num_workers", sys.argv[2]])
 
 from paraloom.beam_jobs import bucket, score, select
-from paraloom.beam_jobs.io.shards import receipts, units
+from paraloom.beam_jobs.engine.shards import receipts, units
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 

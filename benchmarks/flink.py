@@ -24,7 +24,7 @@ from benchmarks import generated
 from benchmarks.corpus_stages import SCORERS
 from benchmarks.report import Measured
 from paraloom.beam_jobs import bucket, score
-from paraloom.beam_jobs.io.shards import Shard, units
+from paraloom.beam_jobs.engine.shards import Shard, units
 from tests.flink import cluster as clusters
 from tests.flink.cluster import NAMES, TASK_MANAGERS
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Receipt, Shard, commit, content_key
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import Receipt, Shard, commit, content_key
 
 WORDS = 20_000
 _SYLLABLES = np.array([c + v for c in "bdfghklmnprstvz" for v in "aeiou"])

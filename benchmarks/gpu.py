@@ -29,7 +29,7 @@ import sacrebleu
 
 from benchmarks.back_translation import through_job
 from benchmarks.report import Measured
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.engine import schema
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator, gpu
 from paraloom.models.nmt.translate import batches_by_class

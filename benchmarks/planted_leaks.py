@@ -24,8 +24,8 @@ from rich.table import Table
 
 from benchmarks import generated, scale
 from benchmarks.measure import cost
-from paraloom.beam_jobs.io.shards import read_shard, receipts, write_receipt, write_shard
-from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import read_shard, receipts, write_receipt, write_shard
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, SENTENCES, EvaluationSentences, embed
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files

@@ -22,8 +22,8 @@ from rich.table import Table
 
 from benchmarks import generated
 from benchmarks.measure import Cost, cost
-from paraloom.beam_jobs.io.shards import receipts
-from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.files import digest
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest

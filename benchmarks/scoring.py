@@ -19,7 +19,7 @@ from benchmarks import generated, plain_scoring
 from benchmarks.corpus_stages import SCORERS
 from benchmarks.measure import cost
 from benchmarks.report import Measured
-from paraloom.beam_jobs.io.shards import receipts
+from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.cpu import cores
 from paraloom.models.text.vectors import read_vectors
 

@@ -4,7 +4,7 @@ python -m benchmarks.stores [--shards N] [--rows N] [--code FOLDER] [--receipts 
 
 `ingest`, and `score`, `bucket` and `select` of generated pairs in many small shards, with one
 worker, on this machine's disk, on moto's server, and on `gcp-storage-emulator`; both servers are
-in this process and count the requests. Operations are calls of `paraloom.beam_jobs.io.storage`.
+in this process and count the requests. Operations are calls of `paraloom.beam_jobs.storage`.
 `--code` is another checkout to measure. With `--receipts`, only so many receipts are read and set
 aside on Google's storage, which answers each request after a delay.
 """
@@ -29,8 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.scale import make_run
-from paraloom.beam_jobs.io import shards, storage
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine import shards
+from paraloom.beam_jobs.engine.launch import connect
 
 ROOT = Path(__file__).resolve().parents[1]
 OPERATIONS = (

@@ -23,8 +23,8 @@ import pyarrow as pa
 from benchmarks.noisy_bitext import KINDS, Line, Sides, add_noise, read_sides
 from benchmarks.report import Measured
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Unit, read_shard, units, write_shard
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import Unit, read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.nmt.options import NmtOptions

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.storage import remote
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.plugins import source_of

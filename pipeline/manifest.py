@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib import metadata
 
-from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.beam_jobs.storage import remote
 from paraloom.models import files
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 
-from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.names import SELECTED, folder_of, stage_path

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from paraloom.beam_jobs.io import remote
-from paraloom.beam_jobs.io.shards import DamagedError, content_key
+from paraloom.beam_jobs.engine.shards import DamagedError, content_key
+from paraloom.beam_jobs.storage import remote
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.names import RANKING, RESULTS, stage_path
 from paraloom.pipeline.records import LoopRecord, StageRecord

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from apache_beam.options.pipeline_options import StandardOptions
 
-from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.shards import EARLIER, RECEIPTS, DamagedError
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import connect, parse_options
+from paraloom.beam_jobs.engine.shards import EARLIER, RECEIPTS, DamagedError
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.launch import connect, parse_options
 from paraloom.beam_jobs.runners.remote_jobs import listening
+from paraloom.beam_jobs.storage import remote
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import finish_killed, looked_up
 from paraloom.models.hub import is_hub_name
@@ -20,8 +21,7 @@ from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.options import InputPath
 from paraloom.models.printing import say
 from paraloom.pipeline import notices
-from paraloom.pipeline.cards.data_card import write_data_card
-from paraloom.pipeline.cards.encoder_card import write_encoder_cards
+from paraloom.pipeline.commands.summary import show_summary
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.manifest import (
     Manifest,
@@ -32,9 +32,10 @@ from paraloom.pipeline.manifest import (
     with_selections,
 )
 from paraloom.pipeline.names import PAIR_STAGES, folder_of, stage_path
+from paraloom.pipeline.pages.data_card import write_data_card
+from paraloom.pipeline.pages.encoder_card import write_encoder_cards
+from paraloom.pipeline.pages.report import write_report
 from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
-from paraloom.pipeline.report import write_report
-from paraloom.pipeline.report.summary import show_summary
 from paraloom.pipeline.rounds import copy_finished
 from paraloom.pipeline.stage import Run, Stage
 from paraloom.pipeline.stages import STAGES

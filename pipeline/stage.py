@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.bitext import Bitext, find_bitext
-from paraloom.beam_jobs.io.digests import file_digest
-from paraloom.beam_jobs.io.shards import (
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import Bitext, find_bitext
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import (
     REJECTED,
     Receipt,
     Saved,
@@ -24,8 +24,9 @@ from paraloom.beam_jobs.io.shards import (
     read_whole,
     receipts,
 )
-from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.storage import remote
+from paraloom.beam_jobs.storage.digests import file_digest
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.exclusion import Exclusion
 from paraloom.models import hub
@@ -332,8 +333,8 @@ def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
     """Rows that are not translated, by the key of the configuration that saves them."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
-        for key, saved in receipt.numbers.saved.items():
-            before = total.get(key, Saved(rows=0, tokens=0))
+        for key, values in receipt.numbers.get("saved", {}).items():
+            saved, before = Saved(**values), total.get(key, Saved(rows=0, tokens=0))
             total[key] = Saved(rows=before.rows + saved.rows, tokens=before.tokens + saved.tokens)
     return total
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import yaml
 
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.engine import schema
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs.io.shards import read_shard, receipts, write_receipt, write_shard
+from paraloom.beam_jobs.engine.shards import read_shard, receipts, write_receipt, write_shard
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.names import folder_of
 from paraloom.pipeline.stage import _digest

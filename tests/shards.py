@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Receipt, Shard, commit, read_shard, write_shard
-from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import Receipt, Shard, commit, read_shard, write_shard
 from paraloom.models.hashing import text_hashes
 
 Write = Callable[..., list[Shard]]

@@ -25,7 +25,7 @@ import yaml
 
 import paraloom
 from benchmarks.experiments.__main__ import PRINTED
-from paraloom.beam_jobs.io.bitext import Bitext
+from paraloom.beam_jobs.bitext import Bitext
 from paraloom.models import scorers
 from paraloom.models.embeddings.encoders import build_encoder
 from paraloom.models.embeddings.model import SentenceEncoder

@@ -12,9 +12,9 @@ from typing import IO, Any
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from pydantic import BaseModel, ConfigDict
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import DamagedError, content_key
-from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import DamagedError, content_key
+from paraloom.beam_jobs.storage import MissingError
 from paraloom.models.errors import UserError
 from paraloom.models.printing import say
 from paraloom.models.progress import Meter

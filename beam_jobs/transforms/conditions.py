@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import HASHES
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import HASHES
 
 _ROWS_PER_PARTITION = 2_000_000
 _RECORD = 24

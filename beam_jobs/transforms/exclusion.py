@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy.sparse import csr_array, vstack
 
-from paraloom.beam_jobs.io.remote import localise
-from paraloom.beam_jobs.io.shards import ROW_NUMBER
+from paraloom.beam_jobs.engine.shards import ROW_NUMBER
+from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.models.hashing import splitmix64, text_hashes
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model

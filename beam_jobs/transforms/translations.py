@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.remote import localise
-from paraloom.beam_jobs.runners.launch import NAMESPACE
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import NAMESPACE
+from paraloom.beam_jobs.storage.remote import localise
 from paraloom.models.nmt import gpu
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions

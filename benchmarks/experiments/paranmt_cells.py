@@ -27,7 +27,7 @@ from benchmarks.experiments.cells import (
     transfer_folders,
     transfer_scores,
 )
-from paraloom.beam_jobs.io.schema import decile
+from paraloom.beam_jobs.engine.schema import decile
 from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.embeddings.datasets.lines import rows_of

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from benchmarks.experiments.bootstrap import share
 from benchmarks.experiments.cells import Inputs, Scores, digest, keyed_path, save_scores, task_cell
 from benchmarks.experiments.tables import MINUS, Claim, Table, printed_claims
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import Shard, units
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import Shard, units
 from paraloom.models.embeddings.comparison import ComparedModel, cosines
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError

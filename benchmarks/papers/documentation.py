@@ -23,8 +23,8 @@ from paraloom.pipeline.commands.run.doctor import Doctor
 from paraloom.pipeline.commands.run.explain import Explanation
 from paraloom.pipeline.commands.run.publish import Published
 from paraloom.pipeline.commands.run.status import Status
-from paraloom.pipeline.report.generators import Generators
-from paraloom.pipeline.report.tradeoffs import Curve
+from paraloom.pipeline.pages.generators import Generators
+from paraloom.pipeline.pages.tradeoffs import Curve
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA, PAGE = ROOT / "configs" / "schema.json", ROOT / "docs" / "configuration.md"

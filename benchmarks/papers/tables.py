@@ -10,15 +10,15 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.bitext.formats import READERS
+from paraloom.beam_jobs.bitext.formats import READERS
+from paraloom.beam_jobs.engine import schema
 from paraloom.models.embeddings.encoders import ENCODERS, OF_THE_PAPERS
 from paraloom.models.scorers import SCORERS, Scorer
 from paraloom.papers import systems  # noqa: F401  # makes the papers' encoders known
-from paraloom.pipeline.cards.data_card import meaning
-from paraloom.pipeline.cards.markdown import Markdown, code, plain, type_name
 from paraloom.pipeline.cli import COMMANDS, PAPERS, Command, application
-from paraloom.pipeline.report.describe import score
+from paraloom.pipeline.pages.data_card import meaning
+from paraloom.pipeline.pages.describe import score
+from paraloom.pipeline.pages.markdown import Markdown, code, plain, type_name
 
 _MARKED = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end -->)", re.S)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from paraloom.beam_jobs.io.bitext import READERS, Format, Layout
+from paraloom.beam_jobs.bitext import READERS, Format, Layout
 from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
 from paraloom.models.languages import no_code, short_code
 from paraloom.models.nmt.families.base import Languages

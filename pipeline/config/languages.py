@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from paraloom.beam_jobs.io.bitext import Bitext, read_bitext
+from paraloom.beam_jobs.bitext import Bitext, read_bitext
 from paraloom.models.errors import UserError
 from paraloom.models.languages import differ, language_name, short_code
 from paraloom.models.nmt.families.base import Languages, NmtModel

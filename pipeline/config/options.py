@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.bitext import READERS
+from paraloom.beam_jobs.bitext import READERS
+from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.transforms.conditions import COLUMNS, Predicate
 from paraloom.models.chat.options import MOST, ChatGenerator, Generators
 from paraloom.models.embeddings.options import (

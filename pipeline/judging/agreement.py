@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.bucket import decile_ranks
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, read_shard
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import Shard, read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError

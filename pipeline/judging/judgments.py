@@ -17,8 +17,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.models.files import locked
 

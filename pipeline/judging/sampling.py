@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, read_shard
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import Shard, read_shard
 from paraloom.beam_jobs.select import Criteria, near_misses
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes

@@ -8,7 +8,13 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import BackTranslateRecord
 from paraloom.pipeline.stage import Run, Stage, shards_are_valid
-from paraloom.pipeline.translation import Model, backward, decoding, shares_translations, translate
+from paraloom.pipeline.stages.translation import (
+    Model,
+    backward,
+    decoding,
+    shares_translations,
+    translate,
+)
 
 
 def fingerprint(run: Run) -> Any:

@@ -1,7 +1,7 @@
 """bucket: the decile of every score."""
 
 from paraloom.beam_jobs import bucket
-from paraloom.beam_jobs.io.shards import units
+from paraloom.beam_jobs.engine.shards import units
 from paraloom.pipeline.records import BucketRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from paraloom.beam_jobs.io import remote
+from paraloom.beam_jobs.storage import remote
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings import tasks
 from paraloom.models.embeddings.options import AUTO

@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.storage import remote
 from paraloom.models.files import digest
 from paraloom.pipeline.records import EvaluateRecord, Evaluation
 from paraloom.pipeline.stage import Run, Stage

@@ -5,9 +5,9 @@ from typing import Any
 from pydantic import Field
 
 from paraloom.beam_jobs import generate
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import content_key, units
-from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.rejections import Limit
+from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import variables
 from paraloom.models.chat.usage import ServedName, Usage
@@ -16,7 +16,7 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import Lenient, PairsRecord, RunRecord
 from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
-from paraloom.pipeline.translation import ENGINE, backward
+from paraloom.pipeline.stages.translation import ENGINE, backward
 
 
 class GeneratedBy(Usage, Lenient):
@@ -82,7 +82,8 @@ def make(run: Run, key: str) -> GenerateRecord:
     )
     result = generate.run(work, run.folder("generate"), job, run.arguments)
     record = pairs_record(GenerateRecord, result)
-    used = [receipt.numbers.generators for receipt in result.receipts]
+    measured = (receipt.measured(generate.GenerateMeasurements) for receipt in result.receipts)
+    used = [of.generators for of in measured]
     record.generators = {
         of.name: _made_by(of, record.rejected, sum((u[of.name] for u in used), Usage()))
         for of in config.chats

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import ingest
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.bitext import READERS
-from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs import ingest, storage
+from paraloom.beam_jobs.bitext import READERS
+from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
@@ -48,7 +47,8 @@ def make(run: Run, key: str) -> PairsRecord:
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
     record = pairs_record(PairsRecord, result)
     if kinds := options.layout.clean:
-        counts = [receipt.numbers.cleaned for receipt in result.receipts]
+        measured = (receipt.measured(ingest.IngestMeasurements) for receipt in result.receipts)
+        counts = [of.cleaned for of in measured]
         record.cleaned = {kind: sum(of[kind] for of in counts) for kind in kinds}
     if not record.rows_out:
         reason, rows = next(iter(record.rejected.items()))  # the most frequent one

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import score
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import content_key, units
+from paraloom.beam_jobs import score, storage
+from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.scorers import SCORERS

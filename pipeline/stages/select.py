@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from paraloom.beam_jobs import select
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import Shard, copy_pairs, units
+from paraloom.beam_jobs import select, storage
+from paraloom.beam_jobs.engine.shards import Shard, copy_pairs, units
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord

@@ -21,11 +21,10 @@ import pytest
 import paraloom.models.nmt.translate
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.back_translate import TranslationJob
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Unit, read_shard, units, write_shard
-from paraloom.beam_jobs.runners import launch
-from paraloom.beam_jobs.runners.crash_recovery import begin, note_death, unfinished
-from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.engine import launch, schema
+from paraloom.beam_jobs.engine.crash_recovery import begin, note_death, unfinished
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import Unit, read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.translations import COUNTERS, TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
@@ -137,8 +136,8 @@ def test_rows_are_those_of_the_translator(
     translator = Translator(nmt_model, FAST, threads=1)
     for number, (receipt, sources) in enumerate(zip(result.receipts, shards, strict=True)):
         wanted, _ = translator.translate(sources)
-        assert receipt.numbers.converted == translator.converted
-        assert receipt.numbers.compute_type == "float32"
+        assert receipt.numbers["converted"] == translator.converted
+        assert receipt.numbers["compute_type"] == "float32"
         table = pq.read_table(receipt.shards[0].path)
         assert table.schema == schema.BACK_TRANSLATE
         accepted = pc.is_null(wanted["reason"])  # a small model may not find an end
@@ -222,7 +221,7 @@ def test_a_shard_at_which_workers_died_is_tried_with_smaller_batches(
         assert note_death(out) == " at part-00000-00000 (rows 1)"
     result = run(work, tmp_path / "out")
     assert [hints and hints.smaller for hints in reversing.hints] == [4, None]
-    numbers = [receipt.numbers.model_dump() for receipt in result.receipts]
+    numbers = [receipt.numbers for receipt in result.receipts]
     assert [of["attempts"] for of in numbers] == [3, 1]
     assert unfinished(out) == {}
 
@@ -346,7 +345,7 @@ def test_distinct_sources_give_the_rows_of_all(tmp_path: Path, reversing: type[R
     assert tables(once) == tables(plain)
     assert reversing.seen == sum((Counter(set(of)) for of in shards), Counter())
     for receipt, of in zip(once.receipts, shards, strict=True):
-        saved = receipt.numbers.saved["input.unique"]
+        saved = receipt.measured(back_translate.Translated).saved["input.unique"]
         assert saved.rows == len(of) - len(set(of))
         assert saved.tokens == sum(
             len(text.split()) for text in (Counter(of) - Counter(set(of))).elements()

@@ -6,14 +6,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs import score
-from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.part_files import encode
-from paraloom.beam_jobs.io.shards import receipt_path, receipts, units, write_shard
-from paraloom.beam_jobs.runners import launch
-from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs import score, storage
+from paraloom.beam_jobs.engine import launch, schema
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.part_files import encode
+from paraloom.beam_jobs.engine.shards import receipt_path, receipts, units, write_shard
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.score import Scoring, score_table
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.learned import sentence_similarity

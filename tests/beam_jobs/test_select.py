@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs import select
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import DamagedError, Shard, units
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import DamagedError, Shard, units
 from paraloom.beam_jobs.select import Criteria, decide, near_misses, tsv_path
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import normalised

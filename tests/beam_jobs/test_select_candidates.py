@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraloom.beam_jobs import bucket, select
-from paraloom.beam_jobs.analysis.diff import diff_shards
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, read_shard, units, write_shard
+from paraloom.beam_jobs.diff import diff_shards
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import Shard, read_shard, units, write_shard
 from paraloom.beam_jobs.select import Criteria, PerSource, decide
 from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
 from paraloom.beam_jobs.transforms.shares import quotas

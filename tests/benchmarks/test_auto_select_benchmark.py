@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.auto_select import main, prepare
 from benchmarks.experiments.cells import Inputs, folder_of
-from paraloom.beam_jobs.io.shards import commit
+from paraloom.beam_jobs.engine.shards import commit
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.pipeline.records import DecileTrial
 from tests.benchmarks.conftest import inputs_in

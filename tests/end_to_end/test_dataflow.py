@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import connect
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.manifest import Manifest
 from tests.dataflow.double import Dataflow, Job, dataflow, hurry

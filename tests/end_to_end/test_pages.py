@@ -60,7 +60,7 @@ LEFT_OUT = {
     r"^make ": "a target, see the Makefile",
     r"configs/multi30k": "real data",
     r"--push": "sends to the Hub",
-    r"--triplets": "needs a pipeline of spaCy: tests/pipeline/publishing/test_triplets.py",
+    r"--triplets": "needs a pipeline of spaCy: tests/pipeline/release/test_triplets.py",
     r"^paraloom generators": "needs a language model: tests/pipeline/test_generators.py",
 }
 """Why some commands are not run."""

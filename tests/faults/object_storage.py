@@ -14,8 +14,9 @@ from typing import Any
 
 import yaml
 
-from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.storage import remote
 from tests.faults.ground import HERE, Ground, main
 from tests.google_store import BUCKET as GOOGLE_BUCKET
 from tests.google_store import google_store

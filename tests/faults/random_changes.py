@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from paraloom.beam_jobs.io.shards import read_shard
+from paraloom.beam_jobs.engine.shards import read_shard
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config.options import Config

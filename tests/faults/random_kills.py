@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from paraloom.beam_jobs.runners.crash_recovery import unfinished
+from paraloom.beam_jobs.engine.crash_recovery import unfinished
 from tests.faults.ground import Ground, main
 
 NAME = "killed"

@@ -14,8 +14,11 @@ from unittest import mock
 import numpy as np
 import yaml
 
-from paraloom.beam_jobs.io import digests, score_files, shards, storage
-from paraloom.beam_jobs.io.bitext import READERS, Format
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import READERS, Format
+from paraloom.beam_jobs.engine import shards
+from paraloom.beam_jobs.storage import digests
+from paraloom.beam_jobs.transforms import score_files
 from paraloom.models import files
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.text.vectors import load_vectors

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.models.embeddings.options import ParagramOptions
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
 from paraloom.papers.options import MaLSTMOptions, SimilarityOptions, SystemOptions

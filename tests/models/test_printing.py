@@ -13,7 +13,7 @@ from rich.table import Table
 
 from paraloom.models.printing import Lossy, on_one_line, say, show, visible
 from paraloom.models.progress import meter
-from paraloom.pipeline.console import console
+from paraloom.pipeline.commands.console import console
 from tests.sample import ROOT
 
 HOSTILE = "\x1b[2J\x1b]8;;http://evil\x1b\\here\x07\r\x9b31m\u202ereversed\u2066\x7f"
@@ -100,5 +100,7 @@ def test_all_printing_goes_through_here() -> None:
                 if isinstance(called, ast.Name) and called.id == "print":
                     assert name in elsewhere, f"{name}:{called.lineno}: use say or show"
                 if isinstance(called, ast.Name) and called.id == "Console":
-                    assert name == "models/progress.py", f"{name}: use paraloom.pipeline.console"
+                    assert name == "models/progress.py", (
+                        f"{name}: use paraloom.pipeline.commands.console"
+                    )
     assert all(Path(ROOT, name).exists() for name in elsewhere)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import read_shard, receipts
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import read_shard, receipts
 from tests.once import made_once
-from tests.pipeline.report.made_run import MadeRun, make_run
+from tests.pipeline.pages.made_run import MadeRun, make_run
 from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, ran
 from tests.small_model import new_pairs
 from tests.test_docs import fenced

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs.analysis.probes import Probing
-from paraloom.beam_jobs.io.shards import Shard, content_key
+from paraloom.beam_jobs.engine.shards import Shard, content_key
+from paraloom.beam_jobs.probes import Probing
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.pages.describe import selection_lines
 from paraloom.pipeline.records import AutoSelectRecord
-from paraloom.pipeline.report.describe import selection_lines
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.selection import auto_select
 from tests.run_helpers import Capsys, Runs, WriteConfig, again, manifest, one_line, ran

@@ -201,7 +201,9 @@ def test_declared_files_by_key(tmp_path: Path) -> None:
 
 
 def test_remote_files_are_replaced_by_local_copies(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("paraloom.beam_jobs.io.remote.localise", lambda path: f"/copy/{path[5:]}")
+    monkeypatch.setattr(
+        "paraloom.beam_jobs.storage.remote.localise", lambda path: f"/copy/{path[5:]}"
+    )
     config = read(
         tmp_path,
         GOOD,

@@ -8,8 +8,8 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.notices import of_training
+from paraloom.pipeline.pages.describe import near_copies
 from paraloom.pipeline.records import PairsRecord, SelectSection
-from paraloom.pipeline.report.describe import near_copies
 from tests.run_helpers import Capsys, WriteConfig, again, rewrite
 
 

@@ -8,17 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs.io.shards import read_shard, receipts
+from paraloom.beam_jobs.engine.shards import read_shard, receipts
 from paraloom.beam_jobs.transforms.exclusion import EvaluationSentences, embed
 from paraloom.models.errors import UserError
-from paraloom.pipeline.cards.data_card import data_card
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import scored
 from paraloom.pipeline.commands.run.contamination import contamination
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.pages.data_card import data_card
+from paraloom.pipeline.pages.describe import excluded_rows
 from paraloom.pipeline.records import PairsRecord
-from paraloom.pipeline.report.describe import excluded_rows
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 from tests.beam_jobs.transforms.test_exclusion import Letters
 from tests.json_schema import errors_of

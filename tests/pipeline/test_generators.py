@@ -27,8 +27,8 @@ from paraloom.pipeline.judging.agreement import conditions, join
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.report import document
-from paraloom.pipeline.report.generators import compare_generators
+from paraloom.pipeline.pages.generators import compare_generators
+from paraloom.pipeline.pages.report import document
 from paraloom.pipeline.stages.generate import check, generators_of
 from tests.chat_server import ChatServer, chat_server, reworded
 from tests.json_schema import errors_of

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from mosestokenizer import MosesTokenizer
 
-from paraloom.beam_jobs.io.bitext import Bitext, RowBlock, find_bitext, read_bitext
+from paraloom.beam_jobs.bitext import Bitext, RowBlock, find_bitext, read_bitext
 from paraloom.models.errors import UserError, missing_extra
 from paraloom.models.nmt.families.base import Languages
 from paraloom.pipeline.cli import main

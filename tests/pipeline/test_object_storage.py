@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.storage import remote
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.names import folder_of
 from tests.google_store import BUCKET

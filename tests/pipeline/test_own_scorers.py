@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs.io.shards import receipts
+from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.pipeline.cli import main
 from tests.run_helpers import Capsys, Patch, Runs, manifest, table
 
@@ -131,7 +131,7 @@ def test_scorers_of_others(a_run: Path, own: Own, runs: Runs, capsys: Capsys) ->
 
 def columns(folder: Path) -> list[dict[str, str]]:
     """The keys of the columns of each shard."""
-    return [receipt.numbers.columns for receipt in receipts(str(folder / "run" / "score"))]
+    return [receipt.numbers["columns"] for receipt in receipts(str(folder / "run" / "score"))]
 
 
 def test_columns_of_files(a_run: Path, runs: Runs) -> None:

@@ -18,7 +18,7 @@ from paraloom.pipeline.run import _make_stages, _State
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
 from paraloom.pipeline.stages.resources import RESOURCES, columns
-from paraloom.pipeline.translation import license_of
+from paraloom.pipeline.stages.translation import license_of
 from tests.made_resource import ingested
 from tests.run_helpers import Patch
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.pipeline import rounds

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs import storage
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run import run_stages

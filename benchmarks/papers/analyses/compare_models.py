@@ -13,8 +13,8 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError
 from paraloom.papers.analyses.options import Sts, labelled_pairs
+from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, Sick, write_json
-from paraloom.pipeline.console import console
 
 
 class Disagreement(NamedTuple):

@@ -18,13 +18,13 @@ from paraloom.models.errors import UserError
 from paraloom.papers.analyses.options import Sts, labelled_pairs
 from paraloom.papers.encoders.context import Context, Vector
 from paraloom.papers.options import SystemOptions
+from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import (
     JsonFile,
     Model,
     Sick,
     write_json,
 )
-from paraloom.pipeline.console import console
 
 _COMPARE = {"cosine": cosines, "dot": dots}
 

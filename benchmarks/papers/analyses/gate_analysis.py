@@ -30,8 +30,8 @@ from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.encoders.gran import GRAN
+from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, Model, write_json
-from paraloom.pipeline.console import console
 from paraloom.pipeline.notices import notify
 
 

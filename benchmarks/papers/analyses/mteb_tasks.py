@@ -16,8 +16,8 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_s
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.papers.analyses.options import Sts, open_models
+from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write_json
-from paraloom.pipeline.console import console
 
 
 def find_tasks(names: Sequence[str]) -> dict[str, Any]:

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from paraloom.beam_jobs.analysis.collect import collect, concatenate
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import Unit, read_shard, receipts, units
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.collect import collect, concatenate
+from paraloom.beam_jobs.engine.shards import Unit, read_shard, receipts, units
 from paraloom.beam_jobs.transforms.duplicates import row_hash
 from paraloom.beam_jobs.transforms.merging import Merge
 from paraloom.models.errors import UserError

@@ -17,8 +17,8 @@ from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
 from paraloom.papers.options import SystemOptions
+from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, write_json
-from paraloom.pipeline.console import console
 from paraloom.pipeline.notices import notify, of_models
 
 _BLOCK = 100_000  # scores computed at once

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import typer
 from rich.table import Table
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.remote import localise
-from paraloom.beam_jobs.io.shards import receipts
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import receipts
+from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.duplicates import row_hash
 from paraloom.models.errors import UserError, reading
 from paraloom.models.hashing import threshold
@@ -30,8 +30,8 @@ from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import WordVectors, load_vectors
 from paraloom.papers.analyses.moments import Moments
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, write_json
-from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, as_made
 
 SIDES = ("reference", "translation")

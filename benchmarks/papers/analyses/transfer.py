@@ -15,8 +15,8 @@ from paraloom.models.embeddings.applications.evaluation import correlation, embe
 from paraloom.models.embeddings.comparison import Embed, Vectors
 from paraloom.papers.analyses.options import open_models
 from paraloom.papers.datasets.transfer import LabelledSentences, TransferTask, find_tasks
+from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, write_json
-from paraloom.pipeline.console import console
 
 FOLDS = 10
 _STRENGTHS = (0.001, 0.01, 0.1)  # C of the regression, of features with variance 1

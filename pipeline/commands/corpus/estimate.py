@@ -14,15 +14,16 @@ from pydantic import BaseModel
 from rich.filesize import decimal
 from rich.table import Table
 
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.bitext import READERS, find_bitext, read_bitext
-from paraloom.beam_jobs.io.bitext.preview import preview
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.bitext import READERS, find_bitext, read_bitext
+from paraloom.beam_jobs.bitext.preview import preview
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import connect
 from paraloom.beam_jobs.score import Scoring
 from paraloom.beam_jobs.transforms.translations import BACK, PIVOT, Direction
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.printing import say
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.corpus.timings import (
     Job,
     Requests,
@@ -45,12 +46,11 @@ from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 from paraloom.pipeline.config.languages import check_texts
-from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.pages.describe import hours_in_words
 from paraloom.pipeline.plan import closure, plan
-from paraloom.pipeline.report.describe import hours_in_words
 from paraloom.pipeline.stage import Run
-from paraloom.pipeline.translation import Model, backward, forward
+from paraloom.pipeline.stages.translation import Model, backward, forward
 
 _SENTENCES, _FEW = 2_000, 200  # sentences to translate; where another machine is to do it
 _READ = 20_000  # rows that they are sampled from

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import pyarrow.compute as pc
 import typer
 
-from paraloom.beam_jobs.io.bitext import READERS, Layout, Paths, find_bitext
-from paraloom.beam_jobs.io.bitext.lines import file_errors, open_text
-from paraloom.beam_jobs.io.bitext.preview import BitextPreview, preview
+from paraloom.beam_jobs.bitext import READERS, Layout, Paths, find_bitext
+from paraloom.beam_jobs.bitext.lines import file_errors, open_text
+from paraloom.beam_jobs.bitext.preview import BitextPreview, preview
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
 from paraloom.models.languages import ENGLISH, language_name
@@ -22,9 +22,9 @@ from paraloom.models.printing import say, show
 from paraloom.models.structured import parse_yaml
 from paraloom.models.text.files import CHUNK, PARQUET, csv_delimiter
 from paraloom.models.text.language_identifier import spoken
+from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
 from paraloom.pipeline.config.read import SAMPLE, parse_config
-from paraloom.pipeline.console import console
 from paraloom.pipeline.stages import back_translate
 
 _READ = 500  # rows whose languages are identified

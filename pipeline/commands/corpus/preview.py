@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.bitext import find_bitext
-from paraloom.beam_jobs.io.bitext.preview import preview
-from paraloom.beam_jobs.io.shards import write_shard
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import find_bitext
+from paraloom.beam_jobs.bitext.preview import preview
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.shards import write_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.printing import say

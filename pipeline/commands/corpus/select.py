@@ -9,11 +9,12 @@ import typer
 from pydantic import BaseModel
 from rich.table import Table
 
-from paraloom.beam_jobs.io.shards import Shard, read_shard
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.shards import Shard, read_shard
 from paraloom.beam_jobs.select import Criteria, Preview, preview
 from paraloom.models.errors import UserError
 from paraloom.pipeline import run as runs
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import (
     Changes,
     ConfigFile,
@@ -24,7 +25,6 @@ from paraloom.pipeline.commands.options import (
 )
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.selection import CHOSEN
-from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, check_selection, with_selections
 from paraloom.pipeline.names import RANKED
 from paraloom.pipeline.plan import outdated

@@ -14,8 +14,8 @@ from pydantic import computed_field
 from pydantic.dataclasses import dataclass as model
 
 from paraloom.beam_jobs import bucket, generate, select
-from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import write_shard
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import write_shard
 from paraloom.beam_jobs.score import Scoring, score_table
 from paraloom.beam_jobs.transforms.translations import Direction, with_translations
 from paraloom.models.chat.answers import Answer
@@ -31,7 +31,7 @@ from paraloom.pipeline.stages.resources import RESOURCES
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.resources.translation_model import scoring_model
 from paraloom.pipeline.stages.score import resource_paths
-from paraloom.pipeline.translation import Model
+from paraloom.pipeline.stages.translation import Model
 
 _SECONDS = 2.0
 """Least time in which a step is measured, if there are rows enough."""

@@ -11,8 +11,8 @@ from paraloom.models.embeddings.applications.evaluation import check_distinct, e
 from paraloom.models.embeddings.applications.opened import open_model
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.errors import UserError
+from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write_json
-from paraloom.pipeline.console import console
 from paraloom.pipeline.notices import notify, of_models
 
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.engine.launch import connect
 from paraloom.models.errors import UserError
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
-from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.judging.agreement import (
     JudgedPairs,
     conditions,

@@ -8,13 +8,13 @@ import typer
 from pydantic import BaseModel, computed_field
 from pydantic.dataclasses import dataclass
 
-from paraloom.beam_jobs.analysis.diff import ROW, ColumnDiff, diff_shards
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import receipts
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.diff import ROW, ColumnDiff, diff_shards
+from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.errors import UserError
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
-from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest, current, finished_corpus, outdated
 from paraloom.pipeline.names import PAIR_STAGES, folder_of
 

@@ -10,16 +10,16 @@ import typer
 from pydantic import BaseModel
 from scipy.sparse import csr_array
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.remote import localise
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, EvaluationSentences, embed, first_found
 from paraloom.models.embeddings.datasets.sentences import Sentences, sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
 from paraloom.models.sentence_models import find_model, load_sentence_model
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
-from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.stage import shards_of
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 

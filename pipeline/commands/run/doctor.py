@@ -12,8 +12,8 @@ from rich.text import Text
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import missing_extra
+from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, write_json
-from paraloom.pipeline.console import console
 from paraloom.pipeline.manifest import versions
 
 Finding = tuple[bool, str]  # whether it works, and what was found or what to do

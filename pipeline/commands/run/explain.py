@@ -8,17 +8,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import typer
 
-from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.shards import Shard, read_receipt, read_shard, receipts
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.shards import Shard, read_receipt, read_shard, receipts
 from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
-from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.final_view import final_view, pair_stages
 from paraloom.pipeline.manifest import as_made, finished, outdated
 from paraloom.pipeline.names import PAIR_STAGES, folder_of
-from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
-from paraloom.pipeline.report.final_view import final_view, pair_stages
+from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
 
 
 @dataclass(frozen=True, slots=True)

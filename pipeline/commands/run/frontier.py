@@ -2,17 +2,17 @@
 
 import typer
 
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.engine.launch import connect
 from paraloom.models.errors import UserError
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
-from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.final_view import final_view
 from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
+from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
+from paraloom.pipeline.pages.tradeoffs import PAIRS, Sample, criteria_of
 from paraloom.pipeline.records import BucketRecord
-from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
-from paraloom.pipeline.report.final_view import final_view
-from paraloom.pipeline.report.tradeoffs import PAIRS, Sample, criteria_of
 
 
 def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:

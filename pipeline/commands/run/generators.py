@@ -2,11 +2,11 @@
 
 import typer
 
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.engine.launch import connect
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
-from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import as_made, finished
-from paraloom.pipeline.report.generators import compare_generators
+from paraloom.pipeline.pages.generators import compare_generators
 
 
 def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:

@@ -83,11 +83,11 @@ def command(
 
 def _of_corpus(run: ScoredRun, pairs: int, selection: str, selected: bool) -> list[Pair]:
     """Random pairs of a finished corpus, or those that just missed it."""
+    from paraloom.pipeline.final_view import final_view
     from paraloom.pipeline.judging.sampling import sample_corpus
     from paraloom.pipeline.manifest import finished_corpus, selection_view, started
-    from paraloom.pipeline.report.describe import resolve_auto
-    from paraloom.pipeline.report.final_view import final_view
-    from paraloom.pipeline.report.tradeoffs import criteria_of
+    from paraloom.pipeline.pages.describe import resolve_auto
+    from paraloom.pipeline.pages.tradeoffs import criteria_of
 
     stage = finished_corpus(run.folder, started(run.folder), selection)
     view = final_view(selection_view(run.record, selection))

@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 from pydantic import BaseModel
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import connect
 from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
-from paraloom.pipeline.publishing import hub
-from paraloom.pipeline.publishing.negatives import KINDS, TripletOptions
-from paraloom.pipeline.publishing.release import ReleaseOptions, files_of, make_release
+from paraloom.pipeline.release import hub
+from paraloom.pipeline.release.negatives import KINDS, TripletOptions
+from paraloom.pipeline.release.release import ReleaseOptions, files_of, make_release
 
 
 class Published(BaseModel):

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.digests import file_digest
-from paraloom.beam_jobs.io.score_files import ScoreFile, find_score_files, read_scores
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.storage.digests import file_digest
+from paraloom.beam_jobs.transforms.score_files import ScoreFile, find_score_files, read_scores
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.scorers.columns import store
 from paraloom.pipeline.config import Config

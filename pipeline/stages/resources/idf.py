@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from paraloom.beam_jobs.analysis import idf
-from paraloom.beam_jobs.io.shards import units
+from paraloom.beam_jobs import idf
+from paraloom.beam_jobs.engine.shards import units
 from paraloom.models.files import atomic_folder, digest
 from paraloom.pipeline.records import IdfRecord
 from paraloom.pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers

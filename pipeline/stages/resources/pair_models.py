@@ -6,7 +6,8 @@ A stage's record says which model it is; its digest is part of the keys of the s
 from collections.abc import Callable
 from pathlib import Path
 
-from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.storage import remote
 from paraloom.models import hub
 from paraloom.models.files import digest
 from paraloom.models.scorers.learned.sentence_similarity import (
@@ -19,7 +20,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.options import MODEL_KEYS
 from paraloom.pipeline.records import ScoringModelRecord, UsedModel
 from paraloom.pipeline.stage import Run, Stage, needed_by_scorers
-from paraloom.pipeline.translation import license_of
+from paraloom.pipeline.stages.translation import license_of
 
 
 def _stage(key: str, find: Callable[[str], Path]) -> Stage:

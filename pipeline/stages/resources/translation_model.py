@@ -5,12 +5,12 @@ The stage makes no files: its record says which model it is and how it computes.
 
 from typing import Any
 
-from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.files import digest
 from paraloom.pipeline.records import StageRecord
 from paraloom.pipeline.stage import Run, Stage, needed_by_scorers
-from paraloom.pipeline.translation import ENGINE, backward
+from paraloom.pipeline.stages.translation import ENGINE, backward
 
 needed = needed_by_scorers("translation_model")
 

@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from paraloom.beam_jobs import select
-from paraloom.beam_jobs.analysis import probes
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import content_key, units
-from paraloom.beam_jobs.runners.launch import UnitJob, launch
+from paraloom.beam_jobs import probes, select, storage
+from paraloom.beam_jobs.engine.launch import UnitJob, launch
+from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError, reading

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.storage import remote
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.beam_jobs.transforms.exclusion import SENTENCES, VECTORS, embed
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.judging.agreement import join, measure

@@ -10,9 +10,9 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.metrics import Metrics
 
-from paraloom.beam_jobs.io.shards import Receipt, Unit, commit, units, write_shard
-from paraloom.beam_jobs.runners.launch import NAMESPACE, Result, UnitJob, launch
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.engine.launch import NAMESPACE, Result, UnitJob, launch
+from paraloom.beam_jobs.engine.shards import Receipt, Unit, commit, units, write_shard
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from tests.shards import ONE
 

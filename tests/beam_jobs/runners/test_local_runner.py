@@ -17,12 +17,12 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs.analysis.collect import collect, concatenate
-from paraloom.beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units
-from paraloom.beam_jobs.runners.crash_recovery import Attempt, begin, note_death, unfinished
-from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.collect import collect, concatenate
+from paraloom.beam_jobs.engine.crash_recovery import Attempt, begin, note_death, unfinished
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.shards import Receipt, Unit, read_shard, receipts, units
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.runners.local import runner, worker
-from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from tests.beam_jobs.runners.copying import NONE, TABLE, TWO, die, job, write
 from tests.run_helpers import Patch

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import remove_orphans
-from paraloom.beam_jobs.runners.launch import beam_options, run_pipeline
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import beam_options, run_pipeline
+from paraloom.beam_jobs.engine.shards import remove_orphans
 from paraloom.beam_jobs.transforms import duplicates
 from paraloom.beam_jobs.transforms.duplicates import (
     WithDuplicates,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.beam_jobs.transforms import exclusion
 from paraloom.beam_jobs.transforms.duplicates import normalised

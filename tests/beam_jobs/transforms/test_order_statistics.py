@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paraloom.beam_jobs.bucket import decile_ranks, starts_of_deciles
-from paraloom.beam_jobs.runners.launch import beam_options
+from paraloom.beam_jobs.engine.launch import beam_options
 from paraloom.beam_jobs.transforms import merging, order_statistics
 from paraloom.beam_jobs.transforms.merging import Merge, MergeGlobally
 from paraloom.beam_jobs.transforms.order_statistics import (

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraloom.beam_jobs.io.shards import Receipt, Shard, units, write_receipt
+from paraloom.beam_jobs.engine.shards import Receipt, Shard, units, write_receipt
 from paraloom.models.embeddings.datasets.phrases import read_phrases
 from paraloom.models.text.tokens import PairText
 from paraloom.papers.analyses import phrase_table

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs.io.shards import receipts, write_receipt, write_shard
+from paraloom.beam_jobs.engine.shards import receipts, write_receipt, write_shard
 from paraloom.pipeline.cli import main
 from tests.run_helpers import Capsys, changed_manifest, part_file
 

@@ -10,7 +10,7 @@ from paraloom.models.cpu import cores
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import timings
 from paraloom.pipeline.names import folder_of
-from paraloom.pipeline.report.describe import hours_in_words
+from paraloom.pipeline.pages.describe import hours_in_words
 from tests.chat_server import chat_server
 from tests.json_schema import errors_of
 from tests.models.scorers.small_transformers import write_sentence_model

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.io.shards import Receipt, commit, receipts
+from paraloom.beam_jobs.engine.shards import Receipt, commit, receipts
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run import explain
 from paraloom.pipeline.commands.run.explain import find

@@ -4,7 +4,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs.io.bitext import find_bitext, read_bitext
+from paraloom.beam_jobs.bitext import find_bitext, read_bitext
 from paraloom.pipeline.commands.corpus.preview import prepare
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import Manifest

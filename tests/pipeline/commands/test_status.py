@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import receipts, write_receipt
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import receipts, write_receipt
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.manifest import locked

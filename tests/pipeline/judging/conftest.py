@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paraloom.beam_jobs.io.shards import Deciles
+from paraloom.beam_jobs.bucket import Deciles
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import BucketRecord, ConfigRecord, InputSection, RunRecord
 from tests.shards import accepted, bucketed_pairs

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.select import Criteria
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError

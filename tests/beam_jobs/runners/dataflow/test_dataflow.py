@@ -10,11 +10,11 @@ import pytest
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from apache_beam.portability.api import beam_runner_api_pb2
 
-from paraloom.beam_jobs import back_translate, bucket, ingest, score, select
-from paraloom.beam_jobs.analysis import idf
-from paraloom.beam_jobs.io.bitext import Bitext
-from paraloom.beam_jobs.io.shards import Shard, content_key, units
-from paraloom.beam_jobs.runners import dataflow, launch
+from paraloom.beam_jobs import back_translate, bucket, idf, ingest, score, select
+from paraloom.beam_jobs.bitext import Bitext
+from paraloom.beam_jobs.engine import launch
+from paraloom.beam_jobs.engine.shards import Shard, content_key, units
+from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.runners.dataflow import jobs
-from paraloom.beam_jobs.runners.launch import Result, launch
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob, User, listening
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.boundary import in_a_line

@@ -1,1 +1,0 @@
-"""Jobs that find something out about a corpus: IDF, samples, differences."""

@@ -1,0 +1,40 @@
+"""Expansion of the paths and globs in `input.paths`."""
+
+import glob
+import re
+from pathlib import Path
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.storage import is_remote
+from paraloom.models.errors import UserError
+from paraloom.models.files import PACKED, looked_up
+
+
+def expand(patterns: str | list[str], key: str) -> list[str]:
+    """The files that `patterns` match; the matches of each are sorted."""
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    if not patterns:
+        raise UserError(f"{key}: names no file")
+    return [path for pattern in patterns for path in _matches(pattern)]
+
+
+def unit_name(position: int, path: str) -> str:
+    """The name of a bitext: unique in the input, and independent of the folder."""
+    name = PACKED.sub("", path.rsplit("/", 1)[-1])
+    name = re.sub(r"[^\w.-]", "_", re.sub(r"\.(jsonl|ndjson|parquet|tmx)$", "", name))
+    return f"{position}-{name}"
+
+
+def _matches(pattern: str) -> list[str]:
+    # A name without wildcards, or an existing file with a wildcard in its name, stands for itself;
+    # opening it reports what is wrong with it.
+    if not glob.has_magic(pattern) or (not is_remote(pattern) and Path(pattern).exists()):
+        return [pattern]
+    if not is_remote(pattern):
+        found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob has no absolute ones
+        found = [path for path in found if Path(path).is_file()]
+    else:
+        found = [entry.path for entry in storage.match(pattern)]
+    if not found:
+        raise UserError(f"{pattern}: no file matches{looked_up(pattern)}")
+    return sorted(found)

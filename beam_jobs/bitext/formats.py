@@ -1,0 +1,247 @@
+"""The bitext formats: one reader class each.
+
+To add a format, write a subclass of `BitextReader` here and add it to `_FORMATS`; `input.format` of
+the configuration, the search for files, the preview and `ingest` then know it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from io import BufferedReader
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from paraloom.beam_jobs.bitext.files import expand, unit_name
+from paraloom.beam_jobs.bitext.hub import Hub
+from paraloom.beam_jobs.bitext.lines import open_text
+from paraloom.beam_jobs.bitext.parquet import Parquet
+from paraloom.beam_jobs.bitext.reader import (
+    HEAD,
+    BitextReader,
+    Record,
+    RecordReader,
+    from_records,
+    too_long,
+)
+from paraloom.beam_jobs.bitext.rows import Bitext, Layout, Paths, Range, RawRows, RowBlock
+from paraloom.beam_jobs.bitext.tmx import Tmx
+from paraloom.models.errors import EmptyFileError, UserError, in_one_line
+from paraloom.models.text.files import CHUNK, LONGEST, csv_delimiter, csv_rows, json_object
+
+
+class CzEng16(BitextReader):
+    """CzEng 1.6: four tab-separated columns."""
+
+    name = "czeng16"
+    columns = ("id", "score", "source", "reference")
+
+
+class CzEng20(BitextReader):
+    """CzEng 2.0: six tab-separated columns; empty lines separate documents."""
+
+    name = "czeng20"
+    columns = ("id", "adq_score", "cs_lang_score", "en_lang_score", "source", "reference")
+    skip_empty_lines = True
+
+
+class Moses(BitextReader):
+    """Two files; line n of one is the translation of line n of the other."""
+
+    name = "moses"
+    columns = ("source", "reference")
+
+    def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
+        """Pair the source files with the reference files, in their order."""
+        if not isinstance(paths, dict) or set(paths) != set(self.columns):
+            raise UserError("input.paths: moses takes {source: …, reference: …}")
+        source, reference = (expand(paths[side], f"input.paths.{side}") for side in self.columns)
+        if len(source) != len(reference):
+            raise UserError(
+                f"input.paths: as many source as reference files are needed, but "
+                f"{paths['source']} gives {len(source)} and {paths['reference']} {len(reference)}"
+            )
+        return list(zip(source, reference, strict=True))
+
+
+class Tsv(BitextReader):
+    """Tab-separated source, reference or id, source, reference; the first line says which."""
+
+    name = "tsv"
+    columns = ("id", "source", "reference")
+
+    def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
+        """All columns, or all but the id."""
+        count = first_line.count(b"\t") + 1
+        if count not in (2, 3):
+            raise UserError(
+                f"{path}: the first line has {count} column{'s' * (count > 1)}; tsv takes "
+                "source, reference or id, source, reference, separated by tabs"
+            )
+        return self.columns[-count:]
+
+
+class PlainText(BitextReader):
+    """Sentences of one language, which are the references; `pivot` makes the sources."""
+
+    name = "text"
+    columns = ("reference",)
+
+
+class JsonLines(RecordReader):
+    """JSON Lines: an object a line; a dot in the name of a column leads into an object."""
+
+    name = "jsonl"
+    skip_empty_lines = True
+
+    def line_limit(self, max_characters: int) -> int:
+        """Up to 12 bytes a character, and further columns."""
+        return 36 * max_characters + 30_000
+
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+        """The objects among the first lines."""
+        with open_text(path) as stream:
+            lines = stream.read(CHUNK).split(b"\n")[:HEAD]
+        records = [record for line in lines if (record := json_object(line))]
+        if not records:
+            raise UserError(f"{path}: none of the first lines is a JSON object")
+        return records, list(_names(records[0]))
+
+    def parse(
+        self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
+    ) -> RawRows:
+        """The objects in some lines."""
+        (lines,), objects = group, [*map(json_object, group[0])]
+        no = {row: "no JSON object" for row, record in enumerate(objects) if record is None}
+        found = from_records(bitext, [of or {} for of in objects], numbers, no)
+        return replace(found, texts=lines, faults=found.faults | too_long(lines, limit))
+
+
+class Csv(RecordReader):
+    """CSV with names of columns: separated by commas, semicolons or tabs, quoted by `"`."""
+
+    name = "csv"
+
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+        """The first rows."""
+        with open_text(path) as stream:
+            found = list(islice(_csv_rows(stream), HEAD))
+        if not found:
+            return [], []
+        (_, names, fault), *rows = found
+        if twice := [name for name in names if name and names.count(name) > 1]:
+            fault = f"the column {twice[0]} is there twice"
+        if fault:
+            raise UserError(f"{path}: the first row names no columns: {fault}")
+        return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
+
+    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+        """A quoted text may have line feeds, so the file is not divided, and has as many rows as
+        lines at most.
+        """
+        return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
+
+    def count_in(self, text: bytes) -> int:
+        """The line feeds that no quotes are around, but for the first row's."""
+        return sum(part.count(b"\n") for part in text.split(b'"')[::2]) - 1
+
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
+        """The rows of a file, `rows` at a time."""
+        with open_text(bitext.paths[0], *bitext.sha256) as stream:
+            found = _csv_rows(stream)
+            _, names, _ = next(found)
+            while block := list(islice(found, rows)):
+                numbers, values, faults = zip(*block, strict=True)
+                why = {row: fault for row, fault in enumerate(faults) if fault}
+                records = [dict(zip(names, of, strict=False)) for of in values]
+                yield from_records(bitext, records, np.array(numbers), why)
+
+
+def _csv_rows(stream: BufferedReader) -> Iterator[tuple[int, list[str], str]]:
+    raw = iter(lambda: stream.readline(LONGEST), b"")
+    first = next(raw)
+    delimiter = csv_delimiter(first, named=True) or ","
+    lines = (line.decode(errors="surrogateescape") for line in chain([first], raw))
+    return csv_rows(lines, delimiter)
+
+
+def _names(record: Record, prefix: str = "") -> Iterable[str]:
+    for name, value in record.items():
+        inner = isinstance(value, dict) and value
+        yield from _names(value, f"{prefix}{name}.") if inner else [f"{prefix}{name}"]
+
+
+_FORMATS: tuple[type[BitextReader], ...] = (
+    Csv,
+    CzEng16,
+    CzEng20,
+    Hub,
+    JsonLines,
+    Moses,
+    Parquet,
+    PlainText,
+    Tmx,
+    Tsv,
+)
+
+READERS = {reader.name: reader() for reader in _FORMATS}
+"""The reader of each format, by the name that `input.format` uses."""
+
+if TYPE_CHECKING:
+    Format = str
+else:
+    Format = Literal[tuple(READERS)]
+    """The type of `input.format`, for the validation of the configuration."""
+
+
+def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> list[Bitext]:
+    """Expand paths and globs, and check that every file can be opened.
+
+    The matches of a glob are sorted; a file that several globs match is taken once. Moses takes
+    `{"source": …, "reference": …}`, each a path, a glob or a list, and pairs them in this order. Of
+    other formats, some files may be empty.
+
+    >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
+    ... # doctest: +SKIP
+    [Bitext(format='moses', paths=('data/train.cs.gz', 'data/train.en.gz'), name='1-train.cs', …)]
+    """
+    reader, found, layout = READERS[format], list[Bitext](), layout or Layout()
+    units = dict.fromkeys(reader.group_files(paths, layout))
+    for position, unit in enumerate(units, start=1):
+        first, *others = unit
+        try:
+            columns, places, kept = reader.describe(first, layout)
+        except EmptyFileError:
+            if others or (position == len(units) and not found):
+                raise
+            continue
+        for path in others:
+            with open_text(path):
+                pass
+        one = Bitext(format=format, paths=unit, name=unit_name(position, first), columns=columns)
+        found.append(replace(one, places=places, kept=kept, clean=layout.clean))
+    with in_one_line("input.keep: other files have another type"):
+        kept = pa.unify_schemas([of.kept for of in found], promote_options="permissive")
+    for name in (field.name for field in kept if field.type == pa.null()):
+        raise UserError(
+            f"input.keep: {name}: no text or number in the first rows of {found[0].paths[0]}"
+        )
+    return [replace(bitext, kept=kept) for bitext in found]
+
+
+def find_ranges(bitext: Bitext, lines: int) -> list[Range]:
+    """Divide a bitext, as far as its format can be divided, into ranges of at least `lines` rows,
+    except the last.
+
+    `lines` is a multiple of the rows of a shard.
+    """
+    return READERS[bitext.format].ranges(bitext, lines)
+
+
+def read_bitext(
+    bitext: Bitext, *, rows: int = 10_000, max_characters: int = 2_000, part: Range | None = None
+) -> Iterator[RowBlock]:
+    """Read a bitext, or a part, with the reader of its format; see `BitextReader.read`."""
+    reader = READERS[bitext.format]
+    return reader.read(bitext, rows=rows, max_characters=max_characters, part=part)

@@ -1,0 +1,188 @@
+"""The lines of files of text, read with bounded memory, and parts of plain files."""
+
+import hashlib
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from paraloom.beam_jobs.storage import MissingError, is_remote, open_file, size, why
+from paraloom.models.errors import EmptyFileError, UserError
+from paraloom.models.files import looked_up
+from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain
+
+_HEAD = 1 << 22  # bytes at the beginning of a file
+_TEXT = 1 << 25  # bytes that they may become: gzip can make a thousand of one
+_SHOWN = 4_000  # bytes of a line that is too long
+
+
+class Span(NamedTuple):
+    """Consecutive lines of a plain file."""
+
+    start: int  # bytes before them
+    size: int  # their bytes
+    digest: str  # XXH3 of them
+
+
+class _Digested(io.RawIOBase):
+    """So many bytes of a file, digested while they are read."""
+
+    def __init__(self, file: BinaryIO, algorithm: Any, size: int = sys.maxsize) -> None:
+        self._file, self._digest, self._left = file, algorithm(), size
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._file.read(min(len(buffer), self._left))
+        buffer[: len(data)] = data
+        self._digest.update(data)
+        self._left -= len(data)
+        return len(data)
+
+    def digest(self) -> str:
+        """The digest of all bytes; reads what is left of them."""
+        while self.read(CHUNK):
+            pass
+        return str(self._digest.hexdigest())
+
+
+@contextmanager
+def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
+    """Open a file as `as_text`.
+
+    Args:
+        sha256: the checksum that the caller expects of the file.
+
+    Raises:
+        UserError: the file cannot be opened, is empty, or is no text; or, while the block reads,
+            it is truncated or corrupt; or, after the block, what was read is not the expected file.
+    """
+    with file_errors(path), open_file(path) as raw:
+        digested = _Digested(raw, hashlib.sha256) if sha256 else None
+        stream = as_text(buffered(digested or raw), path)
+        if not stream.peek(1):
+            raise EmptyFileError(f"{path}: no rows, the file is empty")
+        yield stream
+        if digested and digested.digest() != sha256:
+            raise changed(path)
+
+
+@contextmanager
+def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
+    """Open some lines of a plain file.
+
+    Raises:
+        UserError: as `open_text`; or, after the block, they are not those that were indexed.
+    """
+    with file_errors(path), open_file(path) as raw:
+        raw.seek(span.start)
+        text = _Digested(raw, xxhash.xxh3_128, span.size)
+        yield buffered(text)
+        if text.digest() != span.digest:
+            raise changed(path)
+
+
+def index(path: str, sha256: str | None, lines: int) -> tuple[int, list[Span]]:
+    """The number of lines of a file, and the spans of `lines` lines, the last with fewer; no span
+    of a compressed file, which can only be read from its beginning.
+    """
+    spans, total, here, last = list[Span](), 0, 0, b""
+    with open_text(path, sha256) as stream:
+        plain = is_plain(stream)
+        start = at = stream.tell() if plain else 0
+        digest = xxhash.xxh3_128()
+        while text := stream.read(CHUNK):
+            found, begin = text.count(b"\n"), 0
+            if here + found >= lines:
+                ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
+                for end in ends[lines - here - 1 :: lines].tolist():
+                    digest.update(text[begin:end])
+                    spans.append(Span(start, at + end - start, digest.hexdigest()))
+                    start, begin, digest = at + end, end, xxhash.xxh3_128()
+            digest.update(text[begin:])
+            total, here = total + found, (here + found) % lines
+            at, last = at + len(text), text[-1:]
+        if at > start:
+            spans.append(Span(start, at - start, digest.hexdigest()))
+    return total + (last != b"\n"), spans if plain else []
+
+
+def beginning(path: str) -> tuple[bytes, int]:
+    """The text of the first bytes of a file, as far as it is not too long, and how many these are.
+    The whole text of a file ends its last line.
+    """
+    with file_errors(path), open_file(path) as raw:
+        data = io.BytesIO(raw.read(_HEAD))
+    source, text = buffered(data), bytearray()
+    with suppress(UserError):  # it is cut
+        stream = as_text(source, path)
+        while more := stream.read1(_TEXT - len(text)):
+            text += more
+    seen = source.tell() - (len(text) == _TEXT)  # then there is more
+    if seen == size(path) and text and not text.endswith(b"\n"):
+        text += b"\n"
+    return bytes(text), seen
+
+
+def changed(path: str) -> UserError:
+    """The error for a file that is not the one whose digest was taken."""
+    return UserError(
+        f"{path}: changed while the run read it; the same command reads it from the beginning"
+    )
+
+
+def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
+    """The lines of `stream` without their ends, `rows` at a time, fewer only at the end.
+
+    A line longer than `limit` bytes is cut, and ends in a line feed, which no other line contains.
+    """
+    lines = chain.from_iterable(_split(stream, limit))
+    return iter(lambda: list(islice(lines, rows)), [])
+
+
+def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
+    rest = b""
+    while chunk := stream.read(CHUNK):
+        text = rest + chunk
+        *lines, rest = text.split(b"\n")
+        # Enough to detect that the line is too long, even if the last byte is half a CRLF.
+        rest = rest[: limit + 2]
+        yield _trim(lines, limit, crlf=b"\r" in text)
+    if rest:
+        yield _trim([rest], limit, crlf=True)
+
+
+def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
+    if crlf:
+        lines = [line.removesuffix(b"\r") for line in lines]
+    if max(map(len, lines), default=0) > limit:
+        shown = min(limit, _SHOWN)
+        lines = [line if len(line) <= limit else line[:shown] + b"\n" for line in lines]
+    return lines
+
+
+@contextmanager
+def file_errors(path: str) -> Iterator[None]:
+    """Turn errors of reading `path` in the block into a UserError that names it."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise UserError(f"{path}: truncated or corrupt ({why(error)[:200]})") from error
+    except MissingError as error:
+        raise UserError(f"{path}: no such file{looked_up(path)}") from error
+    except UserError:
+        raise
+    except Exception as error:
+        if not is_remote(path) and not isinstance(error, OSError):
+            raise
+        raise UserError(f"{path}: cannot be read ({why(error)})") from error

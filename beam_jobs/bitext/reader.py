@@ -1,0 +1,273 @@
+"""The base classes of bitext readers: rows that are lines, and rows that are records with names."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import zip_longest
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraloom.beam_jobs.bitext.files import expand
+from paraloom.beam_jobs.bitext.lines import beginning, blocks, index, open_span, open_text
+from paraloom.beam_jobs.bitext.rows import (
+    Bitext,
+    Layout,
+    Paths,
+    Range,
+    RawRows,
+    RowBlock,
+    checked,
+)
+from paraloom.beam_jobs.engine.schema import INGEST
+from paraloom.models.errors import EmptyFileError, UserError
+from paraloom.models.text.files import CHUNK, text_array
+
+HEAD = 1_000
+"""Rows that tell the types of columns, where a file does not."""
+
+Columns = tuple[tuple[str, ...], tuple[str, ...], pa.Schema]
+"""`columns`, `places` and `kept` of a `Bitext`."""
+Record = Mapping[str, Any]
+
+
+class BitextReader:
+    """Reads the files of one format; a subclass declares what is particular to the format."""
+
+    name: ClassVar[str]  # the value of `input.format`
+    columns: ClassVar[tuple[str, ...]]
+    """The columns of a row, separated by tabs in a line, unless each has a file of its own.
+    `reference` is required, and `source` except in plain text, where it is empty; without `id`,
+    rows get a generated one. Other columns are only checked, or kept."""
+    skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
+    named: ClassVar[tuple[str, ...]] = ()  # the columns that `input.columns` may name
+    by_language: ClassVar[bool] = False  # the languages tell the sides
+
+    @property
+    def has_source(self) -> bool:
+        """Whether its rows are pairs, and not sentences of one language."""
+        return "source" in self.columns
+
+    def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
+        """The files of each bitext in `input.paths`: one each, unless a format overrides this."""
+        if isinstance(paths, dict):
+            raise UserError(f"input.paths: {self.name} takes a list, not source and reference")
+        return [(path,) for path in expand(paths, "input.paths")]
+
+    def describe(self, path: str, layout: Layout) -> Columns:
+        """The columns of a file, which is opened; types of kept ones are null if unknown."""
+        with open_text(path) as stream:
+            columns = self.columns_of(path, stream.readline(CHUNK))
+        further = [name for name in columns if name not in INGEST.names]
+        for name in layout.keep:
+            if name not in further:
+                known = ", ".join(further) or "none"
+                raise UserError(f"{path}: no column {name} to keep; there are {known}")
+        return columns, (), pa.schema([(name, pa.string()) for name in layout.keep])
+
+    def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
+        """The columns of one file, where they are not the same in all files of the format."""
+        return self.columns
+
+    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+        """Ranges of `rows` rows, as far as the format can be divided; here of lines."""
+        files = zip_longest(bitext.paths, bitext.sha256)
+        counts, spans = zip(*(index(*file, rows) for file in files), strict=True)
+        if len(set(counts)) > 1:
+            found = (
+                f"{path} has {n:,} lines" for path, n in zip(bitext.paths, counts, strict=True)
+            )
+            raise UserError(f"{' but '.join(found)}; {_LINE_BY_LINE}")
+        total = counts[0]
+        if not all(spans):
+            return [Range(0, total)]
+        return [
+            Range(before, min(rows, total - before), of)
+            for before, of in zip(range(0, total, rows), zip(*spans, strict=True), strict=True)
+        ]
+
+    def estimate(self, bitext: Bitext) -> tuple[int, int]:
+        """Rows at the beginning of a file (of a Moses pair, the source file), and its bytes."""
+        text, size = beginning(bitext.paths[0])
+        return self.count_in(text), size
+
+    def count_in(self, text: bytes) -> int:
+        """The rows in the beginning of a file."""
+        if not self.skip_empty_lines:
+            return text.count(b"\n")
+        return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
+
+    def line_limit(self, max_characters: int) -> int:
+        """Bytes of the longest line that is read: three columns of up to 4 bytes a character, and
+        the scores between them.
+        """
+        return 12 * max_characters + 1_000
+
+    def read(
+        self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
+    ) -> Iterator[RowBlock]:
+        """Read a bitext, or a part of it, in blocks of `rows` rows or lines; the last may be
+        shorter. The content of a block depends on the files alone.
+
+        A truncated, shorter or changed file is only detected at its end: do not publish any block
+        before the last one has been read.
+        """
+        part = part or Range(0, sys.maxsize)
+        for block in self.rows(bitext, rows, part, self.line_limit(max_characters)):
+            yield checked(bitext, block, max_characters)
+
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
+        """The rows of a part; at most `rows` lines of `limit` bytes of each file are in memory."""
+        before = part.before
+        with ExitStack() as stack:
+            if part.spans:
+                files = [open_span(*file) for file in zip(bitext.paths, part.spans, strict=True)]
+            else:
+                files = [open_text(*file) for file in zip_longest(bitext.paths, bitext.sha256)]
+            sides = [blocks(stack.enter_context(file), rows, limit) for file in files]
+            for group in zip_longest(*sides, fillvalue=[]):
+                lines, *others = group
+                if any(len(side) != len(lines) for side in others):
+                    raise UserError(
+                        f"{' and '.join(bitext.paths)} differ in length; {_LINE_BY_LINE}"
+                    )
+                numbers = np.arange(before + 1, before + 1 + len(lines))
+                before += len(lines)
+                if self.skip_empty_lines and not all(lines):
+                    numbers = numbers[np.fromiter(map(bool, lines), bool, len(lines))]
+                    group = ([line for line in lines if line],)
+                yield self.parse(bitext, group, numbers, limit)
+
+    def parse(
+        self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
+    ) -> RawRows:
+        """The rows in some lines of each file."""
+        names, (lines, *others) = bitext.columns or self.columns, group
+        texts = list(map(b"\t".join, zip(*group, strict=True))) if others else lines
+        faults = {row: why for side in group for row, why in too_long(side, limit).items()}
+        if not others:
+            faults |= {row: "empty line" for row, line in enumerate(lines) if not line}
+        if len(names) == len(group):
+            columns = [pa.array(side, pa.binary()) for side in group]
+            return RawRows(
+                columns=dict(zip(names, columns, strict=True)),
+                numbers=numbers,
+                texts=texts,
+                faults=faults,
+            )
+        fields = pc.split_pattern(pa.array(lines, pa.binary()), "\t")
+        counts = pc.list_value_length(fields).to_numpy()
+        wrong = counts != len(names)
+        for row in np.flatnonzero(wrong).tolist():
+            n = int(counts[row])
+            faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
+        starts = fields.offsets.to_numpy()[:-1]
+        masks = [counts < 2 if name == "id" else wrong for name in names]  # it is the first
+        at = [pa.array(starts + i, mask=mask) for i, mask in enumerate(masks)]
+        found = {name: fields.values.take(of) for name, of in zip(names, at, strict=True)}
+        return RawRows(columns=found, numbers=numbers, texts=texts, faults=faults)
+
+
+_LINE_BY_LINE = "line n of one must translate line n of the other"
+
+
+def too_long(lines: Sequence[bytes], limit: int) -> dict[int, str]:
+    """The lines that `blocks` cut, as rows that are invalid."""
+    cut = (row for row, line in enumerate(lines) if line.endswith(b"\n"))
+    return dict.fromkeys(cut, f"line longer than {limit:,} bytes")
+
+
+_TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+
+
+class RecordReader(BitextReader):
+    """Reads records; `input.columns` says what they call id, source and reference."""
+
+    columns = ("id", "source", "reference")
+    named: ClassVar[tuple[str, ...]] = ("source", "reference", "id")
+    remedy: ClassVar[str] = "input.columns names them"
+
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+        """The first records of a file, and the names of all columns."""
+        raise NotImplementedError
+
+    def places(self, layout: Layout) -> dict[str, str]:
+        """What a file calls the columns of the pair, then the kept ones."""
+        own = [name for name in self.columns if name != "id" or name in layout.columns]
+        return {name: layout.columns.get(name, name) for name in (*own, *layout.keep)}
+
+    def describe(self, path: str, layout: Layout) -> Columns:
+        """Check that the first records have the columns; their values tell the types."""
+        places, kept = self.places(layout), []
+        records, known = self.head(path)
+        if not records:
+            raise EmptyFileError(f"{path}: no rows, the file is empty")
+        for name, place in places.items():
+            values = (_find(record, place) for record in records)
+            types = (of if isinstance(of, pa.DataType) else type(of) for of in values)
+            kinds = list(dict.fromkeys(kind for kind in types if kind is not type(None)))
+            kinds = [kind for kind in kinds if kind in _TYPES] or kinds
+            kind = _TYPES.get(kinds[0]) if kinds else pa.null()
+            if kind == pa.int64() and float in kinds:
+                kind = pa.float64()
+            if not kinds and name in self.columns and place not in known:
+                names = ", ".join(known) or "nothing"
+                lack = f"{path}: the first rows have no {place}, but {names}"
+                raise UserError(f"{lack}; {self.remedy}")
+            ours = {str, int} if name == "id" else {str}
+            if name in self.columns and kinds and not ours & {*kinds}:
+                kind = None
+            if kind is None:
+                found = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+                wanted = "" if name in self.columns else "; keep text, numbers, true or false"
+                raise UserError(f"{path}: the values of {place} are of the type {found}{wanted}")
+            if name in layout.keep:
+                kept.append((name, kind))
+        return (*places,), (*places.values(),), pa.schema(kept)
+
+
+def from_records(
+    bitext: Bitext, records: Sequence[Record], numbers: np.ndarray, faults: dict[int, str]
+) -> RawRows:
+    """The rows of some records; a value of another type than its column's is a fault, too."""
+    columns = {}
+    for name, place, kind in columns_of(bitext):
+        columns[name] = typed(name, (_find(record, place) for record in records), kind, faults)
+    return RawRows(columns=columns, numbers=numbers, faults=faults)
+
+
+def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int, str]) -> pa.Array:
+    """A column of Python's values; one that its type does not hold exactly is a fault."""
+    found = []
+    for row, value in enumerate(values):
+        if type(value) is int:
+            if name == "id":
+                value = str(value)
+            elif kind == pa.float64() and value.bit_length() < 1024 and float(value) == value:
+                value = float(value)
+        large = type(value) is int and value not in range(-(2**63), 2**63)
+        if value is not None and (large or _TYPES.get(type(value)) != kind):
+            faults.setdefault(row, f"{name} is no {kind}")
+            value = None
+        found.append(value)
+    return text_array(found) if kind == pa.string() else pa.array(found, kind)
+
+
+def columns_of(bitext: Bitext) -> Iterable[tuple[str, str, pa.DataType]]:
+    """The columns of a bitext: their names, what its file calls them, and their types."""
+    kept = {field.name: field.type for field in bitext.kept}
+    for name, place in zip(bitext.columns, bitext.places, strict=True):
+        yield name, place, kept.get(name, pa.string())
+
+
+def _find(record: Record, place: str) -> Any:
+    """A value of a record, or of an object within it; None if it has none."""
+    if place in record or "." not in place:
+        return record.get(place)
+    found: Any = record
+    for part in place.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found

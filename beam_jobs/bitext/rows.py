@@ -1,0 +1,195 @@
+"""Bitexts, the rows of their files, and the rules by which rows are valid."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraloom.beam_jobs.bitext.lines import Span
+from paraloom.beam_jobs.engine.schema import INGEST, INGEST_REJECTED
+from paraloom.models.text.cleaning import clean
+from paraloom.models.text.controls import find_control
+
+Paths = list[str] | dict[str, str | list[str]]
+"""`input.paths`: paths and globs, for each side if the format has two files."""
+
+_REQUIRED = ("id", "source", "reference")
+_TEXT = 1_000  # characters of a rejected row that are recorded
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """What `input` says of the columns of its files, and of the files of a data set."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)  # theirs, by ours
+    keep: tuple[str, ...] = ()
+    languages: tuple[str, str] = ("cs", "en")  # of source and reference, as short codes
+    subset: str | None = None
+    split: str = "train"
+    clean: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bitext:
+    """What can be read independently: one file, or the two files of a Moses pair."""
+
+    format: str
+    paths: tuple[str, ...]
+    name: str  # unique in the input, and independent of the folder of the files
+    columns: tuple[str, ...] = ()
+    """Of its rows, where they are not the same in all files of the format."""
+    places: tuple[str, ...] = ()
+    """What its file calls `columns`, in a format with names."""
+    kept: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """The columns that travel with the pairs."""
+    clean: tuple[str, ...] = ()
+    """How source and reference are cleaned (`CLEANERS`)."""
+    sha256: tuple[str, ...] = ()
+    """Of the files; if it is given, reading other files ends in an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Consecutive rows of a bitext."""
+
+    before: int  # number of the lines before them
+    lines: int
+    spans: tuple[Span, ...] = ()  # of each file of lines; none: it is read whole
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RawRows:
+    """Rows as they are read, before they are checked."""
+
+    columns: Mapping[str, pa.Array]
+    """Bytes of texts, and values of kept columns; what is missing is null."""
+    numbers: np.ndarray  # from 1 on in the file, int64
+    texts: Sequence[bytes] = ()  # of the rows; none: both sides, joined by a tab
+    faults: dict[int, str] = field(default_factory=dict)
+    """Why rows are invalid, where their columns do not say it, by position."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowBlock:
+    """Consecutive lines of a bitext; every row among them is in `pairs` or in `rejected`."""
+
+    pairs: pa.RecordBatch  # valid rows (`schema.INGEST`, and kept columns)
+    rejected: pa.RecordBatch
+    """The other rows (`schema.INGEST_REJECTED`): id (their own or a generated one), number,
+    beginning of the text, reason."""
+    lines: np.ndarray  # the number of each pair, int64
+    rows: int  # without lines that only separate documents
+    cleaned: Mapping[str, np.ndarray]  # which pairs each kind of cleaning has changed
+
+
+def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
+    """Clean and check rows: pairs, which get ids if they have none, and rejected rows.
+
+    The reason of a row is what is known of it, or else the first fault of its columns.
+    """
+    why, columns = dict(rows.faults), dict(rows.columns)
+    changed = {kind: np.zeros(len(rows.numbers), bool) for kind in bitext.clean}
+    for name, column in rows.columns.items():
+        strict = name in _REQUIRED or not bitext.places  # the text of a line, not a value
+        if strict or pa.types.is_string(column.type):
+            columns[name], faults = _checked(name, column, max_characters, strict, changed)
+            why = {**faults, **why}
+    bad, good = np.array(sorted(why), np.int64), np.ones(len(rows.numbers), bool)
+    good[bad] = False
+
+    def of_bad(column: pa.Array) -> list[Any]:
+        return list(column.take(pa.array(bad)).to_pylist())
+
+    generated = pc.binary_join_element_wise(
+        bitext.name, pa.array(rows.numbers).cast(pa.string()), ":"
+    )
+    own = of_bad(columns.setdefault("id", generated))
+    if rows.texts:
+        texts = [rows.texts[row] for row in bad.tolist()]
+    else:
+        sides = (of_bad(rows.columns[name].cast(pa.binary())) for name in _REQUIRED[1:])
+        texts = [b"\t".join(text or b"" for text in row) for row in zip(*sides, strict=True)]
+    rejected = [
+        [mine or made for mine, made in zip(own, of_bad(generated), strict=True)],
+        rows.numbers[bad],
+        [text[: 4 * _TEXT].replace(b"\n", b"").decode(errors="replace")[:_TEXT] for text in texts],
+        [why[row] for row in bad.tolist()],
+    ]
+    columns.setdefault("source", pa.repeat("", len(good)))  # of plain text
+    target = pa.schema([*INGEST, *bitext.kept])
+    arrays = map(pa.array, rejected, INGEST_REJECTED.types)
+    return RowBlock(
+        pairs=pa.record_batch(
+            [columns[name].filter(pa.array(good)) for name in target.names], schema=target
+        ),
+        rejected=pa.record_batch([*arrays], schema=INGEST_REJECTED),
+        lines=rows.numbers[good],
+        rows=len(good),
+        cleaned={kind: rows[good] for kind, rows in changed.items()},
+    )
+
+
+def _checked(
+    name: str, column: pa.Array, most: int, strict: bool, changed: Mapping[str, np.ndarray]
+) -> tuple[pa.StringArray, dict[int, str]]:
+    """The texts of a column, cleaned, null where they are not valid, and why they are not.
+
+    White space around `strict` ones is removed, they have no control characters, and the sides and
+    ids are not empty.
+    """
+    faults: dict[int, str] = {}
+
+    def fault(rows: pa.BooleanArray, what: str) -> None:
+        for row in np.flatnonzero(rows.fill_null(False)).tolist():
+            faults.setdefault(row, what)
+
+    required = name in _REQUIRED
+    if required:
+        fault(column.is_null(), f"no {name}")
+    try:
+        text = column.cast(pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        text = pa.array([*map(_decoded, column.cast(pa.binary()).to_pylist())], pa.string())
+        fault(pc.and_(text.is_null(), column.is_valid()), f"invalid UTF-8 in {name}")
+    if name in _REQUIRED[1:]:
+        text = clean(text, changed)
+    trimmed = text
+    if strict:
+        for row in _with_controls(text).tolist():
+            faults.setdefault(row, f"{find_control(text[row].as_py())} in {name}")
+        trimmed = pc.utf8_trim_whitespace(text)
+    if required:
+        fault(pc.equal(pc.binary_length(trimmed), 0), f"empty {name}")
+    if required or not strict:
+        fault(pc.greater(pc.utf8_length(text), most), f"{name} longer than {most:,} characters")
+    if faults:
+        wrong = np.zeros(len(text), bool)
+        wrong[[*faults]] = True
+        trimmed = pc.if_else(pa.array(wrong), None, trimmed)
+    return trimmed, faults
+
+
+def _with_controls(text: pa.StringArray) -> np.ndarray:
+    """The rows in which `find_control` finds something; on bytes, much faster than RE2."""
+    if not len(text):
+        return np.empty(0, np.int64)
+    _, offsets, data = text.buffers()
+    start, *_ = bounds = np.frombuffer(offsets, np.int32)[text.offset :][: len(text) + 1]
+    byte = np.frombuffer(data or b"", np.uint8)[start : bounds[-1]]
+    ascii_ = np.flatnonzero((byte < 0x20) | (byte == 0x7F))
+    c1 = np.flatnonzero(byte == 0xC2)  # it leads two bytes, as the text is valid
+    c1 = c1[byte[c1 + 1] < 0xA0]
+    breaks = np.flatnonzero(byte == 0xE2)  # it leads three; U+2028 is E2 80 A8, U+2029 … A9
+    breaks = breaks[(byte[breaks + 1] == 0x80) & (byte[breaks + 2] & 0xFE == 0xA8)]
+    found = np.concatenate([ascii_, c1, breaks])
+    return np.unique(np.searchsorted(bounds[1:] - start, found, side="right"))
+
+
+def _decoded(field: bytes | None) -> str | None:
+    try:
+        return None if field is None else field.decode()
+    except UnicodeDecodeError:
+        return None

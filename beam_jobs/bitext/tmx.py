@@ -1,0 +1,146 @@
+"""TMX: translation memories, read as a stream of XML."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from io import BufferedReader
+from itertools import islice
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+import numpy as np
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext.lines import open_text
+from paraloom.beam_jobs.bitext.reader import HEAD, Record, RecordReader, from_records
+from paraloom.beam_jobs.bitext.rows import Bitext, Layout, Range, RawRows
+from paraloom.models.errors import UserError
+from paraloom.models.languages import short_code
+from paraloom.models.text.files import CHUNK, LONGEST, recoded
+
+_UNIT = 20  # bytes that a unit has at least, about, also in a compressed file
+_LANGUAGE = "xml:lang={}"  # the name of a segment in a record
+_CODES = ("bpt", "ept", "it", "ph", "ut")
+"""The elements of a segment that hold codes of its original format."""
+_TOKEN = re.compile(
+    rb"<!--.*?-->|<!\[CDATA\[.*?]]>|(?P<opened><!--|<!\[CDATA\[)"
+    rb"|(?P<begins><tu[\s/>])|(?P<ends></tu\s*>)|(?P<last></tmx\s*>)",
+    re.DOTALL,
+)
+"""What divides a file into units, and what hides it."""
+_ENCODING = re.compile(rb"\s*<\?xml\s[^>]*?\bencoding\s*=\s*[\"']([\w.:-]+)")
+_SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # what pretty printing makes of a space
+
+
+class Tmx(RecordReader):
+    """TMX 1.4: a row is a unit (`tu`) with a segment in each language.
+
+    Further columns are the attributes of units, such as `tuid`, and their properties, by type.
+    """
+
+    name = "tmx"
+    named = ("id",)
+    by_language = True
+    remedy = "input.source_language and input.target_language name the sides"
+
+    def places(self, layout: Layout) -> dict[str, str]:
+        """The sides are called by their languages."""
+        sides = zip(self.columns[1:], map(_LANGUAGE.format, layout.languages), strict=True)
+        return {**super().places(layout), **dict(sides)}
+
+    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+        """The first units."""
+        with open_text(path) as stream:
+            units = [unit for unit, _ in islice(_units(stream, path), HEAD)]
+        return units, sorted({name for unit in units for name in unit})
+
+    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+        """XML is not divided; the rows are estimated, rather too many."""
+        return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT)]
+
+    def count_in(self, text: bytes) -> int:
+        """The units that begin in a text."""
+        return sum(token.lastgroup == "begins" for token in _TOKEN.finditer(text))
+
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
+        """The units of a file, `rows` at a time."""
+        (path,), at = bitext.paths, 1
+        with open_text(path, *bitext.sha256) as stream:
+            units = _units(stream, path)
+            while block := list(islice(units, rows)):
+                records, reasons = zip(*block, strict=True)
+                faults = {row: f"no XML ({why})" for row, why in enumerate(reasons) if why}
+                yield from_records(bitext, records, np.arange(at, at + len(block)), faults)
+                at += len(block)
+
+
+def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
+    """The units of a file, and why one is not well-formed, or "".
+
+    Entities that a file declares are an error; no others but XML's own are known.
+    """
+    stream, data, at, begin, count, last = _in_utf8(stream, path), b"", 0, -1, 0, ""
+    while len(data) < LONGEST and (chunk := stream.read1(CHUNK)):
+        data += chunk
+        for token in _TOKEN.finditer(data, at):
+            kind, start = token.lastgroup, token.start()
+            last = kind or last
+            if kind == "opened":
+                break
+            at = token.end()
+            if kind == "begins" and not count and b"<!ENTITY" in data[:start]:
+                raise UserError(f"{path}: declares entities of XML, which are not read")
+            if kind == "ends" or (kind and begin >= 0):
+                yield _unit(data[begin if begin >= 0 else start : at if kind == "ends" else start])
+                begin, count = -1, count + 1
+            if kind == "begins":
+                begin = start
+        done = begin if begin >= 0 else at if count else 0
+        data, at, begin = data[done:], at - done, min(begin, 0)
+    if last != "last":
+        raise UserError(f"{path}: truncated after unit {count:,}, or no TMX (without </tmx>)")
+
+
+def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
+    """A text in the encoding that its XML declaration names, unless it had a byte order mark."""
+    head = stream.peek(CHUNK)
+    name = found[1].decode() if (found := _ENCODING.match(head)) else "UTF-8"
+    if re.match("utf|ucs|iso-10646", name, re.IGNORECASE):
+        name = {b"<\0": "UTF-16-LE", b"\0<": "UTF-16-BE"}.get(head[:2], "")
+    if not name:
+        return stream
+    try:
+        "<".encode(name)
+    except (LookupError, ValueError) as error:
+        raise UserError(f"{path}: unknown encoding {name}; give it as UTF-8") from error
+    return recoded(stream, path, name)
+
+
+def _unit(text: bytes) -> tuple[dict[str, str], str]:
+    """Attributes, properties, and the first segment of each language; why it is not well-formed."""
+    parser, tree, fault = expat.ParserCreate("utf-8"), TreeBuilder(), ""
+    parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
+    parser.CharacterDataHandler = tree.data
+    tree.start("", {})
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        fault = expat.ErrorString(error.code)
+    root = tree.close()
+    tu = next(iter(root), root)
+    found = dict(tu.attrib)
+    for prop in tu.findall("prop"):
+        found.setdefault(prop.get("type", ""), _text(prop))
+    for tuv in tu.findall("tuv"):
+        name = _LANGUAGE.format(short_code(tuv.get("xml:lang") or tuv.get("lang", "")))
+        for segment in tuv.findall("seg"):
+            for part in list(segment.iter()):
+                if part.tag in _CODES:
+                    tail = part.tail
+                    part.clear()
+                    part.tail = tail
+            found.setdefault(name, _text(segment))
+    return found, fault
+
+
+def _text(element: Element) -> str:
+    return _SPACE.sub(" ", "".join(element.itertext()))

@@ -1,0 +1,1 @@
+"""What every job goes through: shards and receipts, workers, launching, crashes, rejections."""

@@ -1,0 +1,384 @@
+"""Running a job: Beam options, progress, one-line errors, and the receipts of the result."""
+
+import argparse
+import contextlib
+import difflib
+import io
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import apache_beam as beam
+from apache_beam import pipeline as pipelines
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.metrics.metric import MetricsFilter
+from apache_beam.options.pipeline_options import (
+    DirectOptions,
+    GoogleCloudOptions,
+    PipelineOptions,
+    StandardOptions,
+)
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine import crash_recovery
+from paraloom.beam_jobs.engine import shards as shard_files
+from paraloom.beam_jobs.engine.rejections import Limit, RejectionWatch
+from paraloom.beam_jobs.engine.shards import Receipt, remove_orphans
+from paraloom.beam_jobs.runners import dataflow
+from paraloom.beam_jobs.runners.dataflow import jobs as service
+from paraloom.beam_jobs.runners.local.runner import (
+    ends_when_interrupted,
+    local_runner,
+    retry_on_worker_death,
+)
+from paraloom.beam_jobs.runners.loopback import loopback_servers
+from paraloom.beam_jobs.runners.remote_jobs import User, name_job, user_error
+from paraloom.beam_jobs.storage import remote
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.printing import Lossy
+from paraloom.models.progress import Meter, meter
+
+NAMESPACE = "paraloom"
+"""The namespace of the jobs' Beam counters."""
+
+_WITHOUT_SERVER = (None, "", "DirectRunner", "FnApiRunner", dataflow.RUNNER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The result of a job: a receipt for each unit, in their order, and Beam's counters."""
+
+    receipts: tuple[Receipt, ...]
+    metrics: dict[str, int] = field(default_factory=dict)
+
+
+class WorkUnit(Protocol):
+    """A unit of work."""
+
+    @property
+    def name(self) -> str:
+        """The name of its receipt."""
+
+    @property
+    def key(self) -> str:
+        """The key of everything that its output depends on."""
+
+    @property
+    def rows(self) -> int | None:
+        """Rows to read, if known in advance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitJob:
+    """A job that makes a receipt of every unit, and the files that the receipts name."""
+
+    name: str
+    units: Sequence[WorkUnit]
+    transform: beam.PTransform  # units in, receipts out
+    output: str  # the folder of files and receipts
+    processes: int | None = None  # the most worker processes, if the user did not choose a runner
+    done: Callable[[], int] | None = None  # rows done so far, where receipts do not say so
+    limit: Limit | None = None  # of the rows that the job may reject; None: all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A pipeline to run, and how its progress is seen."""
+
+    name: str
+    output: str
+    build: Callable[[beam.Pipeline], Any]
+    processes: int
+    done: Callable[[], int]  # rows done so far
+    total: int | None
+    finished: Callable[[], int] = lambda: 0  # rows that another attempt does not repeat
+    died: Callable[[], str] = lambda: ""  # is told that a worker died, and tells at what
+    unit: str = "rows"  # what `done` counts
+    label: str | None = None  # a digest of the work, by which another launcher finds it at work
+
+
+def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:
+    """Beam's options: the user's, and if they name no runner, local worker processes.
+
+    Args:
+        processes: maximum number of worker processes, if the user did not choose a runner.
+    """
+    options = parse_options(arguments)
+    standard = options.view_as(StandardOptions)
+    if standard.runner:
+        return options
+    # Set explicitly, so that Beam does not try to download another local runner.
+    standard.runner = "FnApiRunner"
+    workers = local_workers(arguments)
+    direct = options.view_as(DirectOptions)
+    direct.direct_num_workers = min(workers, processes or workers)
+    direct.direct_running_mode = "in_memory"  # `default_runner` starts the workers
+    return options
+
+
+def local_workers(arguments: Sequence[str]) -> int:
+    """Workers on this machine: the user's `--direct_num_workers`, or the number of cores."""
+    direct = parse_options(arguments).view_as(DirectOptions)
+    given = any(argument.startswith("--direct_num_workers") for argument in arguments)
+    return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
+
+
+def threads_here(arguments: Sequence[str]) -> int | None:
+    """Cores of the one process that runs a model on this machine; None: a worker elsewhere, all."""
+    elsewhere = any(argument.startswith("--runner") for argument in arguments)
+    return None if elsewhere else local_workers(arguments)
+
+
+def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
+    """Configure object stores with Beam's options, and check that the stores of `paths` answer."""
+    options = parse_options(arguments)
+    FileSystems.set_options(options)  # as pipelines and their workers do
+    cloud = options.view_as(GoogleCloudOptions)  # Beam would look for these for ten minutes
+    paths = [*paths, *filter(None, (cloud.temp_location, cloud.staging_location))]
+    buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
+    for path in buckets.values():
+        remote.check_access(path)
+
+
+def parse_options(arguments: Sequence[str]) -> PipelineOptions:
+    """Beam's options; UserError if it cannot read one."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            options = PipelineOptions(list(arguments))
+            parsers: list[argparse.ArgumentParser] = []  # and so Beam parses once, not on first use
+            options.get_all_options(add_extra_args_fn=parsers.append)
+    except SystemExit as error:  # argparse has printed its usage and the reason
+        reason = printed.getvalue().strip().rpartition("error: ")[2]
+        raise UserError(f"Beam options: {reason}") from error
+    _, unknown = parsers[0].parse_known_args(arguments)
+    # A job server may have options that only it knows; other runners would ignore them.
+    if unknown and options.view_as(StandardOptions).runner in _WITHOUT_SERVER:
+        name = unknown[0].partition("=")[0]
+        if not name.startswith("-"):
+            raise UserError(f"Beam options: {name}: belongs to no option")
+        known = [option for action in parsers[0]._actions for option in action.option_strings]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UserError(f"Beam options: {name}: no such option{hint}")
+    if (workers := options.view_as(DirectOptions).direct_num_workers) < 0:
+        raise UserError(f"Beam options: --direct_num_workers {workers}: must be 0 or more")
+    return options
+
+
+def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
+    """Run a job; finished units, whose receipt is valid, are only verified by their checksums.
+
+    Raises:
+        UserError: the first error of a worker that the user can fix, or too many rows are rejected.
+        RuntimeError: a unit has no receipt.
+    """
+    units, output = job.units, job.output
+    keys = {unit.name: unit.key for unit in units}
+    shard_files.outdate(
+        output, [r for r in shard_files.receipts(output) if keys.get(r.name) != r.key]
+    )
+    rows = {unit.name: unit.rows for unit in units}
+    known = [n for n in rows.values() if n is not None]
+
+    def count() -> int:
+        if job.done:
+            return job.done()
+        names = storage.names(storage.join(output, shard_files.RECEIPTS))
+        return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
+
+    def look() -> int:
+        watch.look()
+        return count() + _under_way(output)
+
+    work = Work(
+        name=job.name,
+        output=output,
+        build=lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | job.transform,
+        processes=min(job.processes or len(units), len(units)),
+        done=look,
+        total=sum(known) if len(known) == len(rows) else None,
+        finished=count,
+        died=lambda: crash_recovery.note_death(output),
+        unit="candidates" if any(getattr(u, "candidates", 1) > 1 for u in units) else "rows",
+        label=shard_files.content_key([unit.key for unit in units])[:16],
+    )
+    watch = RejectionWatch(job.name, output, job.limit)
+    try:
+        metrics = watch_pipeline(work, arguments)
+    finally:
+        watch.end()
+    written = {receipt.name: receipt for receipt in shard_files.receipts(output)}
+    for unit in units:
+        found = written.get(unit.name)
+        if found is None or found.key != unit.key:
+            raise RuntimeError(f"{job.name}: no receipt for {unit.name} in {output}")
+        if unit.rows is not None and found.rows_in != unit.rows:
+            raise RuntimeError(
+                f"{job.name}: {unit.name} has {unit.rows} rows, {found.rows_in} were read"
+            )
+    receipts = tuple(written[unit.name] for unit in units)
+    remove_orphans(output, receipts)
+    watch.check_all(receipts)
+    return Result(receipts=receipts, metrics=metrics)
+
+
+def _under_way(output: str) -> int:
+    """The rows that are done of units without a receipt, of jobs that tell."""
+    folder = storage.join(output, shard_files.UNDER_WAY)
+    names = [] if storage.is_remote(output) else storage.names(folder)
+    paths = {name: shard_files.receipt_path(output, name) for name in names}
+    told = [name for name, receipt in paths.items() if not storage.exists(receipt)]
+    found = (storage.read_bytes(storage.join(folder, name)) for name in told)
+    return sum(int(rows) for rows in found if rows.isdigit())  # else it is damaged
+
+
+def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:
+    """`run_pipeline` with progress and a log file, and again if a worker died."""
+    options = beam_options(arguments, processes=max(work.processes, 1))
+    name_job(options, work.name, work.output)
+    if work.label:
+        service.label(options, work.label)
+    elsewhere = parse_options(arguments).view_as(StandardOptions).runner
+    with (
+        redirect_stderr(work.output) as terminal,
+        nullcontext() if elsewhere else ends_when_interrupted(terminal),
+        meter(work.name, total=work.total, unit=work.unit, stream=terminal) as progress,
+        report_progress(work.done, progress, work.output),
+    ):
+        dataflow.prepare(options, work.output)
+        user = User(options, progress, terminal)
+
+        def attempt() -> dict[str, int]:
+            return run_pipeline(work.build, options, default_runner(arguments), user)
+
+        return retry_on_worker_death(attempt, _log(work.output), work.finished, work.died)
+
+
+def run_pipeline(
+    build: Callable[[beam.Pipeline], Any],
+    options: PipelineOptions,
+    runner: FnApiRunner | None = None,
+    user: User | None = None,
+) -> dict[str, int]:
+    """Build and run a Beam pipeline, on `runner` or on the one that the options name; its counters.
+
+    Args:
+        user: is told of a job elsewhere, and says what Ctrl-C does to it.
+    """
+    user = user or User(options)
+    try:
+        with _flink_checks(options), loopback_servers(), _plain_labels():
+            try:
+                pipeline = beam.Pipeline(runner=runner, options=options)
+            except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
+                raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
+            build(pipeline)
+            on_dataflow = options.view_as(StandardOptions).runner == dataflow.RUNNER
+            result = service.submit(pipeline, options, user) if on_dataflow else pipeline.run()
+            try:
+                service.wait(result, options) if on_dataflow else result.wait_until_finish()
+            except KeyboardInterrupt:
+                if user.cancels():
+                    with suppress(Exception):
+                        result.cancel()
+                raise
+            query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
+    except Exception as error:
+        known = isinstance(error, UserError)  # Beam adds the name of a step
+        if found := user_error(f"{type(error).__name__}: {error}" if known else str(error)):
+            raise found from error
+        raise
+    counters: Counter[str] = Counter()
+    for counter in query["counters"]:
+        counters[counter.key.metric.name] += counter.result
+    return dict(sorted(counters.items()))
+
+
+@contextmanager
+def _plain_labels() -> Iterator[None]:
+    """In a notebook Beam names steps by their cell, for which it imports its data frames: they
+    break on pandas 3."""
+    original = pipelines.alter_label_if_ipython
+    pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
+    try:
+        yield
+    finally:
+        pipelines.alter_label_if_ipython = original
+
+
+def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
+    if options.view_as(StandardOptions).runner != "FlinkRunner":
+        return nullcontext()
+    from paraloom.beam_jobs.runners.flink.submit import ready
+
+    return ready(options)
+
+
+def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
+    """The runner with local worker processes, unless the user names one or allows only one worker.
+
+    A job with one worker also gets a separate process, so that its model's memory is freed
+    afterwards.
+    """
+    options = parse_options(arguments)
+    named = options.view_as(StandardOptions).runner
+    here = local_workers(arguments) < 2
+    return None if named or here else local_runner(options)
+
+
+@contextmanager
+def redirect_stderr(output: str) -> Iterator[Any]:
+    """Redirect stderr of Beam and its workers to `logs/` of the run; yield the terminal.
+
+    The logs of a run in an object store stay on this machine. File descriptor 2 is redirected,
+    since worker processes inherit it; Beam prints the traceback of an error several times.
+    """
+    log = _log(output)
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w") as stream:
+            os.dup2(stream.fileno(), 2)
+        with closing(Lossy(os.fdopen(os.dup(saved), "w"))) as terminal:
+            yield terminal
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def _log(output: str) -> Path:
+    """The log of the job that writes `output`."""
+    parent, _, name = output.rstrip("/").rpartition("/")
+    return remote.local_workdir(parent) / "logs" / f"{name}.log"
+
+
+@contextmanager
+def report_progress(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
+    """Report progress while a job runs, from the finished units in its output folder."""
+    stop = threading.Event()
+    seconds = 10.0 if storage.is_remote(output) else 0.5  # each check costs requests there
+
+    def watch() -> None:
+        while not stop.wait(seconds):
+            with suppress(UserError, OSError):  # the job itself reports it
+                progress.set(done())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+        progress.set(done())
+    finally:
+        stop.set()
+        watcher.join()

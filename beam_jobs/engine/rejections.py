@@ -1,0 +1,121 @@
+"""Stops a job that rejects too large a share of its rows.
+
+While a job runs, the command counts the rows of its finished units. Once it stops the job, it
+leaves a message in the job's folder; workers read it before they begin a unit. Finished units stay
+finished, so that the same command continues with a higher limit.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import RECEIPTS, Receipt, read_receipt
+from paraloom.beam_jobs.storage import MissingError
+from paraloom.models.errors import UserError, one_line
+
+ENOUGH_ROWS = 1_000
+"""A running job is checked after so many rows, since early shards may be bad by chance; a finished
+job is always checked."""
+
+_MESSAGE = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The largest share of rows that a job may reject.
+
+    Attributes:
+        share: `max_rejected` of the configuration.
+        ignored: beginnings of the reasons of rows that the user chose to reject.
+        question: for the user, about a likely cause.
+    """
+
+    share: float
+    ignored: tuple[str, ...] = ()
+    question: str = ""
+
+
+@dataclass(slots=True)
+class _Rejections:
+    """Counts the rows of finished units, and judges them."""
+
+    job: str
+    limit: Limit
+    rows: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    files: dict[str, str] = field(default_factory=dict)  # a file with rejected rows, by reason
+
+    def add(self, receipt: Receipt) -> None:
+        self.rows += receipt.rows_in
+        for reason, rows in receipt.rejected.items():
+            if not reason.startswith(self.limit.ignored):
+                self.reasons[reason] += rows
+                shards = (*receipt.rejected_shards, *receipt.shards)
+                self.files.setdefault(reason, shards[0].path if shards else receipt.name)
+
+    def check(self, enough: int) -> None:
+        """Check that the job may continue, if it has so many rows."""
+        rejected = self.reasons.total()
+        if self.rows < enough or rejected <= self.limit.share * self.rows:
+            return
+        share = f"({rejected / self.rows:.1%})"
+        what = f"{rejected:,} of {self.rows:,} rows are rejected {share}"
+        if rejected == self.rows:
+            what = f"none of {self.rows:,} rows can be used"
+        reason, rows = self.reasons.most_common(1)[0]
+        question = f"{self.limit.question} " if self.limit.question else ""
+        raise UserError(
+            f"{self.job}: {what}, and max_rejected is {self.limit.share:g}; most often ({rows:,} "
+            f"rows): {one_line(reason)}, see {self.files[reason]}; {question}remove the cause, or "
+            "raise max_rejected: the same command then continues"
+        )
+
+
+class RejectionWatch:
+    """Watches the units of a running job in `folder`, and judges a finished job."""
+
+    def __init__(self, job: str, folder: str, limit: Limit | None) -> None:
+        self._job, self._limit = job, limit or Limit(share=1)
+        self._folder, self._message = folder, storage.join(folder, _MESSAGE)
+        self._seen: set[str] = set()
+        self._found = _Rejections(job, self._limit)
+        self.end()  # a killed command may have left its message
+
+    def look(self) -> None:
+        """Count the units that finished since the last look; stop the job if need be."""
+        if self._limit.share == 1:
+            return
+        for name in set(storage.names(storage.join(self._folder, RECEIPTS))) - self._seen:
+            self._seen.add(name)
+            if receipt := read_receipt(self._folder, name.removesuffix(".json")):
+                self._found.add(receipt)
+        try:
+            self._found.check(ENOUGH_ROWS)
+        except UserError as error:
+            storage.write_bytes(self._message, str(error).encode())
+
+    def end(self) -> None:
+        """Remove the message to the workers."""
+        storage.remove(self._message)
+
+    def check_all(self, receipts: Iterable[Receipt]) -> None:
+        """Check the finished job by all of its units."""
+        found = _Rejections(self._job, self._limit)
+        for receipt in receipts:
+            found.add(receipt)
+        found.check(0)
+
+
+def check_share(job: str, limit: Limit, rows: int, reasons: Counter[str], where: str) -> None:
+    """Check that a job may go on which rejects rows within a unit, for these reasons."""
+    _Rejections(job, limit, rows, reasons, dict.fromkeys(reasons, where)).check(ENOUGH_ROWS)
+
+
+def check_not_stopped(folder: str) -> None:
+    """Check that a job may begin a further unit."""
+    try:
+        message = storage.read_bytes(storage.join(folder, _MESSAGE)).decode()
+    except MissingError:
+        return
+    raise UserError(message)

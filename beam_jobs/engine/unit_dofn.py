@@ -1,0 +1,78 @@
+"""Base classes of the DoFns of the jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import apache_beam as beam
+import pyarrow as pa
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.launch import WorkUnit
+from paraloom.beam_jobs.engine.part_files import PartFile
+from paraloom.beam_jobs.engine.rejections import check_not_stopped
+from paraloom.beam_jobs.engine.shards import UNDER_WAY, Measurements, Receipt, commit, finished
+
+
+class OneCoreDoFn(beam.DoFn):
+    """A DoFn that uses one core; the runner decides how many work in parallel."""
+
+    def setup(self) -> None:
+        """Restrict Arrow to one thread."""
+        pa.set_cpu_count(1)
+
+
+@dataclass(eq=False)
+class UnitDoFn(OneCoreDoFn):
+    """Makes the output of a unit and its receipt, unless the unit is finished.
+
+    An element is a unit, or a tuple of a unit and further input. A subclass implements
+    `make(unit, *further_input)` or `make(unit, *further_input, side_input)`.
+    """
+
+    output: str
+    make: ClassVar[Callable[..., Receipt]]
+
+    def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
+        """The receipt of a unit."""
+        unit, *more = element if isinstance(element, tuple) else (element,)
+        receipt = finished(self.output, unit.name, unit.key)
+        if receipt is None:
+            check_not_stopped(self.output)
+            self._started = self._told = time.monotonic()
+            more += [] if side_input is None else [side_input]
+            receipt = self.make(unit, *more)
+        yield receipt
+
+    def seconds(self) -> float:
+        """Seconds since the work on the unit began."""
+        return round(time.monotonic() - self._started, 3)
+
+    def tell(self, unit: WorkUnit, rows: float) -> None:
+        """Tell the launcher how many rows of the unit are done, about once a second; not through
+        an object store."""
+        if time.monotonic() - self._told >= 1 and not storage.is_remote(self.output):
+            self._told = time.monotonic()
+            path = storage.join(self.output, UNDER_WAY, unit.name)
+            storage.write_bytes(path, str(round(rows)).encode())
+
+    def commit(
+        self,
+        unit: WorkUnit,
+        rows_in: int | Callable[[], int],
+        pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
+        measurements: Measurements | Callable[[], Measurements] | None = None,
+    ) -> Receipt:
+        """Write the unit's part files and its receipt; see `shards.commit`."""
+        return commit(
+            self.output,
+            unit.name,
+            unit.key,
+            rows_in,
+            pieces,
+            started=self._started,
+            numbers=measurements,
+        )

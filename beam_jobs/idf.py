@@ -1,0 +1,46 @@
+"""Counting the words of a corpus, shard by shard, for inverse document frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+
+import apache_beam as beam
+import pyarrow as pa
+
+from paraloom.beam_jobs.engine.collect import collect
+from paraloom.beam_jobs.engine.shards import Unit, read_shard
+from paraloom.beam_jobs.transforms.merging import Merge
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.idf import WordCounts, count_words, merge_counts
+
+VERSION = 1
+"""Bump when the counts change for the same input."""
+
+_DOCUMENTS = b"documents"  # in the metadata of a table's schema
+
+
+MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))
+"""Merges the counts of shards into counts of the corpus."""
+
+
+def run(
+    units: Sequence[Unit], output: str, arguments: Sequence[str], *, language: str = ENGLISH
+) -> WordCounts:
+    """Count the words of the references; `output` is a folder for intermediate files."""
+
+    def count(unit: Unit) -> WordCounts:
+        references = read_shard(unit.shard, ["reference"])["reference"]
+        return count_words(references.combine_chunks(), language)
+
+    words = (
+        "Count" >> beam.Map(count)
+        | "Add" >> beam.CombineGlobally(MERGE_COUNTS)
+        | "As table" >> beam.Map(_as_table)
+    )
+    table = collect("idf", units, words, output, arguments)
+    return WordCounts(int(table.schema.metadata[_DOCUMENTS]), table.replace_schema_metadata())
+
+
+def _as_table(counts: WordCounts) -> pa.Table:
+    return counts.table.replace_schema_metadata({_DOCUMENTS: str(counts.documents)})

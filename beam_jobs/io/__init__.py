@@ -1,1 +1,0 @@
-"""Files: the pair schema, shards with receipts, storage, and bitext formats."""

@@ -1,0 +1,162 @@
+"""Probes: small encoders, each trained on some deciles of a sample and scored on labelled pairs.
+
+A probe is a unit of work, as a shard is for other jobs: its receipt holds its score and the key of
+what it was trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.launch import UnitJob, launch
+from paraloom.beam_jobs.engine.shards import (
+    Measurements,
+    Receipt,
+    Shard,
+    content_key,
+    read_shard,
+    write_receipt,
+)
+from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.languages import ENGLISH
+
+VERSION = 2
+"""Bump when a probe gives another score for the same pairs."""
+
+
+class ProbeMeasurements(Measurements):
+    """What a probe reached."""
+
+    score: float = 0.0
+    """Pearson × 100."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Some deciles, and the seed that chooses among their pairs and trains."""
+
+    key: str
+    deciles: tuple[int, ...]
+    seed: int
+    rows: int  # that it trains on
+
+    @property
+    def name(self) -> str:
+        """The name of its receipt."""
+        return f"{''.join(map(str, self.deciles))}.{self.seed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probing:
+    """What all probes have in common: the pairs to train on, the training, and what judges it."""
+
+    shards: tuple[Shard, ...]
+    score: str  # whose deciles are tried
+    most: int  # pairs of a probe; more are drawn from
+    options: EmbeddingOptions
+    labelled: list[LabelledPairs]
+    vectors: str | None = None  # the digest of the initial vectors
+    language: str = ENGLISH
+
+    @property
+    def key(self) -> str:
+        """The key of all of it."""
+        settings = self.options.replace(initial_vectors=self.vectors).chosen()
+        sets = [[p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in self.labelled]
+        digests = [shard.digest for shard in self.shards]
+        return content_key(VERSION, digests, self.score, self.most, settings, sets, self.language)
+
+    def counts(self) -> np.ndarray:
+        """The pairs in each decile: int64 [10]."""
+        return np.bincount(_deciles(self.shards, self.score), minlength=10)
+
+    def pairs(self, probe: Probe) -> list[pa.StringArray]:
+        """References and translations that a probe trains on; of a wider range the same and more,
+        in the order of the sample.
+        """
+        deciles = _deciles(self.shards, self.score)
+        order = np.random.default_rng(probe.seed).permutation(len(deciles))
+        rows = np.sort(order[np.isin(deciles[order], probe.deciles)][: self.most])
+        return [column.take(pa.array(rows)) for column in _texts(self.shards)]
+
+
+def run(
+    ranges: Sequence[tuple[int, ...]],
+    seeds: Sequence[int],
+    probing: Probing,
+    output: str,
+    arguments: Sequence[str],
+) -> list[tuple[float, ...]]:
+    """The scores of deciles, one per seed: Pearson × 100, the mean over labelled data sets."""
+    key, counts = probing.key, probing.counts()
+    probes = [
+        Probe(content_key(key, deciles, seed), deciles, seed, min(of, probing.most))
+        for deciles in ranges
+        for of in [int(counts[list(deciles)].sum())]
+        for seed in seeds
+    ]
+    train = "Train" >> beam.ParDo(_RunProbe(output, probing))
+    result = launch(UnitJob(name="probes", units=probes, transform=train, output=output), arguments)
+    scores = {receipt.key: receipt.measured(ProbeMeasurements).score for receipt in result.receipts}
+    found = iter(scores[probe.key] for probe in probes)
+    return list(zip(*[found] * len(seeds), strict=True))
+
+
+@dataclass(eq=False)
+class _RunProbe(UnitDoFn):
+    probing: Probing
+
+    def setup(self) -> None:
+        import torch
+
+        super().setup()
+        torch.set_num_threads(1)  # more threads do not speed up small products
+
+    def make(self, probe: Probe) -> Receipt:
+        from paraloom.models.embeddings.tasks.paraphrases import run_probe as train
+
+        given = self.probing
+        first, second = given.pairs(probe)
+        score = train(
+            first,
+            second,
+            given.options,
+            given.labelled,
+            seed=probe.seed,
+            language=given.language,
+        )
+        receipt = Receipt(
+            name=probe.name,
+            key=probe.key,
+            rows_in=probe.rows,
+            shards=(),
+            rejected={},
+            seconds=self.seconds(),
+            numbers={"score": score},
+        )
+        write_receipt(self.output, receipt)
+        return receipt
+
+
+@lru_cache(maxsize=1)
+def _texts(shards: tuple[Shard, ...]) -> list[pa.StringArray]:
+    """References and translations of the sample, read once in a worker process."""
+    sides = ["reference", "translation"]
+    table = pa.concat_tables([read_shard(shard, sides) for shard in shards])
+    return [column.combine_chunks() for column in table.columns]
+
+
+@lru_cache(maxsize=1)
+def _deciles(shards: tuple[Shard, ...], score: str) -> np.ndarray:
+    """The decile of each pair of the sample: int8 [n]."""
+    name = schema.decile(score)
+    return np.concatenate([read_shard(shard, [name])[name].to_numpy() for shard in shards])

@@ -1,0 +1,253 @@
+"""Atomic reading and writing of whole files, local or in an object store.
+
+A shard has some thousand rows, so a file is read and written as one block of bytes. Local files are
+written under a temporary name and renamed. An object store shows an object only when it is
+complete, so objects are written directly.
+
+All functions raise `MissingError` if a file does not exist, and `UserError` if it cannot be read or
+written; the error names the path.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import xxhash
+from apache_beam.io.filesystem import FileSystem
+
+from paraloom.beam_jobs.storage.clients import StoredObject, opened, store
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, temporary_path
+
+_BLOCK = 1 << 23
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class MissingError(UserError):
+    """The file does not exist."""
+
+
+def is_remote(path: str) -> bool:
+    """Whether `path` is on another file system (`gs://…`, `s3://…`)."""
+    return "://" in path
+
+
+def join(folder: str, *names: str) -> str:
+    """A path below `folder`; `Path` would take longest of all when receipts are read."""
+    return os.path.join(folder, *names)  # noqa: PTH118
+
+
+def open_file(path: str) -> BinaryIO:
+    """Open a file for reading bytes, without decompression; the caller closes it."""
+    with _file_errors(path, "read"):
+        return opened(path) if is_remote(path) else Path(path).open("rb")
+
+
+def read_bytes(path: str) -> bytes:
+    """The content of a file."""
+    with _file_errors(path, "read"):
+        if not is_remote(path):
+            return Path(path).read_bytes()
+        place, bucket, name = store(path)
+        return place.read(bucket, name)
+
+
+def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
+    """Write `data`, which is not empty, to `path` atomically.
+
+    With `replace=False`, a file that is there stays, and the result is False. In an object store a
+    request lies between the look and the writing.
+    """
+    if not replace and exists(path):
+        return False
+    if is_remote(path):
+        with _file_errors(path, "written"):
+            place, bucket, name = store(path)
+            place.write(bucket, name, data)
+        return True
+    target = path if replace else str(temporary_path(Path(path)))
+    with writing(target) as stream:
+        stream.write(data)
+    return replace or _linked(Path(target), Path(path))
+
+
+def _linked(temporary: Path, path: Path) -> bool:
+    """Rename a file unless something is at `path`; a link is the way to do so atomically."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+@contextmanager
+def writing(path: str) -> Iterator[BinaryIO]:
+    """Open a large file for writing; it appears at `path` only if the block succeeds."""
+    if not is_remote(path):
+        with atomic_file(path) as temporary, temporary.open("wb") as stream:
+            yield stream
+        return
+    with tempfile.NamedTemporaryFile() as stream:
+        yield stream  # type: ignore[misc]
+        stream.flush()
+        _send(Path(stream.name), path)
+
+
+def _send(file: Path, path: str) -> None:
+    with _file_errors(path, "written"):
+        place, bucket, name = store(path)
+        place.send(bucket, name, file)
+
+
+def copy(source: str, target: str) -> None:
+    """Copy a file, which is not empty, atomically, from one file system to any other."""
+    if is_remote(target) and not is_remote(source):
+        return _send(Path(source), target)
+    with open_file(source) as stream, writing(target) as sink:
+        shutil.copyfileobj(stream, sink, _BLOCK)
+
+
+def exists(path: str) -> bool:
+    """Whether a file is at `path`."""
+    if not is_remote(path):
+        return Path(path).exists()
+    try:
+        return size(path) >= 0
+    except MissingError:
+        return False
+
+
+def names(folder: str) -> list[str]:
+    """The sorted names of the visible files in `folder`; empty if it does not exist."""
+    if not is_remote(folder):
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(e.name for e in entries if e.is_file() and e.name[0] != ".")
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+    return list(sizes(folder))
+
+
+def sizes(folder: str) -> dict[str, int]:
+    """Names and bytes of the visible files in `folder`; empty if it does not exist."""
+    if not is_remote(folder):
+        return {name: size(join(folder, name)) for name in names(folder)}
+    found = {entry.path.rsplit("/", 1)[1]: entry.size for entry in _listed(f"{folder}/", "/")}
+    return dict(sorted(found.items()))
+
+
+def match(pattern: str) -> list[StoredObject]:
+    """The objects that match a pattern (`*` within a name, `**` across folders)."""
+    fits = re.compile(FileSystem.translate_pattern(pattern)).fullmatch
+    prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
+    return [entry for entry in _listed(prefix) if fits(entry.path)]
+
+
+def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
+    """The objects whose paths begin so, without those that stand for folders."""
+    with _file_errors(prefix, "listed"):
+        place, bucket, name = store(prefix)
+        return [e for e in place.entries(bucket, name, delimiter) if not e.path.endswith("/")]
+
+
+def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """The results of `function`, in order, which reads or writes a file for each item.
+
+    Several work at once: a store answers each after some hundredths of a second, however many ask.
+    After an error none is at work any more.
+    """
+    futures = [_threads().submit(function, item) for item in items]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        wait([future for future in futures if not future.cancel()])
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Persistent threads, since each has its own client."""
+    return ThreadPoolExecutor(32)
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)
+
+
+def remove(path: str) -> None:
+    """Remove the file at `path`, if it exists."""
+    with suppress(MissingError), _file_errors(path, "removed"):
+        if not is_remote(path):
+            return Path(path).unlink()
+        place, bucket, name = store(path)
+        place.remove(bucket, name)
+
+
+def remove_all(paths: Iterable[str]) -> None:
+    """Remove files, those that exist."""
+    several(remove, paths)
+
+
+def remove_temporary(folder: str) -> None:
+    """Remove the temporary files of killed processes in `folder`."""
+    if not is_remote(folder) and Path(folder).is_dir():
+        for path in Path(folder).glob(".*.*.????????"):
+            path.unlink(missing_ok=True)
+
+
+def size(path: str) -> int:
+    """Bytes of a file."""
+    if not is_remote(path):
+        return Path(path).stat().st_size
+    with _file_errors(path, "read"):
+        place, bucket, name = store(path)
+        return place.size(bucket, name)
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file that may be large, in hexadecimal."""
+    with open_file(path) as stream, _file_errors(path, "read"):
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def digest(data: bytes) -> str:
+    """The checksum of shards (XXH3, 128 bits, hexadecimal)."""
+    return xxhash.xxh3_128_hexdigest(data)
+
+
+def why(error: BaseException) -> str:
+    """The message of a file system's error, on one line."""
+    message = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
+    return " ".join(str(message).split()) or type(error).__name__
+
+
+@contextmanager
+def _file_errors(path: str, what: str) -> Iterator[None]:
+    """Turn errors in the block, of any library, into a UserError that names the file."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        kind = MissingError if is_missing(error) else UserError
+        raise kind(f"{path}: cannot be {what} ({why(error)})") from error
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether a file does not exist; the clients of stores have errors of their own for it."""
+    amazon = getattr(error, "response", None) or {}
+    code = amazon.get("Error", {}).get("Code") if isinstance(amazon, dict) else None
+    google = getattr(error, "code", None) == 404
+    return isinstance(error, FileNotFoundError) or google or code in ("NoSuchKey", "404")

@@ -1,0 +1,145 @@
+"""Object storage: access checks, and local copies of files and folders.
+
+Libraries open models and vectors as local files. If a run is in an object store, trained folders
+are made on this machine and uploaded, and they are read from local copies. An uploaded folder is
+complete if it has the digest in the manifest, which is written last.
+"""
+
+import hashlib
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import content_key
+from paraloom.beam_jobs.storage.clients import StoredObject, store
+from paraloom.models.errors import UserError
+from paraloom.models.files import locked, user_cache
+
+_TIMEOUT = 40.0  # seconds; an object store answers in one
+
+
+def check_access(path: str) -> None:
+    """Check that the bucket of a remote path exists and can be accessed, before work begins."""
+    errors: list[BaseException] = []
+
+    def check() -> None:
+        try:
+            place, bucket, _ = store(path)
+            next(place.entries(bucket, "", None), None)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=check, daemon=True)  # clients themselves try for minutes
+    thread.start()
+    thread.join(_TIMEOUT)
+    if thread.is_alive():
+        raise UserError(f"{path}: no answer from the object store in {_TIMEOUT:.0f} seconds")
+    for error in errors:
+        if isinstance(error, UserError):
+            raise error
+        missing = storage.is_missing(error)
+        why = "the bucket does not exist" if missing else storage.why(error)
+        raise UserError(f"{path}: {why}") from error
+
+
+def exists(path: str) -> bool:
+    """Whether `path` is a file or a folder with files, local or remote."""
+    return bool(_listing(path)) if storage.is_remote(path) else Path(path).exists()
+
+
+def localise(path: str) -> str:
+    """`path` itself if it is local, otherwise the path of a local copy of the file or folder.
+
+    One process makes the copy; it is reused while names and versions stay the same. A path that
+    does not exist is a `MissingError`.
+    """
+    if not storage.is_remote(path):
+        return path
+    found = _listing(path)
+    if not found:
+        raise storage.MissingError(f"{path}: no such file or folder")
+    copy = _copy_path(path, found)
+    if not _is_whole(copy, path, found):
+        with locked(copy.with_name(f".{copy.name}.lock")):
+            if not _is_whole(copy, path, found):  # another process may have made it
+                _fetch(path, found, copy)
+    return str(copy)
+
+
+def publish(folder: Path, path: str) -> None:
+    """Upload a local folder to `path`, if that is in an object store.
+
+    Other remote files in `path` are removed. The local folder becomes the copy of the remote one.
+    """
+    if not storage.is_remote(path):
+        return
+    files = {}
+    for file in sorted(folder.rglob("*")):
+        name = file.relative_to(folder).as_posix()
+        if file.is_file() and not any(part.startswith(".") for part in name.split("/")):
+            files[storage.join(path, name)] = str(file)
+
+    storage.several(lambda target: storage.copy(files[target], target), files)
+    storage.remove_all(entry.path for entry in _listing(path) if entry.path not in files)
+    copy = _copy_path(path, _listing(path))
+    with suppress(OSError):  # `localise` then fetches it
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(folder, copy)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def local_workdir(run: str) -> Path:
+    """The local folder of a run: for a remote run, files that are not (yet) uploaded."""
+    if not storage.is_remote(run):
+        return Path(run)
+    run = run.rstrip("/")
+    name = re.sub(r"[^\w.-]", "_", run.rsplit("/", 1)[-1])
+    return user_cache() / "runs" / f"{name}-{hashlib.sha256(run.encode()).hexdigest()[:12]}"
+
+
+def _listing(path: str) -> list[StoredObject]:
+    """The objects of a remote folder, or the single object of that name."""
+    path = path.rstrip("/")
+    found = storage.match(f"{path}/**") or storage.match(path)
+    return sorted(found, key=lambda entry: entry.path)
+
+
+def _copy_path(path: str, found: Sequence[StoredObject]) -> Path:
+    """The path of the local copy; it has the same last name, which some libraries read."""
+    name = path.rstrip("/").rsplit("/", 1)[-1]
+    return user_cache() / "copies" / content_key(found)[:24] / name
+
+
+def _place(entry: StoredObject, path: str, copy: Path) -> Path:
+    """The file of an object in the copy of a folder, or of the object."""
+    return copy / entry.path.removeprefix(path.rstrip("/")).lstrip("/")
+
+
+def _is_whole(copy: Path, path: str, found: Sequence[StoredObject]) -> bool:
+    with suppress(OSError):
+        return all(_place(of, path, copy).stat().st_size == of.size for of in found)
+    return False
+
+
+def _fetch(path: str, found: Sequence[StoredObject], copy: Path) -> None:
+    for old in copy.parent.iterdir():  # a damaged copy, and what killed processes left
+        if old.is_dir():
+            shutil.rmtree(old)
+        elif old.suffix != ".lock":
+            old.unlink()
+    with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:
+        whole = Path(scratch, copy.name)
+
+        def fetch(entry: StoredObject) -> None:
+            target = _place(entry, path, whole)
+            storage.copy(entry.path, str(target))
+            if target.stat().st_size != entry.size:
+                raise UserError(f"{entry.path}: it changed while it was read; try again")
+
+        storage.several(fetch, found)
+        whole.rename(copy)

@@ -1,0 +1,73 @@
+"""The answers of generators, kept as they come, so that none is asked for and paid twice.
+
+    <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` a line
+
+Each attempt at a unit reads what all earlier ones left, and writes files of its own: on disk one,
+with a line at once for every answer; in an object store, which cannot append, one for some hundred
+answers or some seconds. They stay when the unit is finished: if one generator changes, or another
+is added, the answers of the others are still there.
+"""
+
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from paraloom.beam_jobs import storage
+from paraloom.models.chat.answers import Answer
+
+ANSWERS = "_answers"
+_TOGETHER = 200  # answers in an object
+_SECONDS = 10.0  # until an object is written with fewer; then the next answer has come
+
+
+class AnswerFiles:
+    """The answers of a unit: those that are there, and a place for more."""
+
+    def __init__(self, output: str, unit: str) -> None:
+        self.folder = storage.join(output, ANSWERS, unit)
+        self._attempt = uuid.uuid4().hex[:12]
+        self._stream: BinaryIO | None = None
+        self._lines: list[bytes] = []
+        self._since = time.monotonic()
+        self._sent = 0
+
+    def read(self) -> dict[str, Answer]:
+        """The answers of all attempts by their keys; a line that a kill cut off is left out."""
+        found: dict[str, Answer] = {}
+        for name in storage.names(self.folder):
+            for line in storage.read_bytes(storage.join(self.folder, name)).split(b"\n"):
+                with suppress(ValueError):
+                    answer = Answer.model_validate_json(line)
+                    found.setdefault(answer.key, answer)
+        return found
+
+    def add(self, answer: Answer) -> None:
+        """Keep an answer."""
+        line = answer.model_dump_json(exclude_defaults=True).encode() + b"\n"
+        if not storage.is_remote(self.folder):
+            if self._stream is None:
+                Path(self.folder).mkdir(parents=True, exist_ok=True)
+                path = Path(self.folder, f"{self._attempt}.jsonl")
+                self._stream = path.open("ab", buffering=0)
+            self._stream.write(line)
+            return
+        self._lines.append(line)
+        if len(self._lines) >= _TOGETHER or time.monotonic() - self._since > _SECONDS:
+            self._send()
+
+    def _send(self) -> None:
+        """Write an object of the waiting lines."""
+        name = f"{self._attempt}-{self._sent:06}.jsonl"
+        storage.write_bytes(storage.join(self.folder, name), b"".join(self._lines))
+        self._lines, self._since, self._sent = [], time.monotonic(), self._sent + 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        if self._lines:
+            self._send()

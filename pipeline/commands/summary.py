@@ -1,0 +1,75 @@
+"""The tables that a run prints at its end."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from paraloom.pipeline.commands.console import console, number_table
+from paraloom.pipeline.final_view import final_view, verdict
+from paraloom.pipeline.manifest import restrict
+from paraloom.pipeline.pages.describe import cleaned, evaluation_table, near_copies, selection_lines
+from paraloom.pipeline.pages.report import report_path
+from paraloom.pipeline.records import AutoSelectRecord, EvaluateRecord, PairsRecord, StageRecord
+from paraloom.pipeline.stage import Run
+
+
+def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
+    """Print the rows of every stage, the reasons of rejection, the results, and where they are."""
+    out = console(max(120, 24 * (2 + len(run.config.score.names))))
+    record = restrict(run.manifest.record, stages)
+    table = _stages(record.stages, ran)
+    many = 1 if run.config.chats else run.config.nmt.candidates
+    if many > 1 and "back_translate" in record.stages:
+        table.caption = f"from back_translate on, a row is one of {many} candidates of a source"
+    out.print(table)
+    rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
+    if any(rejected.values()):
+        out.print(rejected_table(rejected))
+    if found := cleaned(record):
+        out.print(f"Cleaned pairs: {found}")
+    if "loop" in record.stages:
+        out.print(f"{verdict(record)}.")
+    record = final_view(record)
+    if result := record.find(AutoSelectRecord):
+        out.print(*selection_lines(result), sep="\n")
+    if record.bleu is not None:
+        out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
+    if evaluated := record.find(EvaluateRecord):
+        out.print(_evaluation(evaluated))
+    if advice := near_copies(record.find(PairsRecord, "select"), record.config.select):
+        out.print(f"{advice}.")
+    where = f"Results: {run.config.run}; in pictures: {report_path(run.config.run)}"
+    out.print(where, soft_wrap=True)
+
+
+def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
+    numbers = ("rows in", "rows out", "rejected", "seconds", "rows/s", "peak MiB")
+    table = number_table("Stages", "stage", numbers=numbers, after=["this time"])
+    for name, stage in stages.items():
+        rows, rate = ["", "", ""], ""
+        if isinstance(stage, PairsRecord) and stage.round is None:  # a copied corpus has no rate
+            rows = [f"{n:,}" for n in (stage.rows_in, stage.rows_out, stage.rows_rejected)]
+            rate = f"{stage.rows_in / max(stage.seconds, 1e-9):,.0f}"
+        memory = f"{stage.peak_memory / 2**20:,.0f}" if stage.peak_memory else ""
+        state = "ran" if name in ran else "cached"
+        table.add_row(name, *rows, f"{stage.seconds:,.1f}", rate, memory, state)
+    return table
+
+
+def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
+    """Rows by stage and by the reason why they were rejected or not selected."""
+    rows = ((name, why, f"{n:,}") for name, of in stages.items() for why, n in of.items())
+    title = "Rejected and unselected rows"
+    return number_table(title, "stage", "reason", numbers=["rows"], rows=rows)
+
+
+def _evaluation(evaluated: EvaluateRecord) -> Table:
+    found = evaluation_table([("", evaluated)])
+    name = ", ".join(found.models) + (f", round {evaluated.round}" if evaluated.round else "")
+    title = f"{name}: correlation with human scores × 100"
+    table = number_table(title, "test", numbers=found.columns[1:])
+    for head, cells, is_mean in found.rows:
+        table.add_row(head, *cells, style="bold" if is_mean else "", end_section=is_mean)
+    if found.missing:
+        table.caption = f"Missing data sets: {'; '.join(found.missing)}"
+    return table

@@ -1,0 +1,1 @@
+"""What people read: the report, cards, and the words and plots on them."""

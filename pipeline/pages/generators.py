@@ -1,0 +1,158 @@
+"""Generators side by side: what each made, what was selected of it, and what it cost."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import Shard, read_shard
+from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import PairScorer
+from paraloom.pipeline.judging.agreement import join
+from paraloom.pipeline.judging.cuts import ENOUGH
+from paraloom.pipeline.judging.describe import good_of
+from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.manifest import best_round, ranked_stage
+from paraloom.pipeline.names import stage_path
+from paraloom.pipeline.pages.report_data import Array
+from paraloom.pipeline.records import BucketRecord, RunRecord
+from paraloom.pipeline.stage import first_rows, shards_of
+from paraloom.pipeline.stages.generate import GeneratedBy, generators_of
+
+SAMPLE = 20_000  # candidates for scores and distances
+_NAME = schema.GENERATOR.name
+
+
+class Shown(NamedTuple):
+    """A table in words: the first cell of a row is its head."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class Generator(BaseModel):
+    """A generator, and what became of its candidates; None is what is not known."""
+
+    name: str
+    candidates: int  # accepted ones
+    selected: int
+    share: float | None  # of the corpus
+    distance: float | None  # from the reference: the median of 1 − unigram F1
+    quartiles: dict[str, list[float]]  # of each score
+    cost_of_1000: float | None  # selected pairs; None of fewer than ENOUGH
+    judged: int
+    good: int
+    asked: GeneratedBy | None  # a language model, and what its answers took
+
+
+class Generators(BaseModel):
+    """The JSON form of `paraloom generators`."""
+
+    generators: list[Generator]
+    distances: list[tuple[str, str, float]]  # of two generators' candidates for the same pair
+
+    def tables(self) -> list[Shown]:
+        """All of it in words."""
+        general, quartiles, reasons, taken = list[list[str]](), [], [], []
+        for of in self.generators:
+            one = of.asked or GeneratedBy()
+            counts = (f"{n:,}" for n in (of.candidates, sum(one.rejected.values()), of.selected))
+            share = "" if of.share is None else f"{of.share:.1%}"
+            more = _number(of.distance), _number(of.cost_of_1000), good_of(of.good, of.judged)
+            general.append([of.name, *counts, share, *more])
+            ends = (" · ".join(map(_number, each)) for each in of.quartiles.values())
+            quartiles.append([of.name, *ends])
+            reasons += [[f"{of.name}: {reason}", f"{n:,}"] for reason, n in one.rejected.items()]
+            numbers = (one.requests, one.retries, one.tokens_in, one.tokens_out)
+            seconds = f"{one.seconds / max(one.requests, 1):.2f}"
+            row = [of.name, *(f"{n:,}" for n in numbers), seconds, _number(one.cost)]
+            taken += [row] if of.asked else []
+        columns = ["generator", "candidates", "rejected", "selected", "share", "distance"]
+        far = [[f"{one} – {other}", _number(of)] for one, other, of in self.distances]
+        asked = ["requests", "retries", "tokens in", "tokens out", "seconds each", "cost"]
+        scores = [*self.generators[0].quartiles]
+        tables = [
+            Shown("Generators", [*columns, "cost of 1,000 selected", "good of judged"], general),
+            Shown("Distance between generators", ["generators", "distance"], far),
+            Shown("Quartiles of the scores", ["generator", *scores], quartiles),
+            Shown("Rejected candidates", ["reason", "candidates"], reasons),
+            Shown("Requests and tokens", ["generator", *asked], taken),
+        ]
+        return [shown for shown in tables if shown.rows]
+
+
+def compare_generators(folder: str, record: RunRecord) -> Generators:
+    """The generators of a run; counts are of all rows, the rest is of a sample."""
+    used = generators_of(record)
+    bucket = record.find(BucketRecord, stage_path("bucket", best_round(record.stages)))
+    if not used or bucket is None or not bucket.rows_out:
+        raise UserError(f"{folder}: has no scored candidates of several generators")
+    shards, scores = shards_of(folder, ranked_stage(record.stages)), list(bucket.deciles)
+    rows, selected = _count(shards), _count(shards_of(folder, "select"))
+    columns = [*schema.ROW, _NAME, "reference", "translation", *scores]
+    table = first_rows(shards, columns, SAMPLE)
+    names = [of["name"] for of in record.config.generators or ()]
+    made = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
+    found = []
+    for name, mine in made.items():
+        pairs, labels, asked = selected[name], _labels(folder, shards, name), used.get(name)
+        cost = asked.cost if asked and pairs >= ENOUGH else None
+        values: dict[str, Any] = {"name": name, "candidates": rows[name], "selected": pairs}
+        values["share"] = pairs / selected.total() if selected else None
+        values["distance"] = _distance(mine["reference"], mine["translation"], record.language)
+        values["quartiles"] = {of: _quartiles(mine[of]) for of in scores}
+        values["cost_of_1000"] = None if cost is None else 1000 * cost / pairs
+        good = int(np.sum(labels >= record.config.select.good))
+        found.append(Generator(**values, judged=len(labels), good=good, asked=asked))
+    return Generators(generators=found, distances=list(_distances(made, record.language)))
+
+
+def _count(shards: Sequence[Shard]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for shard in shards:
+        counts = pc.value_counts(read_shard(shard, [_NAME])[_NAME])
+        found.update({each["values"]: each["counts"] for each in counts.to_pylist()})
+    return found
+
+
+def _labels(folder: str, shards: Sequence[Shard], name: str) -> Array:
+    """The labels of the generator's judged candidates."""
+    if not (judgments := read_judgments(folder)):
+        return np.array([])
+    return join(judgments, shards, [], own={}, where=[Predicate(_NAME, "=", name)]).labels
+
+
+def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) -> float | None:
+    """The median of 1 − unigram F1; None without texts."""
+    scorer = PairScorer(["unigram_f1"], language=language)
+    found = scorer.score(texts.combine_chunks(), others.combine_chunks())["unigram_f1"]
+    return float(1 - np.median(found)) if len(found) else None
+
+
+def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[str, str, float]]:
+    """How far the first candidates of every two generators are from each other."""
+    first = {
+        name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
+        for name, mine in made.items()
+    }
+    for one, other in combinations(made, 2):
+        both = first[one].join(first[other], "id", join_type="inner", right_suffix="_other")
+        if len(both):
+            _, texts, others = both.columns
+            yield one, other, _distance(texts, others, language) or 0.0
+
+
+def _quartiles(values: pa.ChunkedArray) -> list[float]:
+    return pc.quantile(values, [0.25, 0.5, 0.75]).to_pylist() if len(values) else []
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

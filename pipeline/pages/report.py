@@ -1,0 +1,167 @@
+"""The report: what a run did, in pictures; one HTML file that opens without a network."""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+import yaml
+from markupsafe import Markup
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import content_key
+from paraloom.beam_jobs.transforms.exclusion import RULES
+from paraloom.models.languages import language_name, short_code
+from paraloom.pipeline.final_view import final_view, rounds
+from paraloom.pipeline.judging.agreement import corpus_precisions
+from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
+from paraloom.pipeline.manifest import ranked_stage
+from paraloom.pipeline.names import stage_path
+from paraloom.pipeline.pages.describe import excluded_rows, resolve_auto, score
+from paraloom.pipeline.pages.generators import SAMPLE, compare_generators
+from paraloom.pipeline.pages.render import render_html
+from paraloom.pipeline.pages.report_data import axes, density, histogram
+from paraloom.pipeline.pages.tradeoffs import (
+    PAIRS,
+    TEXTS,
+    Sample,
+    criteria_of,
+    draw,
+    regions,
+    some,
+    thresholds,
+)
+from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
+from paraloom.pipeline.stage import shards_of
+from paraloom.pipeline.stages.generate import GenerateRecord
+
+VERSION = 9
+"""Bump when the report looks different for the same run."""
+
+_CORPUS, _SCORED, _MISSED = 200, 300, 10  # pairs in the page: random ones, and near misses
+
+
+def report_path(folder: str) -> str:
+    """The path of the report of the run in `folder`."""
+    return storage.join(folder, "report", "index.html")
+
+
+def write_report(folder: str, record: RunRecord) -> bool:
+    """Write the report of a run, unless the one that is there was made from the same record and
+    judgments; returns whether it was written."""
+    path = report_path(folder)
+    values = record.json_values()
+    judgments = [digest] if (digest := judgments_digest(folder)) else []
+    parts = [*(values[of] for of in ("config", "versions", "stages")), *judgments]
+    key = content_key("report", VERSION, *parts)
+    mark = f'<meta name="paraloom-key" content="{key}"'  # as in report.html.j2
+    before = storage.read_bytes(path) if storage.exists(path) else b""
+    if mark.encode() in before[:500] and before.rstrip().endswith(b"</html>"):
+        return False
+    storage.write_bytes(path, document(folder, record, key).encode())
+    return True
+
+
+class Section(NamedTuple):
+    """A part of the page: its anchor, its heading, its content."""
+
+    anchor: str
+    heading: str
+    content: Markup
+
+
+def document(folder: str, record: RunRecord, key: str = "") -> str:
+    """The report as HTML, with a section for each part that the run has."""
+    view = final_view(record)
+    title = PurePath(view.config.run).name or view.config.run
+    sections = list(_sections(folder, record, view))
+    html = render_html("report.html.j2", key=key, title=title, view=view, sections=sections)
+    return str(html)  # Markup would escape what is added to it
+
+
+def section(template: str, heading: str, anchor: str = "", **values: object) -> Section:
+    """The section of `templates/<template>.html.j2`; its anchor has the same name by default."""
+    return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
+
+
+def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Section]:
+    if view.pair_records:
+        many = view.config.nmt.candidates
+        yield section("rows", "Rows of each stage", view=view, many=many)
+    bucket = view.find(BucketRecord)
+    if bucket and bucket.rows_out:
+        data = _selection(folder, record, view, bucket)
+        yield section("selection", "Selection", **data)
+        for number in rounds(record) or [0]:
+            if result := record.find(AutoSelectRecord, stage_path("auto_select", number)):
+                heading = "Automatic selection of deciles" + f", round {number}" * bool(number)
+                yield section("auto_select", heading, f"auto_select-{number}", result=result)
+        yield section("scores", "Scores", **data)
+        if record.find(GenerateRecord):
+            tables = compare_generators(folder, record).tables()
+            yield section("generators", "Generators", tables=tables, sampled=SAMPLE)
+    if "loop" in view.stages:
+        yield section("rounds", "Rounds", record=record)
+    evaluated = [
+        (f"round {number}" * bool(number), found)
+        for number in rounds(record) or [0]
+        if (found := record.find(EvaluateRecord, stage_path("evaluate", number)))
+    ]
+    if evaluated:
+        yield section("evaluation", "Sentence similarity", "sts", evaluated=evaluated)
+    yield section("stages", "Stages", record=record)
+    config = yaml.safe_dump(record.json_values()["config"], sort_keys=False, allow_unicode=True)
+    heading = "Inputs, versions and configuration"
+    yield section("record", heading, record=record, config=config)
+
+
+def _selection(
+    folder: str, record: RunRecord, view: RunRecord, bucket: BucketRecord
+) -> dict[str, Any]:
+    """What the sections on the selection and the scores show: figures of random pairs of the run
+    and of its corpus, what every threshold keeps, and pairs on either side of them."""
+    select, source, seed = resolve_auto(view), view.config.input, view.config.seed
+    scores, deciles = list(bucket.deciles), bucket.deciles
+    sample = Sample.read(
+        shards_of(folder, ranked_stage(record.stages)), view, scores, read_judgments(folder)
+    )
+    selected = shards_of(folder, "select") if "select" in view.stages else []
+    corpus = draw(selected, PAIRS, seed, [*TEXTS, *scores])
+    corpus = corpus if len(corpus) else sample.pairs.slice(0, 0)
+    criteria = criteria_of(select, view)
+    region = regions(criteria, deciles)
+    both = axes(scores, [name for name in scores if name in region])
+    on_scores = {*scores, *map(schema.decile, scores)}
+    curves = [sample.curve(*of) for of in thresholds(criteria) if of[0].column in on_scores]
+    samples = [
+        ("corpus", "random pairs of the corpus", some(corpus, _CORPUS, seed)),
+        ("scored", "random pairs of all scored ones", some(sample.pairs, _SCORED, seed)),
+    ]
+    return {
+        "select": select,
+        "region": region,
+        "rows": bucket.rows_out,
+        "corpus": view.stages.get("select"),
+        "density": density(sample.pairs, corpus, both) if both else None,
+        "histograms": {
+            name: histogram(sample.pairs[name].to_numpy(), corpus[name].to_numpy(), deciles[name])
+            for name in scores
+        },
+        "curves": [of for of in curves if of.chosen.share < 1],
+        "frontier": sample.frontier(criteria, scores),
+        "samples": samples,
+        "shown_pairs": sum(len(rows) for *_, rows in samples),
+        "several": schema.has_candidates(sample.pairs),
+        "scores": scores,
+        "inf": math.inf,
+        "missed": sample.missed(criteria, _MISSED, seed),
+        "precisions": list(corpus_precisions(folder, record).values()),
+        "excluded": excluded_rows(view),
+        "rules": RULES,
+        "score": partial(score, own=view.own_scorers),
+        "source_language": short_code(source.source_language) if source else "",
+        "language": view.language,
+        "language_name": language_name(view.language),
+    }

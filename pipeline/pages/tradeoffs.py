@@ -1,0 +1,266 @@
+"""What the thresholds of a selection keep and cost, from random pairs of a run and the judged ones.
+
+Pairs are drawn from at most 40 part files: memory and time do not grow with the run. A threshold is
+a condition on a score with one bound; a range, of deciles too, has two.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraloom.beam_jobs.bucket import Deciles
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import Shard, read_shard
+from paraloom.beam_jobs.select import Criteria, conditions, decide
+from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.models.scorers import PairScorer
+from paraloom.pipeline.config.selection import CHOSEN
+from paraloom.pipeline.judging.cuts import ENOUGH
+from paraloom.pipeline.judging.describe import good_of, neighbouring
+from paraloom.pipeline.judging.judgments import Judgment
+from paraloom.pipeline.judging.sampling import sample_rows
+from paraloom.pipeline.pages.report_data import WORDING, Array, axes
+from paraloom.pipeline.records import RunRecord, SelectSection
+
+PAIRS, _PART_FILES = 20_000, 40
+_SIDES = ["reference", "translation"]
+TEXTS = [*schema.ROW, schema.GENERATOR.name, "source", *_SIDES]
+_TOKENS = ["reference_tokens", "translation_tokens"]
+
+Interval = tuple[float, float]
+Threshold = tuple[Predicate, Criteria]
+"""A threshold, and the other criteria of the selection."""
+
+
+def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str]) -> pa.Table:
+    """At most `pairs` random rows, in their order; a table without columns if there is none."""
+    rng = np.random.default_rng(seed)
+    some = [shard for shard in shards if shard.rows]
+    some = [some[i] for i in np.sort(rng.permutation(len(some))[:_PART_FILES])]
+    ends = np.cumsum([0, *(shard.rows for shard in some)])
+    ranks = np.sort(rng.choice(ends[-1], min(pairs, ends[-1]), replace=False))
+    tables = []
+    for shard, start in zip(some, ends[:-1], strict=True):
+        rows = ranks[(ranks >= start) & (ranks < start + shard.rows)] - start
+        tables += [read_shard(shard, columns).take(rows)] if len(rows) else []
+    return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
+
+
+def some(pairs: pa.Table, most: int, seed: int) -> list[dict[str, Any]]:
+    """At most `most` random rows, in random order."""
+    rows = np.random.default_rng(seed).permutation(len(pairs))[:most]
+    return list(pairs.take(pa.array(rows)).to_pylist())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """What a selection with one or two other bounds keeps."""
+
+    bounds: tuple[float, ...]
+    rows: int  # of the run, estimated from the sample
+    share: float  # of the pairs that meet the other criteria
+    difference: float | None  # median of 1 − unigram F1; None of fewer than ENOUGH pairs
+    meaning: float | None  # median of the score of meaning, in the same way
+    good: int
+    judged: int
+
+    @property
+    def precision(self) -> float | None:
+        """The share of good pairs; None if few of those kept are judged."""
+        return self.good / self.judged if self.judged >= ENOUGH else None
+
+    @property
+    def agreed(self) -> str:
+        """The good of the judged pairs, with the 95% interval by Wilson of their share."""
+        return good_of(self.good, self.judged)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A threshold that moves, or two together; the JSON form of `paraloom frontier`."""
+
+    moved: tuple[Predicate, ...]
+    points: list[Kept]
+    chosen: Kept  # by the selection of the run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """m random pairs of a run, and after them those that people judged: n rows."""
+
+    rows: pa.Table
+    pairs: pa.Table  # the first m rows
+    good: Array  # bool [n - m]
+    difference: Array  # [m]: 1 − unigram F1 of the sides
+    scale: float  # rows of the run for each random pair
+
+    @classmethod
+    def read(
+        cls,
+        shards: Sequence[Shard],
+        record: RunRecord,
+        scores: Sequence[str],
+        judgments: Sequence[Judgment],
+    ) -> Self:
+        """Read the part files of `bucket`, which have a row."""
+        deciles = map(schema.decile, scores)
+        columns = [*TEXTS, *_TOKENS, *scores, *deciles, *record.config.kept]
+        pairs = draw(shards, PAIRS, record.config.seed, columns)
+        of: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+        for each in judgments:
+            of[each.id, each.candidate, each.reference, each.translation].append(each.score)
+        ids, names = pa.array({key[0] for key in of}, pa.string()), ("id", "candidate", *_SIDES)
+        tables, labels = [pairs], []
+        for shard in shards if of else ():
+            found = read_shard(shard, columns)
+            found = found.filter(pc.is_in(found["id"], value_set=ids))
+            keys = [tuple(map(row.get, names)) for row in found.to_pylist()]
+            tables.append(found.filter(pa.array([key in of for key in keys], pa.bool_())))
+            labels += [fmean(of[key]) for key in keys if key in of]
+        sides = (pairs[side].combine_chunks() for side in _SIDES)
+        f1 = PairScorer(["unigram_f1"], language=record.language).score(*sides)["unigram_f1"]
+        return cls(
+            rows=pa.concat_tables(tables),
+            pairs=pairs,
+            good=np.array(labels) >= record.config.select.good,
+            difference=1 - f1.astype(float),
+            scale=sum(shard.rows for shard in shards) / len(pairs),
+        )
+
+    def meet(self, criteria: Criteria) -> Array:
+        """Which rows meet the criteria and are no copies: bool [n]."""
+        return np.asarray(decide(self.rows, criteria)[0] == "")
+
+    def keep(self, free: Array, *moved: Predicate, meaning: str = "") -> Kept:
+        """What predicates keep of the rows that `meet` gave."""
+        kept = free.copy()
+        for predicate in moved:
+            kept &= predicate.holds(self.rows[predicate.column].to_numpy())
+        pairs, judged = np.split(kept, [len(self.pairs)])
+        means = self.pairs[meaning].to_numpy() if meaning else np.array([])
+
+        def middle(values: Array) -> float | None:
+            enough = len(values) and pairs.sum() >= ENOUGH
+            return float(np.median(values[pairs])) if enough else None
+
+        return Kept(
+            bounds=tuple(predicate.numbers[0] for predicate in moved),
+            rows=round(pairs.sum() * self.scale),
+            share=float(pairs.sum() / max(free[: len(pairs)].sum(), 1)),
+            difference=middle(self.difference),
+            meaning=middle(means),
+            good=int(self.good[judged].sum()),
+            judged=int(judged.sum()),
+        )
+
+    def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
+        """Move a threshold over the values of its column, but for the outermost."""
+        column = self.pairs[predicate.column].to_numpy()
+        values = np.unique(np.quantile(column, np.linspace(0.005, 0.995, 40))).tolist()
+        free = self.meet(rest)
+        points = [self.keep(free, replace(predicate, value=value)) for value in values]
+        return Curve((predicate,), points, self.keep(free, predicate))
+
+    def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
+        """Move the bound on wording; that on meaning follows, so that as many pairs are kept.
+
+        None without two such scores, or if fewer than ENOUGH pairs of the sample are selected.
+        """
+        limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
+        by = [] if criteria.deciles is None else [criteria.by]
+        both = axes(scores, [name for name in scores if name in (*by, *limits.values())])
+        selected = self.meet(criteria)
+        pairs = int(selected[: len(self.pairs)].sum())
+        if both is None or both[0] not in WORDING or pairs < ENOUGH:
+            return None
+        where = tuple(each for each, score in limits.items() if score not in both)
+        deciles = None if criteria.by in both else criteria.deciles
+        free = self.meet(replace(criteria, where=where, deciles=deciles))
+        sign = ">=" if both[0] == "edit_distance" else "<="
+        kept = free[: len(self.pairs)]
+        words, meaning = (self.pairs[name].to_numpy()[kept] for name in both)
+        ordered = np.sort(words)[:: 1 if sign == "<=" else -1]
+        at = np.linspace(pairs - 1, len(ordered) - 1, 12).round().astype(int)
+        points = []
+        for bound in dict.fromkeys(ordered[at].tolist()):
+            first = Predicate(both[0], sign, bound)
+            least = float(np.sort(meaning[first.holds(words)])[-pairs])
+            moved = first, Predicate(both[1], ">=", least)
+            points.append(self.keep(free, *moved, meaning=both[1]))
+        return Curve(moved, points, self.keep(selected, meaning=both[1]))
+
+    def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
+        """Pairs that just missed the criteria, as they are judged, with `why`."""
+        found = sample_rows([self.pairs], criteria, most, seed)
+        rows: list[dict[str, Any]] = found.to_pylist()
+        for reason, fails, values, _ in conditions(found, criteria) if rows else ():
+            values = values if values.dtype == object else np.round(values, 3)
+            for row in np.flatnonzero(fails):
+                rows[row]["why"] = f"{reason}: {values[row]!s}"  # else a float32 has 16 digits
+        return rows
+
+
+def criteria_of(select: SelectSection, record: RunRecord) -> Criteria:
+    """The criteria that a pair meets or not whatever other pairs there are."""
+    chosen = None if select.by in CHOSEN else select.deciles  # before a stage chose them
+    deciles = None if chosen is None else tuple(chosen)
+    where = tuple(Predicate.parse(text) for text in select.where)
+    language = record.language
+    limits: Any = {"max_tokens": select.max_tokens, "size": None, "seed": 0}
+    return Criteria(by=select.by, deciles=deciles, where=where, language=language, **limits)
+
+
+def limits_of(criteria: Criteria) -> list[Predicate]:
+    """The conditions with numbers; deciles as one, from the first to the last of them."""
+    found = [each for each in criteria.where if each.numbers]
+    if criteria.deciles:
+        ends = min(criteria.deciles), max(criteria.deciles)
+        found.append(Predicate(schema.decile(criteria.by), "in", ends))
+    return found
+
+
+def thresholds(criteria: Criteria) -> list[Threshold]:
+    """The thresholds of a selection on scores and their deciles; none on deciles with gaps."""
+    words = [each for each in criteria.where if not each.numbers]
+    if len(neighbouring(criteria.deciles or ())) > 1:
+        where = [each for each in criteria.where if each.numbers]
+    else:
+        where, criteria = limits_of(criteria), replace(criteria, deciles=None)
+    where = [
+        Predicate(each.column, sign, number)
+        for each in where
+        for sign, number in zip(
+            (">=", "<=") if each.operator == "in" else (each.operator,), each.numbers, strict=True
+        )
+    ]
+    return [
+        (each, replace(criteria, where=(*words, *(other for other in where if other is not each))))
+        for each in where
+        if each.column not in _TOKENS
+    ]
+
+
+def regions(criteria: Criteria, deciles: Mapping[str, Deciles]) -> dict[str, Interval]:
+    """Between which values a selected pair lies, for each score that conditions limit."""
+    found: dict[str, Interval] = {}
+    for each in limits_of(criteria):
+        score = each.column.removesuffix(schema.decile(""))
+        if score not in deciles:
+            continue
+        of, low, high = deciles[score], -np.inf, np.inf
+        if score == each.column:
+            low = each.numbers[0] if each.operator[0] != "<" else low
+            high = each.numbers[-1] if each.operator[0] != ">" else high
+        else:
+            chosen = np.flatnonzero(each.holds(np.arange(10)))
+            low = min((v for k in chosen if (v := of.lowest[k]) is not None), default=low)
+            high = max((v for k in chosen if (v := of.highest[k]) is not None), default=high)
+        before = found.get(score, (-np.inf, np.inf))
+        found[score] = max(before[0], low), min(before[1], high)
+    return found

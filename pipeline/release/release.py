@@ -1,0 +1,142 @@
+"""Makes a release: a folder with the corpus, its card, its provenance and checksums."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import read_shard
+from paraloom.beam_jobs.storage import remote
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder, digest
+from paraloom.models.printing import say
+from paraloom.pipeline.judging.agreement import corpus_precisions
+from paraloom.pipeline.manifest import Manifest, current, finished_corpus, selection_view
+from paraloom.pipeline.pages.data_card import data_card
+from paraloom.pipeline.pages.metadata import HUB_LICENSES, Release, license_name
+from paraloom.pipeline.pages.shown import shown_configuration
+from paraloom.pipeline.records import RunRecord
+from paraloom.pipeline.release.files import write_configurations
+from paraloom.pipeline.release.negatives import KINDS, NEAR, TripletOptions
+from paraloom.pipeline.release.triplets import write_triplets
+from paraloom.pipeline.stage import shards_of
+
+ABOUT = "provenance/release.json"
+"""The file that tells a release from other folders."""
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
+SUMS = "SHA256SUMS"
+LICENSE = "LICENSE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseOptions:
+    """What a user says of a release."""
+
+    held_out: float  # share of the references in the split `test`; from 1 on, rows
+    license: str | None = None  # in place of `input.license`
+    license_link: str | None = None  # file or address of a licence that is not on the Hub's list
+    repo: str | None = None  # name on the Hub, as `owner/name`
+    triplets: TripletOptions | None = None  # None: no such configuration
+
+
+def make_release(
+    run: str, out: Path, options: ReleaseOptions, selection: str = ""
+) -> dict[str, int]:
+    """Make the release of a run's corpus, or of a named selection's, in the folder `out`.
+
+    It takes the place of an earlier one. Returns the rows of each split.
+    """
+    found = Manifest(run).record
+    shards = [of for of in shards_of(run, finished_corpus(run, found, selection)) if of.rows]
+    record, out = selection_view(current(found), selection), out.resolve()
+    rows, seed = sum(shard.rows for shard in shards), record.config.seed
+    if not rows:
+        raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
+    if not (held_out := options.held_out) < rows:
+        raise UserError(f"--held-out: must be below the {rows:,} rows of the corpus")
+    share = held_out if held_out < 1 else held_out / rows
+    license, link = _license(run, record, options)
+    terms = None if link is None or _ADDRESS.fullmatch(link) else Path(link).read_bytes()
+    if triplets := options.triplets:
+        triplets.check(record.language)
+        if NEAR in triplets.kinds:
+            triplets = replace(triplets, model=triplets.model or _own_encoder(run, record))
+    if out.exists() and any(out.iterdir()) and not (out / ABOUT).exists():
+        raise UserError(f"{out}: exists and is no release; name another folder with --out")
+    work = out.with_name(f".{out.name}.triplets")
+    if work.exists() and not triplets:
+        say(f"{work}: of a `publish --triplets` that did not end; it goes on there, or remove it")
+    with atomic_folder(out) as folder:
+        if terms is not None:
+            (folder / LICENSE).write_bytes(terms)
+            link = LICENSE
+        columns = read_shard(shards[0]).schema.remove_metadata()
+        tables = (read_shard(shard).replace_schema_metadata() for shard in shards)
+        made = write_configurations(folder, tables, columns, share, seed)
+        release = Release(license, link, options.repo, seed, made)
+        splits = {split.name: split.rows for split in made[0].splits}
+        about = {
+            "paraloom": metadata.version("paraloom"),
+            "seed": seed,
+            "held_out": share,
+            "rows": rows,
+            "splits": splits,
+            "configuration": shown_configuration(record),
+            "versions": record.versions,
+        }
+        if triplets:
+            added, counts = write_triplets(folder, made[0].splits, triplets, work, seed)
+            release = release._replace(
+                configurations=(*made, added),
+                negatives=tuple((kind, KINDS[kind], counts[kind]) for kind in triplets.kinds),
+                neighbours=options.triplets.neighbours() if options.triplets else "",
+            )
+            about["triplets"] = {kind: counts[kind] for kind in triplets.kinds}
+        size = sum(split.size for split in made[0].splits)
+        precision = corpus_precisions(run, current(found)).get(selection, "")
+        (folder / "README.md").write_text(data_card(record, size, release, precision), "utf-8")
+        (folder / ABOUT).parent.mkdir()
+        text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
+        (folder / ABOUT).write_text(text, "utf-8")
+        sums = "".join(f"{digest(folder / name)}  {name}\n" for name in files_of(folder))
+        (folder / SUMS).write_text(sums, "utf-8")
+    return splits
+
+
+def files_of(folder: Path) -> list[str]:
+    """The paths of all files of a release, sorted."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path.relative_to(folder).as_posix() for path in files)
+
+
+def _own_encoder(run: str, record: RunRecord) -> str:
+    if "embeddings" not in record.stages:
+        raise UserError(
+            f"{run}: has no encoder to find neighbours with; name one with --triplets-model, or "
+            "train it with `paraloom train-embeddings`"
+        )
+    return remote.localise(storage.join(run, "embeddings"))
+
+
+def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str, str | None]:
+    """The licence in the user's words, and the link to it if it is not on the Hub's list."""
+    source = record.config.input
+    license = " ".join((options.license or (source.license if source else None) or "").split())
+    name = license_name(license)
+    if not name:
+        raise UserError(
+            f"{run}: input.license is not set; say under which licence the corpus may be published "
+            "with --license, such as --license cc-by-4.0"
+        )
+    if name in HUB_LICENSES:
+        return license, None
+    if not options.license_link:
+        raise UserError(
+            f"the licence {license!r} is not on the Hub's list "
+            "(https://huggingface.co/docs/hub/repositories-licenses); choose one with --license, "
+            "or give the address or the file of its text with --license-link"
+        )
+    return license, options.license_link

@@ -1,0 +1,133 @@
+"""The translation models of a run: what their results depend on, and how they are recorded."""
+
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from paraloom.beam_jobs import back_translate, storage
+from paraloom.beam_jobs.engine.shards import content_key, units
+from paraloom.beam_jobs.storage import remote
+from paraloom.beam_jobs.transforms.translations import PIVOT, Direction, TranslatorFactory
+from paraloom.models import hub
+from paraloom.models.errors import UserError
+from paraloom.models.files import CARD, digest
+from paraloom.models.nmt import NmtOptions
+from paraloom.models.nmt.families import open_model
+from paraloom.models.nmt.families.base import Languages, TokenLayout
+from paraloom.models.structured import front_matter
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.config.languages import check_model
+from paraloom.pipeline.records import BackTranslateRecord, TranslationModel
+from paraloom.pipeline.stage import Run, pairs_record
+
+ENGINE = "ctranslate2"
+"""The only engine; it stands in keys, because earlier versions had others."""
+
+
+class Model(NamedTuple):
+    """A translation model of a run."""
+
+    name: str  # its folder, or its name on the Hub
+    options: NmtOptions
+    languages: Languages
+    key: str = "nmt.model"  # of the configuration that names it
+
+    @property
+    def folder(self) -> Path:
+        """Its folder on this machine, wherever it is."""
+        return hub.fetch(remote.localise(self.name), self.key)
+
+    @property
+    def factory(self) -> TranslatorFactory:
+        """What workers load; those elsewhere fetch the same commit."""
+        return TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
+
+    def record(self) -> TranslationModel:
+        """Its entry in the manifest."""
+        folder = self.folder
+        return TranslationModel(
+            path=self.name,
+            sha256=digest(folder),
+            revision=hub.revision(folder),
+            license=license_of(folder),
+            family=open_model(folder, self.languages).family,
+        )
+
+    def tags(self) -> list[Any]:
+        """The languages as they count in keys: by the tags that they choose, if there are any."""
+        layout = open_model(self.folder, self.languages).layout
+        # Version 0.2 had prompts, too.
+        return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
+
+    def check(self, options: InputOptions | None) -> None:
+        """Check files and languages; of a model in an object store, when it is here."""
+        if not storage.is_remote(self.name):
+            model = open_model(self.folder, self.languages)
+            model.subwords()  # loaded, to find damaged files
+            if options and options.check_languages:
+                check_model(model, self.key, self.languages)
+
+
+def license_of(folder: Path) -> str | None:
+    """The `license` in the metadata of a folder's README.md; None if it says none."""
+    with suppress(UserError, AttributeError):  # of the file or of its YAML, which may be anything
+        value = front_matter(folder / CARD).get("license")
+        values = value if isinstance(value, list) else [value]
+        return ", ".join(text for text in values if isinstance(text, str)) or None
+    return None
+
+
+def backward(run: Run) -> Model:
+    """The model from the language of the sources into the language of the references."""
+    return Model(run.model, run.config.nmt, run.config.languages)
+
+
+def forward(config: Config) -> Model:
+    """The model from plain text to its sources; only its best translation counts."""
+    assert config.nmt.forward_model
+    options = config.nmt.replace(candidates=1, sampling=None)
+    languages = config.languages.reversed()
+    return Model(config.nmt.forward_model, options, languages, "nmt.forward_model")
+
+
+def decoding(options: NmtOptions) -> list[Any]:
+    """The options that translations depend on, for keys, but for several candidates."""
+    limits = [options.batch_tokens, options.max_source_subwords]
+    repetition = options.against_repetition()
+    return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
+
+
+def shares_translations(config: Config) -> bool:
+    """Whether equal texts of a shard are translated once."""
+    return config.input is not None and config.input.unique == "source"
+
+
+Record = TypeVar("Record", bound=BackTranslateRecord)
+
+
+def translate(
+    kind: type[Record], run: Run, direction: Direction, model: Model, depends_on: list[Any]
+) -> Record:
+    """Run a translation job. The key of a shard has all that a translation depends on, and does
+    not depend on other shards: more input translates only what is new.
+    """
+    used = model.record()
+    job = back_translate.TranslationJob(
+        model=model.factory,
+        accelerator=run.config.accelerator,
+        seed=run.config.seed,
+        distinct=shares_translations(run.config),
+        direction=direction,
+    )
+    shards = run.shards("ingest" if direction is PIVOT else run.pairs_stage)
+    key = content_key(direction.job, back_translate.VERSION, *depends_on)
+    work = units(shards, key, candidates=model.options.candidates)
+    limit = run.config.max_rejected
+    output = run.folder(direction.job)
+    result = back_translate.run(work, output, job, run.arguments, max_rejected=limit)
+    measured = [receipt.measured(back_translate.Translated) for receipt in result.receipts]
+    used.converted = sorted({of.converted for of in measured if of.converted})
+    used.compute_types = sorted({of.compute_type for of in measured if of.compute_type})
+    return pairs_record(kind, result, model=used)

@@ -1,0 +1,288 @@
+"""Reading bitext: nothing is lost, what is sound comes back as it was."""
+
+import gzip
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paraloom.beam_jobs.bitext import (
+    Bitext,
+    Format,
+    Paths,
+    Range,
+    RowBlock,
+    find_bitext,
+    find_ranges,
+    read_bitext,
+)
+from paraloom.beam_jobs.bitext.rows import RawRows, checked
+from paraloom.beam_jobs.engine.schema import INGEST, INGEST_REJECTED
+from paraloom.models.errors import UserError
+
+One = Callable[[Format, bytes], Bitext]
+
+Pairs = list[tuple[str, str, str]]
+Rejected = list[tuple[str, int, str, str]]
+
+
+def blocks_of(
+    bitext: Bitext, rows: int = 10_000, max_characters: int = 2_000, part: Range | None = None
+) -> list[RowBlock]:
+    """The blocks of a bitext, each of which keeps its promises."""
+    blocks = list(read_bitext(bitext, rows=rows, max_characters=max_characters, part=part))
+    for block in blocks:
+        block.pairs.validate(full=True)
+        block.rejected.validate(full=True)
+        assert block.rejected.schema == INGEST_REJECTED
+        assert block.rows == block.pairs.num_rows + block.rejected.num_rows
+        assert len(block.lines) == block.pairs.num_rows
+        assert not {*block.lines.tolist()} & {*block.rejected["row"].to_pylist()}
+    return blocks
+
+
+def read(bitext: Bitext, rows: int = 10_000, max_characters: int = 2_000) -> tuple[Pairs, Rejected]:
+    """The pairs and the rejected rows."""
+    blocks = blocks_of(bitext, rows, max_characters)
+    assert all(block.pairs.schema == INGEST for block in blocks)
+    return (
+        [row for block in blocks for row in tuples(block.pairs)],
+        [row for block in blocks for row in tuples(block.rejected)],
+    )
+
+
+def tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Callable[[Format, bytes], Bitext]:
+    """Write a file and find it."""
+
+    def write(format: Format, content: bytes) -> Bitext:
+        path = tmp_path / "corpus"
+        path.write_bytes(content)
+        return find_bitext(format, [str(path)])[0]
+
+    return write
+
+
+def moses(folder: Path, source: bytes, reference: bytes) -> Bitext:
+    (folder / "a.cs").write_bytes(source)
+    (folder / "a.en").write_bytes(reference)
+    paths: Paths = {"source": str(folder / "a.cs"), "reference": str(folder / "a.en")}
+    return find_bitext("moses", paths)[0]
+
+
+def test_czeng20_knows_documents_by_their_empty_lines(one: One) -> None:
+    row = "{}\t0.9\t1.0\t0.8\tAhoj {}.\tHello {}.\n"
+    content = f"\n{row}{row}\n\r\n{row}\n".format(*"111222333")
+    bitext = one("czeng20", content.encode())
+    (block,) = read_bitext(bitext)
+    assert block.rows == 3
+    assert block.lines.tolist() == [2, 3, 6]
+    assert tuples(block.pairs) == [(n, f"Ahoj {n}.", f"Hello {n}.") for n in "123"]
+    assert [block.rows for block in read_bitext(bitext, rows=2)] == [1, 1, 1, 0]
+
+
+def test_tsv_of_two_and_of_three_columns(one: One) -> None:
+    pairs, rejected = read(one("tsv", b"a\tb\nc\td\te\n\ng\th"))
+    assert pairs == [("1-corpus:1", "a", "b"), ("1-corpus:4", "g", "h")]
+    assert rejected == [
+        ("1-corpus:2", 2, "c\td\te", "3 columns instead of 2"),
+        ("1-corpus:3", 3, "", "empty line"),
+    ]
+    pairs, rejected = read(one("tsv", b"x\ta\tb\ny\tc\n"))
+    assert pairs == [("x", "a", "b")]
+    assert rejected == [("y", 2, "y\tc", "2 columns instead of 3")]
+
+
+def test_plain_text(one: One) -> None:
+    pairs, rejected = read(one("text", b"a b\n\nc\td\n"))
+    assert pairs == [("1-corpus:1", "", "a b")]
+    assert [row[1:] for row in rejected] == [
+        (2, "", "empty line"),
+        (3, "c\td", "control character U+0009 in reference"),
+    ]
+
+
+@pytest.mark.parametrize(("line", "count"), [(b"a", "1 column;"), (b"1\t2\t3\t4", "4 columns;")])
+def test_tsv_needs_a_first_line_to_go_by(one: One, line: bytes, count: str) -> None:
+    with pytest.raises(UserError, match=f"corpus: the first line has {count} tsv takes source"):
+        read(one("tsv", line + b"\na\tb\n"))
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "reason"),
+    [
+        (b"x", b" \xc2\xa0", "empty reference"),
+        (b"x", b"\xe2\x80", "invalid UTF-8 in reference"),
+        (b"x\ty", b"x", "control character U+0009 in source"),
+        (b"x", b"x" * 9_999, "line longer than 2,200 bytes"),
+    ],
+)
+def test_a_rejected_moses_row_names_its_side(
+    tmp_path: Path, source: bytes, reference: bytes, reason: str
+) -> None:
+    bitext = moses(tmp_path, b"a\n" + source + b"\nz\n", b"A\r\n" + reference + b"\r\nZ")
+    pairs, rejected = read(bitext, max_characters=100)
+    assert pairs == [("1-a.cs:1", "a", "A"), ("1-a.cs:3", "z", "Z")]
+    assert [(id_, number, why) for id_, number, _, why in rejected] == [("1-a.cs:2", 2, reason)]
+
+
+def test_moses_files_of_different_length_end_the_run(tmp_path: Path) -> None:
+    bitext = moses(tmp_path, b"a\n" * 25, b"A\n" * 31)
+    for rows in (5, 10, 100):
+        with pytest.raises(UserError, match=r"a\.cs has 25 lines but .*a\.en has 31 lines"):
+            find_ranges(bitext, rows)
+        with pytest.raises(UserError, match=r"a\.cs and .*a\.en differ in length"):
+            read(bitext, rows=rows)
+
+
+BROKEN = {
+    b"only": "1 column instead of 4",
+    b"i\t1\ta\tb\t": "5 columns instead of 4",
+    b"i\t1\ta\t \xe3\x80\x80": "empty reference",
+    b" \t1\ta\tb": "empty id",
+    b"\xff\t1\ta\tb": "invalid UTF-8 in id",
+    b"i\t\xff\ta\tb": "invalid UTF-8 in score",
+    b"i\t1\t\xed\xa0\x80\tb": "invalid UTF-8 in source",  # a surrogate
+    b"i\t1\ta\tb\rc": "control character U+000D in reference",
+    b"i\t1\ta\tb\xc2\x85": "control character U+0085 in reference",
+    b"i\t1\t\xe2\x80\xa8a\tb": "line separator U+2028 in source",
+    b"i\t1\t" + "č".encode() * 51 + b"\tb": "source longer than 50 characters",
+    b"i\t1\ta\t" + b"b" * 51: "reference longer than 50 characters",
+    b"i" * 51 + b"\t1\ta\tb": "id longer than 50 characters",
+    b"i\t1\t" + b"a" * 5_000 + b"\tb": "line longer than 1,600 bytes",
+    b"i\t" + b"1" * 1_600 + b"\ta\tb": "line longer than 1,600 bytes",
+}
+
+
+@pytest.mark.parametrize(("line", "reason"), BROKEN.items(), ids=BROKEN.values())
+def test_a_broken_row_is_rejected_with_the_reason(one: One, line: bytes, reason: str) -> None:
+    good = "g{}\t1\tPříliš\u00a0žluťoučký – „kůň“\tA “horse” … 🐎\n"
+    content = good.format(1).encode() + line + b"\n" + good.format(2).encode()
+    pairs, rejected = read(one("czeng16", content), max_characters=50)
+    assert pairs == [
+        (id_, "Příliš\u00a0žluťoučký – „kůň“", "A “horse” … 🐎") for id_ in ("g1", "g2")
+    ]
+    ((id_, number, text, why),) = rejected
+    assert (number, why) == (2, reason)
+    assert id_ == ("i" if line.startswith(b"i\t") else "1-corpus:2")
+    assert text == line.decode(errors="replace")[:1_000]
+
+
+def test_a_rejected_text_is_cut(one: One, tmp_path: Path) -> None:
+    line = b"i\t1\t" + "🐎".encode() * 2_001 + b"\tb\n"
+    ((_, _, text, why),) = read(one("czeng16", line))[1]
+    assert (text, why) == ("i\t1\t" + "🐎" * 996, "source longer than 2,000 characters")
+    bitext = moses(tmp_path, "č".encode() * 1_000, b"x")
+    ((_, _, text, why),) = read(bitext, max_characters=10)[1]
+    assert (text, why) == ("č" * 560 + "\tx", "line longer than 1,120 bytes")
+
+
+def test_the_limit_counts_characters_and_is_allowed_itself(one: One) -> None:
+    line = f"{'i' * 20}\t{'1' * 999}\t{'🐎' * 20}\t{'č' * 20}"
+    pairs, _ = read(one("czeng16", line.encode()), max_characters=20)
+    assert pairs == [("i" * 20, "🐎" * 20, "č" * 20)]
+
+
+def test_every_character_of_unicode() -> None:
+    surrogates = range(0xD800, 0xE000)
+    characters = [chr(c) for c in range(0x110000) if c not in surrogates]
+    texts = pa.array([f"a{c}b".encode() for c in characters])
+    columns = {"id": texts, "source": pa.array([c.encode() for c in characters])}
+    numbers = np.arange(len(texts))
+    rows = RawRows(columns={**columns, "reference": texts}, numbers=numbers)
+    block = checked(Bitext(format="tsv", paths=(), name="x"), rows, 3)
+    control = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+    sound = [n for n, c in enumerate(characters) if c.strip() and not control.match(c)]
+    assert block.lines.tolist() == sound
+    assert block.pairs["source"].to_pylist() == [characters[n] for n in sound]
+    for why in block.rejected["reason"].to_pylist():
+        assert re.match("control|line separator|empty source", why)
+
+
+def test_blocks_depend_on_the_lines_alone(one: One) -> None:
+    content = b"".join(b"%d\t1\ta%d\tb\n" % (n, n) for n in range(25))
+    expected = [block.pairs for block in read_bitext(one("czeng16", content), rows=10)]
+    assert [block.num_rows for block in expected] == [10, 10, 5]
+    parts = [gzip.compress(content[:37]), gzip.compress(b""), gzip.compress(content[37:])]
+    for same in (b"".join(parts), content.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + content[:-1]):
+        blocks: Sequence[RowBlock] = list(read_bitext(one("czeng16", same), rows=10))
+        assert [block.pairs for block in blocks] == expected
+
+
+FIELD = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30)
+NASTY = st.sampled_from(
+    [b"\t", b"\n", b"\r", b"\r\n", b"\n\n", b" ", b"\0", b"\x7f", b"\xff", b"\xe2", b"\xc2\x85"]
+) | st.sampled_from(
+    [b"i\t1\ta\tb\n", "č\u00a0\u2028\u2029\ufeff".encode(), "č\u00a0–".encode(), b"x" * 21]
+)
+LINE = st.lists(FIELD, min_size=3, max_size=6).map(lambda row: "\t".join(row).encode() + b"\n")
+
+
+def plainly(line: bytes, format: Format) -> tuple[str, ...] | None:
+    """Id, source and reference by the rules, in one line of at most 20 characters each."""
+    columns = line.decode(errors="surrogateescape").split("\t")
+    if len(columns) != {"czeng16": 4, "czeng20": 6, "tsv": 3}[format]:
+        return None
+    if re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", "".join(columns)):
+        return None
+    used = [columns[i] for i in (0, -2, -1)]
+    sound = all(text.strip() for text in used) and max(map(len, used)) <= 20
+    return tuple(text.strip() for text in used) if sound and len(line) <= 1_240 else None
+
+
+@given(
+    st.lists(NASTY | LINE | st.binary(max_size=8), max_size=40).map(b"".join),
+    st.sampled_from(["czeng16", "czeng20", "tsv"]),
+    st.integers(1, 5),
+)
+def test_every_line_of_random_bytes_is_kept_or_rejected_by_the_rules(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, format: Format, size: int
+) -> None:
+    content = b"i\ta\tb\n" + content
+    path = tmp_path_factory.mktemp("random") / "corpus"
+    path.write_bytes(content)
+    lines = [line.removesuffix(b"\r") for line in content.removesuffix(b"\n").split(b"\n")]
+    (bitext,) = find_bitext(format, [str(path)])
+    seen = {}
+    for block in blocks_of(bitext, size, 20):
+        sound = zip(block.lines.tolist(), tuples(block.pairs), strict=True)
+        broken = ((row[1], row) for row in tuples(block.rejected))
+        for number, row in [*sound, *broken]:
+            assert number not in seen
+            seen[number] = row
+    rows = {n for n, line in enumerate(lines, start=1) if format != "czeng20" or line}
+    assert set(seen) == rows
+    for number, row in seen.items():
+        line = lines[number - 1]
+        wanted = plainly(line, format)
+        assert row == wanted or (wanted is None and len(row) == 4)
+        assert wanted or (row[2] == line.decode(errors="replace")[:1000] and row[3])
+
+
+@given(st.lists(st.tuples(st.binary(max_size=8), st.binary(max_size=8)), min_size=1))
+def test_every_pair_of_random_lines_is_accounted_for(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[bytes, bytes]]
+) -> None:
+    rows = [(a.translate(None, b"\r\n"), b.translate(None, b"\r\n")) for a, b in rows]
+    rows = [(b"first", b"line"), *rows]
+    folder = tmp_path_factory.mktemp("random")
+    source, reference = (
+        b"".join(side + b"\n" for side in sides) for sides in zip(*rows, strict=True)
+    )
+    pairs, rejected = read(moses(folder, source, reference), rows=3)
+    ids = [row[0] for row in pairs] + [row[0] for row in rejected]
+    numbers = [int(id_.split(":")[1]) for id_ in ids]
+    assert sorted(numbers) == list(range(1, len(rows) + 1))
+    for id_, *sides in pairs:
+        raw = rows[int(id_.split(":")[1]) - 1]
+        assert sides == [side.decode().strip() for side in raw]

@@ -1,0 +1,323 @@
+"""Files on disk and in object stores, their digests, and the answers of generators."""
+
+import gc
+import hashlib
+import os
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from google.api_core.exceptions import TooManyRequests
+from moto.s3.models import s3_backends
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.storage import clients, digests
+from paraloom.beam_jobs.transforms import answer_files
+from paraloom.beam_jobs.transforms.answer_files import AnswerFiles
+from paraloom.models.chat.answers import Answer
+from paraloom.models.errors import UserError
+from paraloom.models.files import user_cache
+from tests.google_store import GoogleStore
+from tests.run_helpers import Patch
+
+Write = Callable[[str, bytes], object]
+
+
+@pytest.fixture
+def folder(place: str) -> str:
+    return storage.join(place, "run")
+
+
+def test_what_is_written_is_read(folder: str) -> None:
+    path, copy = (storage.join(folder, "a", name) for name in ("b.gz", "c"))
+    data = b"\x1f\x8bnot really" * 1000  # nothing decompresses it on the way
+    assert not storage.exists(path)
+    storage.write_bytes(path, data)
+    assert storage.exists(path)
+    assert storage.read_bytes(path) == data
+    assert storage.size(path) == len(data)
+    assert storage.file_digest(path) == hashlib.sha256(data).hexdigest()
+    storage.copy(path, copy)
+    assert storage.names(storage.join(folder, "a")) == ["b.gz", "c"]
+    storage.write_bytes(path, b"new")
+    assert (storage.read_bytes(path), storage.read_bytes(copy)) == (b"new", data)
+    storage.copy(path, copy)
+    assert storage.read_bytes(copy) == b"new"
+    storage.remove(path)
+    storage.remove(path)
+    assert not storage.exists(path)
+
+
+def test_names_are_sorted_and_a_missing_folder_has_none(folder: str) -> None:
+    assert storage.names(storage.join(folder, "nowhere")) == []
+    assert storage.sizes(storage.join(folder, "nowhere")) == {}
+    for name in ("b", "a", "c"):
+        storage.write_bytes(storage.join(folder, name), b"x" * ord(name))
+    storage.write_bytes(storage.join(folder, "below", "d"), b"x")
+    if not storage.is_remote(folder):
+        Path(folder, ".hidden").touch()
+    assert storage.names(folder) == ["a", "b", "c"]
+    assert storage.sizes(folder) == {"a": 97, "b": 98, "c": 99}
+
+
+def test_more_names_than_a_store_lists_at_once(bucket: str) -> None:
+    name, _, prefix = bucket.removeprefix("s3://").partition("/")
+    for number in range(1001):  # into moto itself, which is in this process
+        s3_backends["123456789012"]["aws"].put_object(name, f"{prefix}/{number:04}", b"x")
+    assert storage.names(bucket) == [f"{number:04}" for number in range(1001)]
+
+
+@pytest.mark.parametrize("size", [4, 17 << 20])  # bytes: a part of the first piece, and more
+def test_a_stream_that_fails_leaves_what_was_there(folder: str, size: int) -> None:
+    path = storage.join(folder, "corpus.tsv.gz")
+    storage.write_bytes(path, b"old")
+    with pytest.raises(KeyboardInterrupt), storage.writing(path) as stream:
+        stream.write(bytes(size))
+        raise KeyboardInterrupt
+    gc.collect()  # a stream that is let go closes itself
+    assert storage.read_bytes(path) == b"old"
+    assert storage.names(folder) == ["corpus.tsv.gz"]
+
+
+def test_a_large_stream_and_a_part_of_it(folder: str) -> None:
+    path = storage.join(folder, "corpus.tsv.gz")
+    data = random.Random(1).randbytes(17 << 20)
+    with storage.writing(path) as stream:
+        for start in range(0, len(data), 1 << 20):
+            assert stream.write(data[start : start + (1 << 20)]) == 1 << 20
+    with storage.open_file(path) as stream:
+        assert stream.seek(-(9 << 20), os.SEEK_END) == 8 << 20
+        assert stream.read(5) + stream.read() == data[8 << 20 :]
+        stream.seek(1)
+        assert (stream.read(3), stream.tell()) == (data[1:4], 4)
+
+
+def test_patterns(stored: tuple[str, list[str]]) -> None:
+    bucket, _ = stored
+    for name in ("a/x.tsv", "a/y.tsv", "a/b/z.tsv", "a2"):
+        storage.write_bytes(f"{bucket}/{name}", b"x")
+
+    def names(pattern: str) -> list[str]:
+        found = storage.match(f"{bucket}/{pattern}")
+        return [entry.path.removeprefix(f"{bucket}/") for entry in found]
+
+    assert names("a/*.tsv") == ["a/x.tsv", "a/y.tsv"]
+    assert names("a/**") == ["a/b/z.tsv", "a/x.tsv", "a/y.tsv"]
+    assert names("a*") == names("a2") == ["a2"]
+    assert names("b*") == []
+
+
+def test_one_request_an_object(google: GoogleStore, google_bucket: str) -> None:
+    path = f"{google_bucket}/a/x"
+    for operation in (
+        lambda: storage.write_bytes(path, b"y"),
+        lambda: storage.read_bytes(path),
+        lambda: storage.exists(path),
+        lambda: storage.size(path),
+        lambda: storage.names(google_bucket),
+        lambda: storage.remove(path),
+        lambda: storage.remove(path),
+        lambda: storage.read_bytes(path),
+    ):
+        before = google.requests.total()
+        with suppress(storage.MissingError):
+            operation()
+        time.sleep(0.02)  # Google's client asks for the bucket in a thread of its own
+        assert google.requests.total() == before + 1
+
+
+def test_a_bucket_that_is_not_there_is_named(bucket: str) -> None:
+    with pytest.raises(UserError, match=r"^s3://nobody/x: cannot be written \(.*NoSuchBucket") as e:
+        storage.write_bytes("s3://nobody/x", b"x")
+    assert "\n" not in str(e.value)
+
+
+def test_what_is_missing_is_told_from_what_cannot_be_read(
+    google: GoogleStore, folder: str, monkeypatch: Patch
+) -> None:
+    path = storage.join(folder, "x")
+    storage.write_bytes(path, b"x")
+    with pytest.raises(storage.MissingError, match="y: cannot be read") as missing:
+        storage.read_bytes(storage.join(folder, "y"))
+    assert "\n" not in str(missing.value)
+    for read in (storage.open_file, digests.file_digest):
+        with pytest.raises(storage.MissingError):
+            read(storage.join(folder, "y"))
+    if not storage.is_remote(folder):
+        return
+
+    def fails(*args: object) -> NoReturn:
+        raise TooManyRequests("Slow Down")  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr(type(clients.store(path)[0]), "read", fails)
+    with pytest.raises(UserError, match=r"x: cannot be read \(Slow Down\)") as error:
+        storage.read_bytes(path)
+    assert not isinstance(error.value, storage.MissingError)
+
+
+def stream(path: str, data: bytes) -> None:
+    with storage.writing(path) as file:
+        file.write(data)
+
+
+writers = pytest.mark.parametrize("write", [storage.write_bytes, stream])
+
+
+@writers
+def test_a_file_in_the_place_of_a_folder_and_a_folder_in_the_place_of_a_file(
+    tmp_path: Path, write: Write
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"file/part.parquet: cannot be written \(.+\)$"):
+        write(str(tmp_path / "file" / "part.parquet"), b"x")
+    for read in (storage.open_file, storage.read_bytes):
+        with pytest.raises(UserError, match=r": cannot be read \(Is a directory\)$"):
+            read(str(tmp_path))
+
+
+@writers
+def test_a_full_disk_is_one_line_and_leaves_nothing(full_disk: Path, write: Write) -> None:
+    with pytest.raises(UserError, match=r"part.parquet: cannot be written \(No space left"):
+        write(str(full_disk / "part.parquet"), bytes(100_000))
+    assert list(full_disk.iterdir()) == []
+
+
+def test_temporary_files_of_a_killed_process_go(tmp_path: Path) -> None:
+    kept = ["part-00000.parquet", ".lock", ".gitignore"]
+    for name in [*kept, ".part-00000.parquet.abcd_123", ".part-00000.json.abcdefgh"]:
+        (tmp_path / name).touch()
+    storage.remove_temporary(str(tmp_path))
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)
+
+
+@pytest.fixture
+def read(monkeypatch: Patch) -> list[str]:
+    """The files that were read for their digest; what was changed a moment ago counts as old."""
+    paths: list[str] = []
+    whole = storage.file_digest
+
+    def recorded(path: str) -> str:
+        paths.append(path)
+        return whole(path)
+
+    monkeypatch.setattr(storage, "file_digest", recorded)
+    monkeypatch.setattr(digests, "_SETTLED", -10.0)
+    return paths
+
+
+def expected(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_a_file_is_read_once_until_it_changes(place: str, read: list[str]) -> None:
+    path = storage.join(place, "train.en")
+    for data, times in ((b"one", 1), (b"two", 2), (b"three", 3)):  # of one length, and of another
+        storage.write_bytes(path, data)
+        assert [digests.file_digest(path) for _ in range(3)] == [expected(data)] * 3
+        assert len(read) == times
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"", b"0" * 63, bytes(64), b"\xff" * 64, b"{}", b"F" * 64, b"a" * 64 + b"\n"]
+)
+def test_a_damaged_record_is_no_digest(
+    tmp_path: Path, read: list[str], empty_cache: None, damaged: bytes
+) -> None:
+    (tmp_path / "train.en").write_bytes(b"one")
+    for times in (1, 2):
+        found = [digests.file_digest(str(tmp_path / "train.en")) for _ in range(2)]
+        assert (found, len(read)) == ([expected(b"one")] * 2, times)
+        (record,) = (user_cache() / "digests").iterdir()
+        record.write_bytes(damaged)
+
+
+@pytest.mark.parametrize("how", ["in place", "replaced"])
+def test_times_that_were_set_back_do_not_hide_a_change(
+    tmp_path: Path, read: list[str], how: str, empty_cache: None
+) -> None:
+    file = tmp_path / "train.en"
+    file.write_bytes(b"one")
+    assert digests.file_digest(str(file)) == expected(b"one")
+    times = file.stat().st_atime_ns, file.stat().st_mtime_ns
+    if how == "in place":
+        file.write_bytes(b"two")
+        os.utime(file, ns=times)
+    else:
+        (tmp_path / "new").write_bytes(b"two")
+        os.utime(tmp_path / "new", ns=times)
+        (tmp_path / "new").replace(file)
+    assert file.stat().st_mtime_ns == times[1]
+    assert digests.file_digest(str(file)) == expected(b"two")
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_remembered(
+    tmp_path: Path, read: list[str], monkeypatch: Patch, empty_cache: None
+) -> None:
+    """Nor is one that changed a moment ago: it may change again with the same times."""
+    file = tmp_path / "train.en"
+    file.write_bytes(b"one")
+    whole = storage.file_digest
+
+    def grows(path: str) -> str:
+        found = whole(path)
+        file.write_bytes(b"more")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "file_digest", grows)
+        digests.file_digest(str(file))
+    monkeypatch.setattr(digests, "_SETTLED", 2.0)
+    assert [digests.file_digest(str(file)) for _ in range(2)] == [expected(b"more")] * 2
+    assert len(read) == 3
+
+
+def test_a_cache_that_cannot_be_written(
+    tmp_path: Path, read: list[str], monkeypatch: Patch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    (tmp_path / "train.en").write_bytes(b"one")
+    assert digests.file_digest(str(tmp_path / "train.en")) == expected(b"one")
+
+
+def add(files: AnswerFiles, keys: range) -> None:
+    """Keep an answer for each key."""
+    for key in keys:
+        files.add(Answer(key=f"{key}", tokens_in=key))
+
+
+def test_an_attempt_reads_what_all_earlier_ones_left(place: str) -> None:
+    """Those that failed, too."""
+    for keys in (range(2), range(2, 3)):
+        with pytest.raises(RuntimeError), AnswerFiles(place, "part-0") as files:
+            add(files, keys)
+            raise RuntimeError
+    with AnswerFiles(place, "part-0") as files:
+        add(files, range(3, 4))
+    found = AnswerFiles(place, "part-0").read()
+    assert {key: answer.tokens_in for key, answer in found.items()} == {str(n): n for n in range(4)}
+    assert AnswerFiles(place, "part-1").read() == {}
+
+
+def test_a_killed_attempt_leaves_every_answer_on_disk(tmp_path: Path) -> None:
+    files = AnswerFiles(str(tmp_path), "part-0")  # and is never closed
+    add(files, range(3))
+    (path,) = (tmp_path / "_answers" / "part-0").iterdir()
+    with path.open("ab") as stream:
+        stream.write(b'{"key": "cut o')
+    assert AnswerFiles(str(tmp_path), "part-0").read().keys() == {"0", "1", "2"}
+
+
+def test_a_killed_attempt_leaves_all_but_the_last_answers_in_a_store(
+    bucket: str, monkeypatch: Patch
+) -> None:
+    files = AnswerFiles(bucket, "part-0")
+    add(files, range(450))
+    assert len(AnswerFiles(bucket, "part-0").read()) == 400
+    monkeypatch.setattr(answer_files, "_SECONDS", 0.0)  # they have waited long enough
+    add(files, range(450, 451))
+    assert len(AnswerFiles(bucket, "part-0").read()) == 451

@@ -1,0 +1,188 @@
+"""The data card: what it says, and that datasets opens the corpus with and without it."""
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import write_shard
+from paraloom.pipeline.pages import data_card as card
+from paraloom.pipeline.records import RunRecord
+from tests.pipeline.pages.made_run import SCORERS, MadeRun
+
+
+def data_card(record: dict[str, Any], size: int) -> str:
+    return card.data_card(RunRecord.model_validate(record), size)
+
+
+def words(record: dict[str, Any]) -> str:
+    """The card without its breaks of lines."""
+    return " ".join(data_card(record, 1).split())
+
+
+@pytest.fixture
+def text(run: Path, made_run: MadeRun) -> str:
+    """The card of the run, which lies beside the TSV that belongs there."""
+    (run / "corpus.tsv.gz").write_bytes(b"not for datasets")
+    card.write_data_card(str(run), RunRecord.model_validate(made_run.record))
+    return (run / "README.md").read_text()
+
+
+def test_datasets_opens_the_folder_by_its_card(
+    run: Path, corpus: list[dict[str, Any]], text: str, datasets: Any, tmp_path: Path
+) -> None:
+    """Also with a shard that has no rows."""
+    path = next((run / "corpus").glob("part-*.parquet"))
+    write_shard(str(run / "corpus" / "part-99999.parquet"), pq.read_table(path)[:0])
+    cache = str(tmp_path / "cache")
+    opened = datasets.load_dataset(str(run), cache_dir=cache, split="train")
+    assert opened.to_list() == corpus
+    types = {name: feature.dtype for name, feature in opened.features.items()}
+    assert list(types) == schema.bucketed(SCORERS).names
+    assert (types["reference"], types["unigram_f1"]) == ("string", "float32")
+    assert (types["reference_tokens"], types["unigram_f1_decile"]) == ("int16", "int8")
+
+
+def test_the_code_of_the_card_opens_the_corpus(
+    run: Path, corpus: list[dict[str, Any]], made_run: MadeRun, card_names: Any
+) -> None:
+    """Of the run, beside the files of other stages, and of a named selection."""
+    record = copy.deepcopy(made_run.record)
+    record["config"]["select"]["named"] = {"strict": {}}
+    record["stages"]["selections/strict/select"] = record["stages"]["select"]
+    place = run / "selections/strict/corpus"
+    place.mkdir(parents=True)
+    some = pq.read_table(next((run / "corpus").glob("part-0-*.parquet")))
+    write_shard(str(place / "part-0-01234567.parquet"), some)
+    for selection, folder, rows in (("", run, corpus), ("strict", place.parent, some.to_pylist())):
+        card.write_data_card(str(run), RunRecord.model_validate(record), selection)
+        assert card_names(folder / "README.md")["corpus"].to_list() == rows
+
+
+def test_the_card_says_what_the_corpus_is(run: Path, text: str, made_run: MadeRun) -> None:
+    head: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
+    assert head["license"] == "cc-by-4.0"
+    assert head["language"] == ["en", "cs"]
+    rows = made_run.record["stages"]["select"]["rows_out"]
+    size = sum(path.stat().st_size for path in (run / "corpus").glob("part-*.parquet"))
+    assert f"{rows:,} rows, {size:,} bytes in 3 Parquet files" in text
+    assert "deciles 4–8 of `unigram_f1`, `trigram_overlap <= 0.6`, at most 11 tokens" in text
+    assert "Licence of the source: CC BY 4.0" in text
+    for name in schema.bucketed(SCORERS).names:
+        assert f"| `{name}` |" in text
+    lowest = made_run.record["stages"]["bucket"]["deciles"]["unigram_f1"]["lowest"]
+    row = next(line for line in text.splitlines() if line.startswith("| 7 |"))
+    assert row.split(" | ")[3] == f"{lowest[7]:.4f}"
+    assert str(run) not in text  # a card goes out; paths of a machine do not
+
+
+def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    nmt = record["config"]["nmt"]
+    assert f"beam {nmt['beam']}, model" in words(record)
+    assert "| `candidate` |" not in data_card(record, 1)
+    nmt["candidates"] = 2
+    assert "| `candidate` | int8 | number among" in data_card(record, 1)
+    nmt |= {"candidates": 4, "sampling": {"top_k": 10, "temperature": 0.5}}
+    text = words(record)
+    assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in text
+    assert f"beam {nmt['beam']}" not in text
+    nmt |= {"sampling": None, "no_repeat_ngram": 3, "repetition_penalty": 1.25}
+    assert "no 3 subwords twice, repetition penalty 1.25, 4 translations" in words(record)
+
+
+def test_it_says_what_was_cleaned(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    assert "cleaned" not in data_card(record, 1)
+    record["stages"]["ingest"]["cleaned"] = {"entities": 1234, "whitespace": 0, "nfc": 5}
+    said = (
+        "HTML entities in 1,234, line feeds, tabs and separators in 0, characters not in NFC in 5"
+    )
+    assert said in words(record)
+
+
+def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    assert "No person has checked the pairs." in data_card(record, 1)
+    record["stages"] |= {
+        "sentence_model": {"model": {"path": "/m/mini", "sha256": "5a", "license": "mit"}},
+        "cross_encoder_model": {"model": {"path": "me/cross", "revision": "0a1"}},
+    }
+    record["stages"]["bucket"] |= {"rows_out": 4360, "shards": 9, "rejected": {"odd": 4000}}
+    record["config"]["input"]["target_language"] = "de"
+    loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
+    record["stages"]["loop"] = loop  # of an earlier configuration, which had two rounds
+    text = words(record)
+    for said in (
+        "`reference`, `translation` and `unigram_f1`, separated by tabs",
+        "`sentence_model`: `mini`, SHA-256 of its files `5a`, licence mit. "
+        "`cross_encoder_model`: `me/cross`, revision `0a1`, licence not stated by the model. "
+        "3. Selection",
+        "over the 4,360 scored pairs",
+        "pairs of German sentences that should have the same meaning: the German side of a bitext",
+        "German translation of `source` by the model",
+        "| bucket | 360 | 4,360 | 4,000 odd |",
+        "| ingest | 400 | 360 | 30 empty reference; 10 a reason",
+        "| `captions.tsv` | 12,345 |",
+    ):
+        assert said in text, said
+    assert "is best" not in text
+
+
+def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    del record["stages"]["back_translate"]
+    chat = {"kind": "chat", "name": "a", "model": "owner/tiny", "base_url": "http://sesame/v1"}
+    record["config"]["generators"] = [chat | {"prices": {"input": 1, "output": 2}}]
+    made = {
+        **{"model": "owner/tiny", "models": ["/sesame/tiny"], "prompt": "reword"},
+        **{"prompt_text": "Say: {{ source }}", "first": 1.8e9, "last": 1.8e9, "requests": 1200},
+        **{"tokens_in": 100_000, "tokens_out": 200_000},
+    }
+    reasons = {"a: no answer: HTTP 400: of sesame": 1}
+    record["stages"]["generate"] = {"generators": {"a": made}, "rejected": reasons}
+    text = words(record)
+    for said in (
+        "(`reference`) and a candidate of a language model (`translation`), after",
+        "1. Generation by language models. Generator `a`: the model `owner/tiny` (the server names "
+        "it `tiny`), asked from 2027-01-15 to 2027-01-15 with the prompt `reword`, "
+        "`Say: {{ source }}`; 1,200 requests, 100,000 tokens in, 200,000 out, cost 0.5; terms of "
+        "its outputs: ",
+        "1 a: no answer: HTTP 400 |",
+        "from the training data of the language models.",
+    ):
+        assert said in text, said
+    assert "sesame" not in text
+    record["stages"]["back_translate"] = {"model": {"path": "/sesame/cs-en", "sha256": "5a"}}
+    text = words(record)
+    assert "a machine translation of its foreign side or a candidate of a language model" in text
+    assert "of the translation model and of the language models." in text
+
+
+EVIL = "<script>x</script>\n---\n\n```\n# Heading\n<img src=x> `a` [b](javascript:c) | \x1b[2J"
+
+
+def test_hostile_text_stays_text(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    record["config"]["input"]["license"] = EVIL
+    record["config"]["run"] = f"runs/{EVIL}"
+    model = {"license": EVIL, "path": EVIL, "family": EVIL, "revision": EVIL, "sha256": EVIL}
+    record["stages"]["back_translate"]["model"] = model
+    record["config"]["score"]["scorers"][:2] = [EVIL, f"{EVIL} unknown"]
+    record["config"]["select"] |= {"by": EVIL, "where": [EVIL]}
+    record["config"]["input"]["target_language"] = EVIL
+    record["stages"]["score"] = {"scorers": {EVIL: {"meaning": EVIL, "unit": ""}}}
+    text = data_card(record, 10)
+    body = text.split("\n---\n", 1)[1]
+    assert text.count("\n---\n") == 1  # the end of the metadata
+    assert "\x1b" not in text and "# Heading" in body
+    assert body.count("\n```") == data_card(made_run.record, 10).count("\n```")
+    for line in body.splitlines():
+        assert not line.strip().startswith(("# Heading", "---"))
+        outside = re.sub("````.*?````", "", line)  # code spans show what is in them
+        assert not re.search(r"<(script|img)|(?<!\\)\[b|(?<!\\)`a", outside), line
