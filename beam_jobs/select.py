@@ -19,11 +19,7 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Receipt, Shard, Unit, as_counted, read_shard
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
-from paraloom.beam_jobs.transforms.candidates import (
-    best_candidates,
-    best_first,
-    diverse_candidates,
-)
+from paraloom.beam_jobs.transforms.candidates import best_candidates, best_first, diverse_candidates
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import (
     Hashes,
