@@ -43,18 +43,8 @@ ENCODERS: dict[str, Entry] = {
     "bilstm-max": Entry("maximum of the states of both directions", recurrent("max", both=True)),
 }
 OF_THE_PAPERS = (
-    *(
-        "word-sum",
-        "gru",
-        "gran",
-        "gran-2",
-        "gran-3",
-        "gran-4",
-        "gran-5",
-        "gran-tanh",
-        "gran-relu",
-        "bigran",
-    ),
+    *("word-sum", "gru", "bigran"),
+    *("gran", "gran-2", "gran-3", "gran-4", "gran-5", "gran-tanh", "gran-relu"),
 )
 
 
