@@ -21,7 +21,7 @@ from rich.table import Table
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.bitext import READERS, find_bitext
 from paraloom.beam_jobs.io.bitext.preview import preview
-from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.runners.launch import connect, local_workers
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -186,8 +186,8 @@ def estimate(
             say(f"estimate: {count:,} rows through the stages; this takes minutes")
             first = "back_translate" if config.translates else "ingest"
             made = take(small, here, first, ranked=config.translates)
-        records = made.manifest.record.pair_records
-        jobs = {name: measured(made, name, record) for name, record in records.items()}
+        records, workers = made.manifest.record.pair_records, local_workers(here)
+        jobs = {name: measured(made, name, record, workers) for name, record in records.items()}
     generated = left * sum(of.n for of in config.chats)
     found.left_out = [n for n in config.score.scorers if n not in small.score.scorers]
     found.jobs["ingest"] = jobs["ingest"].of(found.rows, found.kept)
@@ -204,7 +204,7 @@ def estimate(
         ]
         job = jobs[stage].of(translated, left / translated * many, many)
         if elsewhere:
-            job = replace(job, rate=elsewhere[0], device=elsewhere[1])
+            job = replace(job, rate=elsewhere[0], cores=cores(), device=elsewhere[1])
         found.jobs[stage] = job
         found.translation_hours += job.seconds / 3600
         left, translated = (n * done.rows_out / count for n in (left, translated))

@@ -19,6 +19,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
 from paraloom.models.scorers import SCORERS
+from paraloom.models.scorers.plugins import column_of
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.run import run_stages
@@ -70,7 +71,7 @@ def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -
         or (needed := SCORERS[name].resource_name) in known
         or getattr(given, str(needed), None) is not None
     ] or ["translation_score"]
-    scores = (*score["scorers"], *given.columns)
+    scores = (*map(column_of, score["scorers"]), *given.columns)
     columns = {*schema.bucketed(scores).names, *run.input.keep, *["generator"] * chats}
     where = [t for t in config.select.where if Predicate.parse(t).column in columns]
     by = config.select.by if config.select.by in scores else scores[0]
@@ -94,27 +95,31 @@ def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -
 
 def _has_models(config: Config) -> bool:
     """Whether a scorer has a model, so that one process scores with all cores."""
-    return bool(Scoring(config.score.scorers, {}, config.score.sources).models)
+    return bool(Scoring(config.score.names, {}, config.score.sources).models)
 
 
 def take(config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
     """Make a stage on this machine, and if pairs are `ranked`, those to the selection.
 
-    Without a model, one process scores both shards: it opens once what its scorers read. A sample
-    may hold no pair to select.
+    Without a model, one process scores both shards: it opens once what its scorers read.
     """
+    one = [] if _has_models(config) else ["--direct_num_workers=1"]
     with redirect_stdout(io.StringIO()):  # without the summary
         made = run_stages(config, [first], arguments)
-        one = [] if _has_models(config) else ["--direct_num_workers=1"]
-        for target in ("bucket", "select") if ranked else ():
-            with redirect_stderr(io.StringIO()), suppress(*[UserError] * (target == "select")):
-                made = run_stages(config, [target], [*arguments, *one])
+        if ranked:
+            with redirect_stderr(io.StringIO()):  # all was said once
+                made = run_stages(config, ["bucket"], [*arguments, *one])
+                with suppress(UserError):  # a sample may hold no pair to select
+                    made = run_stages(config, ["select"], [*arguments, *one])
     return made
 
 
-def measured(run: Run, stage: str, record: PairsRecord) -> Job:
-    """What a stage took for the sample. The unit that ended first is left out of the rate, if there
-    are others: what it opened stays open."""
+def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
+    """What a stage took for the sample; a model had as many cores as there may be `workers`.
+
+    The unit that ended first is left out of the rate, if there are others: what it opened stays
+    open.
+    """
     done = sorted(receipts(run.folder(stage)), key=lambda receipt: receipt.ended)
     timed = done[1:] or done
     shards = (shard for of in done for shard in (*of.shards, *of.rejected_shards))
@@ -131,9 +136,9 @@ def measured(run: Run, stage: str, record: PairsRecord) -> Job:
     models = stage == "score" and _has_models(run.config)
     if not models and stage not in ("pivot", "back_translate"):
         return job
-    name = f"{cores()} CPU cores"
+    name = f"{workers} CPU cores"
     if gpu.chosen(run.config.nmt):
         import torch
 
         name = torch.cuda.get_device_name() if torch.cuda.is_available() else "a GPU"
-    return replace(job, cores=cores(), device=name)
+    return replace(job, cores=workers, device=name)

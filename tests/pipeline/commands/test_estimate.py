@@ -17,7 +17,7 @@ from paraloom.pipeline.report.describe import hours_in_words
 from tests.chat_server import chat_server
 from tests.json_schema import errors_of
 from tests.models.scorers.small_transformers import write_sentence_model
-from tests.run_helpers import STAGES, Capsys, WriteConfig, manifest
+from tests.run_helpers import ONE, STAGES, Capsys, WriteConfig, manifest
 
 Told = Callable[..., tuple[dict[str, Any], str]]
 
@@ -92,7 +92,7 @@ def test_what_a_unit_opens_is_not_extrapolated(tmp_path: Path) -> None:
         times = {"seconds": seconds, "ended": ended}
         write_receipt(str(tmp_path / "bucket"), receipt.model_copy(update=times))
     run: Any = SimpleNamespace(folder=lambda stage: str(tmp_path / stage))
-    job = measured(run, "bucket", PairsRecord(rows_in=300, peak_memory=7))
+    job = measured(run, "bucket", PairsRecord(rows_in=300, peak_memory=7), 2)
     assert (job.rate, job.rows, job.size, job.memory) == (200 / 5, 300, 1500, 7)
     (larger,) = [job.of(3_000, share=0.5, many=2)]
     assert (larger.rate, larger.rows, larger.size) == (20, 3_000, 7_500)
@@ -105,6 +105,25 @@ def test_a_sample_without_a_selected_pair_and_a_runner_elsewhere(
     found, out = told(config, "--", "--runner", "DataflowRunner", "--direct_num_workers=1")
     assert list(found["jobs"]) == list(STAGES[:-1])
     assert found["not_timed"][0] == "select" and "Not in the table: select" in out
+
+
+def test_a_scorer_of_ones_own_by_itself_and_kept_columns(
+    write_config: WriteConfig, tmp_path: Path, told: Told
+) -> None:
+    (tmp_path / "own.py").write_text(SLOW.replace("0.01", "0"))
+    rows = [json.dumps({"cs": f"pes {i}", "en": f"dog {i}", "number": i}) for i in range(30)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(rows))
+    given = {"format": "jsonl", "paths": [str(tmp_path / "pairs.jsonl")], "keep": ["number"]}
+    config = write_config(
+        tmp_path,
+        input={**given, "columns": {"source": "cs", "reference": "en"}},
+        score={"scorers": [f"{tmp_path}/own.py:slow", "mean_idf"]},
+        select={"by": "mean_idf", "deciles": None, "where": ["number >= 10", "mean_idf > 0"]},
+    )
+    found, _ = told(config, *ONE)
+    assert list(found["jobs"]) == list(STAGES) and found["left_out"] == ["mean_idf"]
+    translation = found["jobs"]["back_translate"]
+    assert (translation["cores"], translation["device"]) == (1, "1 CPU cores")
 
 
 def test_the_model_of_the_run_and_several_translations_of_a_source(
