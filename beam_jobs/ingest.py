@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import apache_beam as beam
 import numpy as np
@@ -191,10 +192,6 @@ class _WriteShards(UnitDoFn):
     ) -> Receipt:
         rows = 0
         saved: dict[str, Saved] = {}
-        if self.reading.where:
-            saved["input.where"] = Saved(rows=0, tokens=0)
-        if repeats is not None:
-            saved["input.unique"] = Saved(rows=0, tokens=0)
         cleaned = dict.fromkeys(unit.bitext.clean, 0)
         has_source = READERS[unit.bitext.format].has_source
 
@@ -207,9 +204,7 @@ class _WriteShards(UnitDoFn):
                 parts = _judged(block, *of)
                 yield f"{unit.file}-{number:05d}", *parts
 
-        def measured() -> Measurements:
-            return IngestMeasurements(saved=saved, cleaned=cleaned)
-
+        measured = partial(IngestMeasurements, saved=saved, cleaned=cleaned)
         return self.commit(unit, lambda: rows, pieces(), measured)
 
 
@@ -242,7 +237,7 @@ def _judged(
         why[rows] = found
         lost = pairs[sides[0]].take(pa.array(rows[found != ""]))
         tokens = len(moses_tokens(lost, language).values)
-        before = saved[key]
+        before = saved.get(key, Saved(rows=0, tokens=0))
         saved[key] = Saved(rows=before.rows + len(lost), tokens=before.tokens + tokens)
 
     if reading.where:

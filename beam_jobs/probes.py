@@ -6,6 +6,7 @@ what it was trained on.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -124,23 +125,16 @@ class _RunProbe(UnitDoFn):
     def make(self, probe: Probe) -> Receipt:
         from paraloom.models.embeddings.tasks.paraphrases import run_probe as train
 
-        given = self.probing
-        first, second = given.pairs(probe)
-        score = train(
-            first,
-            second,
-            given.options,
-            given.labelled,
-            seed=probe.seed,
-            language=given.language,
-        )
+        of = self.probing
+        first, second = of.pairs(probe)
+        score = train(first, second, of.options, of.labelled, seed=probe.seed, language=of.language)
         receipt = Receipt(
             name=probe.name,
             key=probe.key,
             rows_in=probe.rows,
             shards=(),
             rejected={},
-            seconds=self.seconds(),
+            seconds=round(time.monotonic() - self._started, 3),
             numbers={"score": score},
         )
         write_receipt(self.output, receipt)

@@ -41,7 +41,7 @@ from paraloom.beam_jobs.storage import MissingError
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, one_line
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.gpu import required
 from paraloom.models.progress import hear_batches, listeners
@@ -92,7 +92,7 @@ def score_table(
         values = scored[name].to_numpy()
         if name in missing:
             rows = (reasons == "") & (missing[name] != "")
-            reasons[rows] = [f"{name}: {_one_line(reason)}" for reason in missing[name][rows]]
+            reasons[rows] = [f"{name}: {one_line(reason)}" for reason in missing[name][rows]]
         reasons[(reasons == "") & ~np.isfinite(values)] = f"{name} is not finite"
         if one := scorer.scorers.get(name):
             reasons[(reasons == "") & outside(values, one)] = f"{name} is outside {_range(one)}"
@@ -103,10 +103,6 @@ def score_table(
     rejected = table.append_column("reason", pa.array(reasons, pa.string()))
     rejected = rejected.filter(pa.array(~good)).select(of_rejected.names)
     return scored.filter(pa.array(good)).cast(target), rejected.cast(of_rejected)
-
-
-def _one_line(reason: Any) -> str:
-    return " ".join(str(reason).split())[:200]
 
 
 def _range(scorer: Scorer) -> str:

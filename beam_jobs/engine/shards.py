@@ -188,10 +188,9 @@ def content_key(*parts: object) -> str:
 
 def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Unit]:
     """One unit for each shard; its key combines the stage's `key` and the shard's content."""
-    keys = [content_key(key, shard.name, shard.digest) for shard in shards]
     return [
-        Unit(index=i, key=keys[i], shard=shard, candidates=candidates)
-        for i, shard in enumerate(shards)
+        Unit(index=i, key=content_key(key, of.name, of.digest), shard=of, candidates=candidates)
+        for i, of in enumerate(shards)
     ]
 
 
