@@ -43,6 +43,7 @@ from paraloom.pipeline.config.languages import check_texts
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.pages.describe import hours_in_words
 from paraloom.pipeline.plan import plan
+from paraloom.pipeline.records import BackTranslateRecord
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
@@ -200,9 +201,11 @@ def estimate(
         if not done.rows_out:
             raise UserError(f"{stage}: translates none of {count:,} sentences of the input")
         found.sampled = count
+        used = made.record(BackTranslateRecord, stage).model
+        numbers = ", ".join(used.compute_types) if used else ""
         found.basis = [
             f"Translated: {count:,} sentences sampled from the beginnings of {seen.files} "
-            f"file(s), on {jobs[stage].device}, {config.nmt.compute_type}, beam {config.nmt.beam}."
+            f"file(s), on {jobs[stage].device}, {numbers}, beam {config.nmt.beam}."
         ]
         job = jobs[stage].of(translated, left / translated * many, many)
         if elsewhere:
