@@ -5,17 +5,24 @@ With `direction=PIVOT`, the job makes the sources of plain text: it translates t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.shared import Shared
+from apache_beam.utils.windowed_value import WindowedValue
+from pydantic import Field
 
-from paraloom.beam_jobs.engine.crash_recovery import begin
+from paraloom.beam_jobs.engine import crash_recovery
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
@@ -31,10 +38,25 @@ from paraloom.beam_jobs.transforms.translations import (
 )
 from paraloom.models.cpu import cores
 from paraloom.models.languages import ENGLISH
+from paraloom.models.nmt.options import Precision
 from paraloom.models.text.tokens import moses_tokens
 
-VERSION = 1
+if TYPE_CHECKING:
+    from paraloom.models.nmt.translate import Counters
+
+VERSION = 2
 """Bump when the job's rows change for the same input."""
+
+
+class Translated(Measurements):
+    """What the job measures of a shard, besides the translator's `Counters`."""
+
+    saved: dict[str, Saved] = Field(default_factory=dict)
+    """Translations saved, by the key of the configuration."""
+    converted: str | None = None
+    """SHA-256 of the converted model that translated."""
+    compute_type: Precision | None = None
+    """Number type of its weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +108,16 @@ def run(
     return launch(work, arguments)
 
 
+_AT_ONCE = 64  # units under way, at most
+
+
 @dataclass(eq=False)
 class _Translate(UnitDoFn):
-    """Translates a shard at a time; all instances in a process share one translator."""
+    """Translates shards, several at once on GPUs; all instances in a process share a translator.
+
+    One shard is read and another written while others are decoded, and the last batches of a shard
+    are decoded beside the first of the next.
+    """
 
     job: TranslationJob
     threads: int | None  # of a worker process; None: all
@@ -98,6 +127,44 @@ class _Translate(UnitDoFn):
         threads = self.threads or cores()
         loading = partial(self.job.model.open, threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
+        self.pool = ThreadPoolExecutor(_AT_ONCE)
+        self.counters: dict[str, Counters] = {}  # of units that are done, by name
+        self.ended = {"last": 0.0}  # when a unit was done
+
+    def start_bundle(self) -> None:
+        """Begin with no unit under way."""
+        self.under_way = deque[tuple[int, Future[Receipt]]]()  # with its rows
+
+    def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
+        """Begin a unit; yield the receipts of earlier ones, as many as must be done."""
+        alone = not self.translator.under_way or crash_recovery.deaths(self.output, element.name)
+        yield from self._done(0 if alone else self.translator.under_way - element.rows)
+        mine = copy(self)  # with a clock of its own
+        done = self.pool.submit(lambda: next(UnitDoFn.process(mine, element)))
+        self.under_way.append((element.rows, done))
+        if alone:
+            yield from self._done(0)
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield the receipts of the units that are still under way."""
+        window = GlobalWindow()
+        for receipt in self._done(0):
+            yield WindowedValue(receipt, window.max_timestamp(), [window])
+
+    def teardown(self) -> None:
+        """End the threads."""
+        self.pool.shutdown(cancel_futures=True)
+
+    def _done(self, rows: int) -> Iterator[Receipt]:
+        """Wait until at most so many rows are under way, or one unit if `rows` is not 0; count
+        here: Beam's counters know no other thread."""
+        while len(self.under_way) > (rows != 0) and (
+            len(self.under_way) == _AT_ONCE or sum(of for of, _ in self.under_way) > rows
+        ):
+            receipt = self.under_way.popleft()[1].result()
+            if made := self.counters.pop(receipt.name, None):
+                count(made)
+            yield receipt
 
     def make(self, unit: Unit) -> Receipt:
         table, job = read_shard(unit.shard), self.job
@@ -105,11 +172,11 @@ class _Translate(UnitDoFn):
         given = texts.dictionary_encode() if job.distinct else None
         # Translations drawn at random depend on the shard, on any worker and in any order.
         seed = drawing_seed(job.seed, unit.shard.digest)
-        attempt = begin(self.output, unit.name, unit.key)
+        attempt = crash_recovery.begin(self.output, unit.name, unit.key)
         hints = attempt if attempt.deaths else None
         distinct = texts if given is None else given.dictionary
         made, counts = self.translator.translate(distinct, hints, seed=seed)
-        count(counts)
+        self.counters[unit.name] = counts
         numbers = asdict(counts) | {"attempts": attempt.number}
         numbers |= {n: getattr(self.translator, n) for n in ("converted", "compute_type")}
         if given is not None:
@@ -117,7 +184,10 @@ class _Translate(UnitDoFn):
             made = _spread(made, codes, unit.candidates)
             numbers["saved"] = {"input.unique": self._saved(texts, codes)}
         parts = with_translations(table, made, unit.candidates, job.direction)
-        receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Measurements(**numbers))
+        # Of several units at once, each took the time since another was done.
+        self._started = max(self._started, self.ended["last"])
+        receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Translated(**numbers))
+        self.ended["last"] = time.monotonic()
         attempt.over()
         return receipt
 

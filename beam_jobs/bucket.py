@@ -12,18 +12,12 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import BaseModel, Field
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.part_files import decode, extended
-from paraloom.beam_jobs.engine.shards import (
-    Deciles,
-    Measurements,
-    Receipt,
-    Unit,
-    read_shard,
-    read_whole,
-)
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Unit, read_shard, read_whole
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.transforms.merging import by_key
 from paraloom.beam_jobs.transforms.order_statistics import (
@@ -67,6 +61,20 @@ def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict
     }
 
 
+class Deciles(BaseModel):
+    """Rows, lowest and highest value of each decile of a score, from 0 to 9; None if empty."""
+
+    rows: list[int]
+    lowest: list[float | None]
+    highest: list[float | None]
+
+
+class BucketMeasurements(Measurements):
+    """The deciles of each score in a shard."""
+
+    deciles: dict[str, Deciles] = Field(default_factory=dict)
+
+
 class Bucket(beam.PTransform):
     """Units in, receipts out; reads the scores twice, then writes each shard."""
 
@@ -101,7 +109,7 @@ def run(
 
 def summarise(receipts: Sequence[Receipt]) -> dict[str, Deciles]:
     """The deciles of each score over all units."""
-    of_units = by_key(receipt.numbers.deciles for receipt in receipts)
+    of_units = by_key(receipt.measured(BucketMeasurements).deciles for receipt in receipts)
     return {score: _merged(many) for score, many in of_units.items()}
 
 
@@ -136,7 +144,7 @@ class _AssignDeciles(UnitDoFn):
         target = schema.bucketed(self.scorers, **schema.variant(table))
         target = schema.extended(pq.read_schema(pa.BufferReader(data)), target)
         pieces = [(unit.name, extended(data, pa.table(columns), target), _NOTHING)]
-        return self.commit(unit, table.num_rows, pieces, Measurements(deciles=deciles))
+        return self.commit(unit, table.num_rows, pieces, BucketMeasurements(deciles=deciles))
 
 
 def _by_decile(score: np.ndarray, decile: np.ndarray) -> Deciles:

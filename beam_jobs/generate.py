@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
+from pydantic import Field
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
@@ -39,6 +40,12 @@ from paraloom.models.text.language_identifier import LANGUAGES, may_be
 
 VERSION = 2
 """Bump when the job's rows change for the same input and answers."""
+
+
+class GenerateMeasurements(Measurements):
+    """What the answers of each generator took, for a shard."""
+
+    generators: dict[str, Usage] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +133,7 @@ class _Generate(UnitDoFn):
         row = pc.index_in(accepted["id"], value_set=pairs["id"].combine_chunks()).to_numpy()
         order = np.lexsort((accepted[schema.CANDIDATE.name].to_numpy(), row))
         pieces = [(unit.name, accepted.take(pa.array(order)), rejected)]
-        return self.commit(unit, unit.rows, pieces, Measurements(generators=used))
+        return self.commit(unit, unit.rows, pieces, GenerateMeasurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
         """The answers to all requests by their keys: those that are kept, and the others.

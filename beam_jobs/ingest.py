@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
@@ -38,6 +40,15 @@ _REPEATS = "repeats an earlier pair"
 
 _SHARDS_PER_UNIT = 8
 """What is lost with a worker; a file with fewer is one unit."""
+
+
+class IngestMeasurements(Measurements):
+    """What the job measures of a unit."""
+
+    saved: dict[str, Saved] = Field(default_factory=dict)
+    """Translations saved, by the key of the configuration."""
+    cleaned: dict[str, int] = Field(default_factory=dict)
+    """Accepted pairs that cleaning has changed, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +192,6 @@ class _WriteShards(UnitDoFn):
     ) -> Receipt:
         rows = 0
         saved: dict[str, Saved] = {}
-        if self.reading.where:
-            saved["input.where"] = Saved(rows=0, tokens=0)
-        if repeats is not None:
-            saved["input.unique"] = Saved(rows=0, tokens=0)
         cleaned = dict.fromkeys(unit.bitext.clean, 0)
         has_source = READERS[unit.bitext.format].has_source
 
@@ -197,9 +204,7 @@ class _WriteShards(UnitDoFn):
                 parts = _judged(block, *of)
                 yield f"{unit.file}-{number:05d}", *parts
 
-        def measured() -> Measurements:
-            return Measurements(saved=saved, cleaned=cleaned)
-
+        measured = partial(IngestMeasurements, saved=saved, cleaned=cleaned)
         return self.commit(unit, lambda: rows, pieces(), measured)
 
 
@@ -232,7 +237,7 @@ def _judged(
         why[rows] = found
         lost = pairs[sides[0]].take(pa.array(rows[found != ""]))
         tokens = len(moses_tokens(lost, language).values)
-        before = saved[key]
+        before = saved.get(key, Saved(rows=0, tokens=0))
         saved[key] = Saved(rows=before.rows + len(lost), tokens=before.tokens + tokens)
 
     if reading.where:

@@ -6,6 +6,7 @@ what it was trained on.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,6 +32,13 @@ from paraloom.models.languages import ENGLISH
 
 VERSION = 2
 """Bump when a probe gives another score for the same pairs."""
+
+
+class ProbeMeasurements(Measurements):
+    """What a probe reached."""
+
+    score: float = 0.0
+    """Pearson × 100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,7 @@ def run(
     ]
     train = "Train" >> beam.ParDo(_RunProbe(output, probing))
     result = launch(UnitJob(name="probes", units=probes, transform=train, output=output), arguments)
-    scores = {receipt.key: receipt.numbers.score for receipt in result.receipts}
+    scores = {receipt.key: receipt.measured(ProbeMeasurements).score for receipt in result.receipts}
     found = iter(scores[probe.key] for probe in probes)
     return list(zip(*[found] * len(seeds), strict=True))
 
@@ -117,24 +125,17 @@ class _RunProbe(UnitDoFn):
     def make(self, probe: Probe) -> Receipt:
         from paraloom.models.embeddings.tasks.paraphrases import run_probe as train
 
-        given = self.probing
-        first, second = given.pairs(probe)
-        score = train(
-            first,
-            second,
-            given.options,
-            given.labelled,
-            seed=probe.seed,
-            language=given.language,
-        )
+        of = self.probing
+        first, second = of.pairs(probe)
+        score = train(first, second, of.options, of.labelled, seed=probe.seed, language=of.language)
         receipt = Receipt(
             name=probe.name,
             key=probe.key,
             rows_in=probe.rows,
             shards=(),
             rejected={},
-            seconds=self.seconds(),
-            numbers=Measurements(score=score),
+            seconds=round(time.monotonic() - self._started, 3),
+            numbers={"score": score},
         )
         write_receipt(self.output, receipt)
         return receipt

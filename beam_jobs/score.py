@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
+from pydantic import Field
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
@@ -40,7 +41,7 @@ from paraloom.beam_jobs.storage import MissingError
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, one_line
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.gpu import required
 from paraloom.models.progress import hear_batches, listeners
@@ -91,7 +92,7 @@ def score_table(
         values = scored[name].to_numpy()
         if name in missing:
             rows = (reasons == "") & (missing[name] != "")
-            reasons[rows] = [f"{name}: {_one_line(reason)}" for reason in missing[name][rows]]
+            reasons[rows] = [f"{name}: {one_line(reason)}" for reason in missing[name][rows]]
         reasons[(reasons == "") & ~np.isfinite(values)] = f"{name} is not finite"
         if one := scorer.scorers.get(name):
             reasons[(reasons == "") & outside(values, one)] = f"{name} is outside {_range(one)}"
@@ -104,13 +105,17 @@ def score_table(
     return scored.filter(pa.array(good)).cast(target), rejected.cast(of_rejected)
 
 
-def _one_line(reason: Any) -> str:
-    return " ".join(str(reason).split())[:200]
-
-
 def _range(scorer: Scorer) -> str:
     low, high = ("" if bound is None else f"{bound:g}" for bound in scorer.range)
     return f"its range {low}..{high}"
+
+
+class ScoreMeasurements(Measurements):
+    """What the job notes of a shard."""
+
+    columns: dict[str, str] = Field(default_factory=dict)
+    """The key of everything that the values of a column depend on, by column; `outdate` keeps such
+    a receipt, so that columns with the same key are copied."""
 
 
 @dataclass(eq=False)
@@ -253,7 +258,7 @@ class _Score(UnitDoFn):
         if not rejected.num_rows and set(table.column_names) <= set(accepted.column_names):
             added = accepted.drop_columns(table.column_names)
             accepted = extended(data, added, accepted.schema)
-        numbers = Measurements(columns=keys) if keys else None
+        numbers = ScoreMeasurements(columns=keys) if keys else None
         return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
 
     def _computed_before(
@@ -265,7 +270,8 @@ class _Score(UnitDoFn):
         """
         everything = pa.array(np.ones(len(table), bool))
         before = read_receipt(self.output, unit.name, EARLIER)
-        same = dict(before.numbers.columns.items() & keys.items()) if before else {}
+        had = before.measured(ScoreMeasurements).columns if before else {}
+        same = dict(had.items() & keys.items())
         same = {name: key for name, key in same.items() if name not in table.column_names}
         if not before or not same:
             return everything, None

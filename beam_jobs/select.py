@@ -21,11 +21,7 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, local_workers
 from paraloom.beam_jobs.engine.shards import Receipt, Shard, Unit, as_counted, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
-from paraloom.beam_jobs.transforms.candidates import (
-    best_candidates,
-    best_first,
-    diverse_candidates,
-)
+from paraloom.beam_jobs.transforms.candidates import best_candidates, best_first, diverse_candidates
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import (
     Hashes,

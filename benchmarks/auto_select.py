@@ -5,8 +5,6 @@ pairs, and evaluates the three encoders. The labelled pairs of the run must come
 only: STS 2015 is the test set here. Finished cells are cached in --folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -6,8 +6,6 @@ python -m benchmarks.back_translation --model DIR --source FILE --reference FILE
     [--hub DIR_OR_NAME --from cs --to en]
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import os
@@ -41,19 +39,25 @@ SHARD_ROWS = 1_000
 
 
 def through_job(
-    table: pa.Table, model: str, options: NmtOptions, folder: Path, languages: Languages
+    table: pa.Table,
+    model: str,
+    options: NmtOptions,
+    folder: Path,
+    languages: Languages | None,
+    rows: int = SHARD_ROWS,
+    arguments: Sequence[str] = (),
 ) -> Any:
     """Back-translate with the Beam job: the table with translations, and the seconds."""
     nothing = schema.rejected(schema.INGEST).empty_table()
     shards: list[Shard] = []
-    for first in range(0, len(table), SHARD_ROWS):
-        name, part = f"part-{first:06d}", table.slice(first, SHARD_ROWS)
+    for first in range(0, len(table), rows):
+        name, part = f"part-{first:06d}", table.slice(first, rows)
         made = commit(str(folder / "in"), name, name, len(part), [(name, part, nothing)], started=0)
         shards += made.shards
     work = units(shards, content_key(repr(options)))
     job = back_translate.TranslationJob(model=TranslatorFactory(model, options, languages))
     started = time.monotonic()
-    result = back_translate.run(work, str(folder / "out"), job, [])
+    result = back_translate.run(work, str(folder / "out"), job, arguments)
     seconds = time.monotonic() - started
     parts = [read_shard(shard) for receipt in result.receipts for shard in receipt.shards]
     return pa.concat_tables(parts), seconds

@@ -6,8 +6,6 @@ One thread translates, and its processor time is measured: unlike the wall-clock
 depends on other load on the machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -8,8 +8,6 @@ thread decodes, and its processor time is measured: unlike the wall-clock time, 
 on other load on the machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -7,8 +7,6 @@ Of sentence-transformers the best of several batch sizes counts, with the cheape
 (white space). All take turns; medians are compared.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import os

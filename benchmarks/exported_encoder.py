@@ -8,8 +8,6 @@ The third is `embed`, as in `paraloom embed`. All take turns on the same caption
 medians are compared. Without `--model`, the encoder has random vectors.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

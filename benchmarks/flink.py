@@ -6,8 +6,6 @@ Starts a cluster of its own. All slot counts are timed with the most pairs; the 
 pairs, with the most slots, show how memory grows.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

@@ -4,8 +4,6 @@ Words are made up and drawn by Zipf's law; a translation is its reference with s
 dropped or swapped. Lengths are those of captions (about 12 tokens).
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

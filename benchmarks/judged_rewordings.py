@@ -10,8 +10,6 @@ is measured on the other, with 95% intervals by bootstrap over references. Count
 translation score is known. Checks stand in front of a score: pairs that fail one rank last.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import hashlib
@@ -37,11 +35,11 @@ from paraloom.models.scorers.learned.sentence_similarity import open_sentence_mo
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.idf import count_words, idf_table
 from paraloom.pipeline.judging.agreement import default_names
-from paraloom.pipeline.judging.cuts import RESAMPLES, percentile_interval, resamples
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMITS = (0.7, 0.5)  # of unigram F1
 KEPT, GOOD = 0.25, 70.0
+RESAMPLES = 1_000
 BASELINE = "sentence_similarity"
 LEARNED = "ridge on all scores"
 CHECKS = ("same_numbers", "same_names", "same_negation", "no_antonyms", "same_roles")
@@ -108,8 +106,16 @@ def precision(values: Floats, good: NDArray[np.bool_], weights: Floats) -> Float
 def drawn(values: Floats, good: NDArray[np.bool_], group: NDArray[Any]) -> Floats:
     """`precision` over references drawn anew, `RESAMPLES` times; the same draws for all values."""
     numbers = np.unique(group, return_inverse=True)[1]
-    blocks = resamples(int(numbers.max()) + 1, RESAMPLES, 1)
+    groups, random = int(numbers.max()) + 1, np.random.default_rng(1)
+    times = random.multinomial(groups, np.full(groups, 1 / groups), RESAMPLES).astype(float)
+    blocks = np.array_split(times, RESAMPLES // 50)
     return np.concatenate([precision(values, good, block[:, numbers]) for block in blocks])
+
+
+def percentile_interval(values: Floats) -> tuple[float, float]:
+    """The middle 95% of the values that are numbers."""
+    low, high = np.percentile(values[np.isfinite(values)], [2.5, 97.5])
+    return float(low), float(high)
 
 
 def token_alignment(first: pa.Array, second: pa.Array, *, model: Any) -> Floats:

@@ -1,7 +1,5 @@
 """Seconds, memory and open files of a command and all processes that it starts."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Each kind of line is as frequent as every other: wrong languages, sides of diffe
 without a sentence, and copies.
 """
 
-from __future__ import annotations
-
 import gzip
 import random
 from collections.abc import Callable, Sequence

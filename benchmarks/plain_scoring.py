@@ -4,8 +4,6 @@ Ordinary Python on lists of strings: a tokeniser call a sentence, `collections.C
 trigrams, numpy for the mean of a sentence's word vectors. It also defines the scores for the tests.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

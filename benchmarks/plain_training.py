@@ -6,8 +6,6 @@ mega-batch is encoded mini-batch by mini-batch, negatives are looked for sentenc
 side are no negatives here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ translations, each changed in one of several ways, and sentences of the transfer
 hold none. Needs PARALOOM_DATA. Cosines of a model (`--model`) are those of these two alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

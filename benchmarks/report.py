@@ -1,7 +1,5 @@
 """Shows the figures of a benchmark: a printed table, and a JSON file."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

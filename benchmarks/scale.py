@@ -8,8 +8,6 @@ once more with nothing to do, and those that look at a run. One pair in 50 repea
 shard before.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

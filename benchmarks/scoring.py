@@ -3,8 +3,6 @@
 python -m benchmarks.scoring [--pairs N] [--plain N]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

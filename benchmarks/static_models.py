@@ -8,8 +8,6 @@ with the loss that sentence-transformers recommends for such models; those of `D
 are where this training starts. `paraloom evaluate` then puts them beside an encoder.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -9,8 +9,6 @@ in this process and count the requests. Operations are calls of `paraloom.beam_j
 aside on Google's storage, which answers each request after a delay.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

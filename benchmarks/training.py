@@ -10,8 +10,6 @@ corpus is a folder of Parquet shards (reference, translation); without one, Mult
 a changed copy of each, or made-up captions.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import sys

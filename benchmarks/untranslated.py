@@ -6,8 +6,6 @@ One worker translates in this process, so that its processor time can be measure
 wall-clock time, it hardly depends on other load on the machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -48,7 +48,9 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
             self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
             kwargs = kwargs or {}
-            if _makes_tensors(func) and str(kwargs.get("device")) != "meta":
+            names = {argument.name for argument in func._schema.arguments}
+            makes = names >= {"device", "pin_memory"} and "non_blocking" not in names  # no copy
+            if makes and str(kwargs.get("device")) != "meta":
                 # A tensor on the device meta has a size, but no memory.
                 self.made += func(*args, **{**kwargs, "device": torch.device("meta")}).nbytes
                 if self.made > most:
@@ -66,9 +68,3 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
             f"{folder}: the model cannot be loaded: its settings describe {bounded.made:,} "
             f"bytes or more, its files have {files:,}"
         ) from error
-
-
-def _makes_tensors(func: Any) -> bool:
-    """Whether an operation of torch makes a tensor of any size, not a copy of one."""
-    names = {argument.name for argument in func._schema.arguments}
-    return names >= {"device", "pin_memory"} and "non_blocking" not in names

@@ -13,6 +13,8 @@ if TYPE_CHECKING:  # modules are imported when they are used: the command line s
     from paraloom.models.scorers import Outcome, Resource, Scorer
     from paraloom.pipeline.library import OpenedRun, open_run, run, score
 
+    __version__: str
+
 _HOMES = {
     "BackTranslate": "beam_jobs.pairs",
     "Encoder": "models.embeddings.model:SentenceEncoder",
@@ -45,6 +47,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata  # takes 25 ms
+
+        return metadata.version("paraloom")
     if name not in _HOMES:
         raise AttributeError(f"module 'paraloom' has no attribute {name!r}")
     module, _, other = _HOMES[name].partition(":")

@@ -35,7 +35,8 @@ PANELS = {
 }
 """The groups of commands in the help, by their folders below `pipeline/commands/`."""
 
-WITH_JOBS = STAGES, SELECT, PREVIEW = "corpus.stages", "corpus.select", "corpus.preview"
+STAGES, SELECT = "corpus.stages", "corpus.select"
+WITH_JOBS = (STAGES, SELECT, "corpus.preview", "corpus.estimate")
 """The modules of the commands that run jobs; workers import modules while the command does."""
 
 _BEAM = "Options after -- go to Beam, such as: -- --direct_num_workers 2"
@@ -90,7 +91,7 @@ COMMANDS = (
     Command("train-paragram", STAGES, "Train word vectors on phrase pairs", beam=True),
     Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
     Command("estimate", "corpus.estimate", "Estimate time, cost and disk", beam=True),
-    Command("preview", PREVIEW, "Run the stages on a sample of the input", beam=True),
+    Command("preview", "corpus.preview", "Run the stages on a sample of the input", beam=True),
     Command("status", "run.status", "Show how far a run is, wherever it runs", beam=True),
     Command("explain", "run.explain", "Show why a pair is in or out", beam=True, literal=True),
     Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import spacy
 import torch
 import yaml
 
+import paraloom
 from benchmarks.experiments.__main__ import PRINTED
 from paraloom.beam_jobs.bitext import Bitext
 from paraloom.models import scorers
@@ -58,7 +59,8 @@ GENERAL = ("--help", "--version", "--install-completion")
 NOT_HERE = (
     "benchmarks/results/",  # made by `make bench`
     "models/cs-en",  # of the reader
-    "models/scorers/tokens/unknown_share.py",  # of CONTRIBUTING's reader
+    "models/scorers/tokens/unknown_share.py",  # the reader adds these
+    "models/scorers/checks/questions.py",
     "pipeline/stages/resources/vocabulary.py",
 )
 MODULES = sorted(
@@ -230,9 +232,14 @@ def test_the_readme_is_short() -> None:
     assert len(text_of(ROOT / "README.md").splitlines()) <= 200
 
 
-def test_the_changelog_begins_with_this_version() -> None:
+def test_the_versions_agree() -> None:
+    """What is installed, pyproject.toml, the changelog and the images that pages name."""
     version = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["version"]
-    assert re.findall(r"^## ([\d.]+)", text_of(ROOT / "CHANGELOG.md"), re.M)[0] == version
+    assert paraloom.__version__ == version, "`make setup` installs the present version"
+    first, second = re.findall(r"^## (.*)", text_of(ROOT / "CHANGELOG.md"), re.M)[:2]
+    assert first == "Unreleased" and re.fullmatch(rf"{version} \(\d{{4}}-\d\d-\d\d\)", second)
+    images = [re.findall(r"/paraloom/\w+:([\d.]+)", text_of(page)) for page in PAGES]
+    assert {*chain(*images)} == {version}
 
 
 @pytest.fixture
@@ -261,7 +268,7 @@ def test_no_python_block_is_left_out() -> None:
     with_python = [page.relative_to(ROOT).as_posix() for page in PAGES if fenced(page, "python")]
     assert with_python == [
         *("README.md", "CONTRIBUTING.md"),
-        *("docs/beam.md", "docs/library.md", "docs/models.md", "docs/scorers.md"),
+        *("docs/beam.md", "docs/extend.md", "docs/library.md", "docs/models.md", "docs/scorers.md"),
     ]
 
 
@@ -303,15 +310,30 @@ def test_examples_of_docstrings(
     assert found.failed == 0
 
 
-class TestContributing:
-    """The modules that CONTRIBUTING adds do what it says."""
+def test_the_first_change(monkeypatch: Patch) -> None:
+    """CONTRIBUTING's scorer passes and rejects the pairs that CONTRIBUTING says."""
+    names: dict[str, Any] = {}
+    for block in fenced(ROOT / "CONTRIBUTING.md", "python"):
+        exec(compile(block, "CONTRIBUTING.md", "exec"), names)
+    monkeypatch.setitem(scorers.SCORERS, "same_question", names["SCORERS"]["same_question"])
+    first, second, passes = zip(*names["QUESTIONS"], strict=True)
+    found = scorers.PairScorer(["same_question"]).score(pa.array(first), pa.array(second))
+    assert found["same_question"].astype(bool).tolist() == [*passes]
+
+
+def test_contributing_is_short() -> None:
+    assert len(text_of(ROOT / "CONTRIBUTING.md").splitlines()) <= 120
+
+
+class TestExtend:
+    """The modules that docs/extend.md adds do what it says."""
 
     @pytest.fixture(scope="class")
     def blocks(self) -> list[dict[str, Any]]:
         names: dict[str, Any] = {}
         found = []
-        for block in fenced(ROOT / "CONTRIBUTING.md", "python"):
-            exec(compile(block, "CONTRIBUTING.md", "exec"), names)
+        for block in fenced(ROOT / "docs/extend.md", "python"):
+            exec(compile(block, "docs/extend.md", "exec"), names)
             found.append(dict(names))
         assert len(found) == 7
         return found

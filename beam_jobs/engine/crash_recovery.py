@@ -63,6 +63,12 @@ def begin(folder: str, name: str, key: str) -> Attempt:
     return attempt
 
 
+def deaths(folder: str, name: str) -> int:
+    """The deaths of workers at a unit."""
+    attempt = _read(storage.join(folder, ATTEMPTS, f"{name}.json"))
+    return attempt.deaths if attempt else 0
+
+
 def unfinished(folder: str) -> dict[str, Attempt]:
     """The attempts at units of a stage that have not finished, by the unit."""
     records = storage.join(folder, ATTEMPTS)

@@ -27,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,10 +36,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.part_files import PartFile, decode, encode
 from paraloom.beam_jobs.storage import MissingError
-from paraloom.models.chat.usage import Usage
 from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
-from paraloom.models.nmt.options import Precision
 
 RECEIPTS = "_receipts"
 REJECTED = "_rejected"
@@ -118,14 +116,6 @@ class Unit:
         return self.shard.rows * self.candidates
 
 
-class Deciles(BaseModel):
-    """Rows, lowest and highest value of each decile of a score, from 0 to 9; None if empty."""
-
-    rows: list[int]
-    lowest: list[float | None]
-    highest: list[float | None]
-
-
 class Saved(BaseModel):
     """Rows that are not translated, and the Moses tokens of their sources."""
 
@@ -134,27 +124,13 @@ class Saved(BaseModel):
 
 
 class Measurements(BaseModel):
-    """What a job measures of a unit; each job sets its own fields."""
+    """What a job measures of a unit, in its receipts. A job that measures has a subclass beside it,
+    and reads its fields by `Receipt.measured`."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
-    __pydantic_extra__: dict[str, int | float] = Field(init=False)  # `back_translate`: its counters
 
-    # With `{}` as their default, pydantic would copy it for every receipt, which takes long.
-    deciles: dict[str, Deciles] = Field(default_factory=dict)
-    """`bucket`: the deciles of each score."""
-    saved: dict[str, Saved] = Field(default_factory=dict)
-    """`ingest` and `back_translate`: translations saved, by the key of the configuration."""
-    cleaned: dict[str, int] = Field(default_factory=dict)
-    """`ingest`: accepted pairs that cleaning has changed, by kind."""
-    columns: dict[str, str] = Field(default_factory=dict)
-    """`score`: the key of everything that the values of a column depend on, by column."""
-    converted: str | None = None
-    """`back_translate`: SHA-256 of the converted model that translated."""
-    compute_type: Precision | None = None
-    """`back_translate`: number type of its weights."""
-    generators: dict[str, Usage] = Field(default_factory=dict)
-    """`generate`: what the answers of each generator took."""
-    score: float = 0.0  # `probes`: Pearson × 100
+
+Measured = TypeVar("Measured", bound=Measurements)
 
 
 class Receipt(BaseModel):
@@ -173,12 +149,16 @@ class Receipt(BaseModel):
     """Bytes; the largest memory of the worker process until the end of the unit."""
     ended: float = 0.0  # seconds since the epoch, by the worker's clock
     worker: str = ""  # host and process id
-    numbers: Measurements = Field(default_factory=Measurements)
+    numbers: dict[str, Any] = Field(default_factory=dict)  # of the job's `Measurements`
 
     @property
     def rows_out(self) -> int:
         """Accepted rows."""
         return sum(shard.rows for shard in self.shards)
+
+    def measured(self, kind: type[Measured]) -> Measured:
+        """What the job of this kind of measurements measured."""
+        return kind.model_validate(self.numbers)
 
     @property
     def paths(self) -> list[str]:
@@ -208,10 +188,9 @@ def content_key(*parts: object) -> str:
 
 def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Unit]:
     """One unit for each shard; its key combines the stage's `key` and the shard's content."""
-    keys = [content_key(key, shard.name, shard.digest) for shard in shards]
     return [
-        Unit(index=i, key=keys[i], shard=shard, candidates=candidates)
-        for i, shard in enumerate(shards)
+        Unit(index=i, key=content_key(key, of.name, of.digest), shard=of, candidates=candidates)
+        for i, of in enumerate(shards)
     ]
 
 
@@ -294,7 +273,7 @@ def commit(
         peak_memory=peak_memory(),
         ended=round(time.time(), 3),
         worker=f"{socket.gethostname()}:{os.getpid()}",
-        numbers=(numbers() if callable(numbers) else numbers) or Measurements(),
+        numbers=_values(numbers() if callable(numbers) else numbers),
     )
     if receipt.rows_out + sum(reasons.values()) != read:
         raise RuntimeError(
@@ -308,6 +287,10 @@ def commit(
             return first
         write_receipt(folder, receipt)  # what was there is damaged
     return receipt
+
+
+def _values(numbers: Measurements | None) -> dict[str, Any]:
+    return numbers.model_dump(mode="json", exclude_unset=True) if numbers else {}
 
 
 def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -344,7 +327,7 @@ def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
     """Mark units as unfinished; a receipt is set aside if its columns may be copied."""
 
     def set_aside(receipt: Receipt) -> None:
-        if receipt.numbers.columns:
+        if receipt.numbers.get("columns"):
             write_receipt(folder, receipt, EARLIER)
         storage.remove(receipt_path(folder, receipt.name))
 

@@ -47,10 +47,6 @@ class UnitDoFn(OneCoreDoFn):
             receipt = self.make(unit, *more)
         yield receipt
 
-    def seconds(self) -> float:
-        """Seconds since the work on the unit began."""
-        return round(time.monotonic() - self._started, 3)
-
     def tell(self, unit: WorkUnit, rows: float) -> None:
         """Tell the launcher how many rows of the unit are done, about once a second; not through
         an object store."""

@@ -51,20 +51,12 @@ def normalised(text: pa.Array) -> pa.Array:
     return pc.utf8_trim(spaced, " ")
 
 
-def owners(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The index of the first, by (unit, row), of those with the same hash: int64 [n]."""
-    order = np.lexsort((rows, units, hashes[:, 1], hashes[:, 0]))
-    sorted_hashes = hashes[order]
-    first = np.arange(len(order))
-    first[1:][(sorted_hashes[1:] == sorted_hashes[:-1]).all(axis=1)] = 0
-    result = np.empty(len(order), np.int64)
-    result[order] = order[np.maximum.accumulate(first)]
-    return result
-
-
 def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Which rows [n] (bool) have the hash of an earlier one, by (unit, row)."""
-    return np.asarray(owners(hashes, units, rows) != np.arange(len(rows)))
+    order = np.lexsort((rows, units, hashes[:, 1], hashes[:, 0]))
+    ordered, found = hashes[order], np.zeros(len(order), bool)
+    found[order[1:]] = (ordered[1:] == ordered[:-1]).all(axis=1)
+    return found
 
 
 def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -84,11 +76,6 @@ def partitions(rows: int) -> int:
     return 1 + rows // _ROWS_PER_PARTITION
 
 
-def by_value(hashes: np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The number of each partition, of `count`, that hashes are in, and which ones these are."""
-    return grouped(hashes[:, 0] % np.uint64(count), np.arange(len(hashes)))
-
-
 def write_hashes(
     path: str, unit: int, hashed: Iterable[Hashes], count: int
 ) -> Iterator[tuple[int, Place]]:
@@ -102,8 +89,8 @@ def write_hashes(
     with storage.writing(path) as stream:
         for hashes, rows in chain([first], blocks):
             records = np.column_stack([hashes, rows.astype(np.uint64)])
-            for partition, here in by_value(hashes, count):
-                stream.write(records[here].tobytes())
+            for partition, here in grouped(hashes[:, 0] % np.uint64(count), records):
+                stream.write(here.tobytes())
                 yield partition, (unit, path, written, len(here))
                 written += len(here)
 

@@ -173,13 +173,9 @@ def merge_windowed(many: Iterable[dict[str, Windowed]]) -> dict[str, Windowed]:
     """The windows of all shards, merged."""
     merged = {}
     for name, group in by_key(many).items():
-        within = [
-            (np.concatenate(keys), np.concatenate(hashes))
-            for keys, hashes in (
-                zip(*windows, strict=True)
-                for windows in zip(*(found.within for found in group), strict=True)
-            )
-        ]
+        windows = zip(*(found.within for found in group), strict=True)
+        both = (zip(*of, strict=True) for of in windows)
+        within = [(np.concatenate(keys), np.concatenate(hashes)) for keys, hashes in both]
         merged[name] = Windowed(np.sum([found.below for found in group], axis=0), within)
     return merged
 

@@ -4,8 +4,6 @@ Finished cells are cached in --folder and not trained again, so the program can 
 Every table lists the claims of the paper, and whether they hold here.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

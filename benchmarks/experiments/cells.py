@@ -1,7 +1,5 @@
 """A cell of a table: an encoder, trained and evaluated. Finished cells are cached in files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tempfile

@@ -10,8 +10,6 @@ compare two vectors they select the number of decoder steps. STS 2015, SICK tria
 tasks are only reported.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The GRAN is the one of Table 8, with seed 1. The sentences are those of three bo
 tokens (in the paper, 10,000 of Wikipedia). A label counts if it has at least 20 words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 

@@ -5,8 +5,6 @@ With SICK, its training pairs are used for training and for the selection of the
 other half of each set, and STS 2015 are only reported.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ training has one epoch. A bidirectional encoder averages the states of its direc
 is chosen by these figures. The paper's figures of Tables 3 to 5 are those of STS 2017.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ Trained encoders stay in `encoders/`, since several tables evaluate the same one
 with the methods `cell_path` and `run`.
 """
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass, replace
 from functools import partial

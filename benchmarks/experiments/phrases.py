@@ -7,8 +7,6 @@ epoch. Table 1 needs the data of SemEval-2013 5(a) and of Turney (2012), in `sem
 `turney2012/train.txt` and `turney2012/test.txt` below --data; the table is there if they are.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ degrees of freedom are Welch's and Satterthwaite's. Measures without resampled p
 part only.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ are the lowest of the paper's grids. The paper's figures are means over 22 data 
 what was chosen on them, `2016 STS` what was chosen on the sets of 2016.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial

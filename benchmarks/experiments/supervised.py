@@ -9,8 +9,6 @@ each set are for training, 10% choose the epoch, the rest is reported. "Universa
 those of the tables of transfer (the paper's Tables 2 and 3), and λ_c and λ_w pull towards them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

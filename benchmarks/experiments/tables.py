@@ -1,7 +1,5 @@
 """What a table is: rows of cells, and the claims of a paper."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -30,6 +30,9 @@ _LSTMS = {  # with more cells
 }
 
 KNOWN.append(SystemOptions)
+OURS = frozenset(ENCODERS)
+"""The encoders that are not only the papers'."""
+
 ENCODERS |= {name: ENCODERS[name]._replace(build=build) for name, build in _LSTMS.items()}
 ENCODERS |= {
     "word-sum": Entry("sum of the vectors", lambda input, options: Sum(input)),

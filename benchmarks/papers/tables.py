@@ -12,9 +12,9 @@ from typing import Any
 
 from paraloom.beam_jobs.bitext.formats import READERS
 from paraloom.beam_jobs.engine import schema
-from paraloom.models.embeddings.encoders import ENCODERS, OF_THE_PAPERS
+from paraloom.models.embeddings.encoders import ENCODERS
 from paraloom.models.scorers import SCORERS, Scorer
-from paraloom.papers import systems  # noqa: F401  # makes the papers' encoders known
+from paraloom.papers.systems import OURS
 from paraloom.pipeline.cli import COMMANDS, PAPERS, Command, application
 from paraloom.pipeline.pages.data_card import meaning
 from paraloom.pipeline.pages.describe import score
@@ -84,7 +84,7 @@ def _first_line(of: Any) -> Markdown:
 
 
 def _encoders(*, papers: bool) -> Markdown:
-    found = {name: of for name, of in ENCODERS.items() if (name in OF_THE_PAPERS) == papers}
+    found = {name: of for name, of in ENCODERS.items() if (name not in OURS) == papers}
     rows = [(code(name), code(of.kind), Markdown(of.meaning)) for name, of in found.items()]
     return table(rows, "encoder", "reads", "what a sentence's vector is")
 

@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import nn
 
-from paraloom.models.embeddings.comparison import (
-    Compare,
-    ComparedModel,
-    Scores,
-    cosines,
-    dots,
-)
+from paraloom.models.embeddings.comparison import Compare, ComparedModel, Scores, cosines, dots
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, kinds
 from paraloom.models.embeddings.encoders.base import Encoder
 from paraloom.models.embeddings.export import folder as files

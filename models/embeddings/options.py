@@ -1,16 +1,9 @@
 """Options of an encoder and its training."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializeAsAny,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
 
 from paraloom.models.files import digest
 from paraloom.models.languages import ENGLISH
@@ -28,12 +21,7 @@ from paraloom.models.options import (
 InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count
 
-TaskName = Literal["paraphrases", "similarity", "malstm", "phrases", "context"]
 AUTO = "auto"
-FOR_PAPERS = (
-    "is for `paraloom papers`, such as `paraloom papers train --config FILE`; in a program, import "
-    "the module paraloom.papers.systems first"
-)
 _RUNTIME = ("checkpoint_every", "device")
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
 """Keys of version 0.2 and the values that all trainings have now: content keys go on."""
@@ -78,7 +66,7 @@ class EmbeddingOptions(Options):
     }
     """The tasks that are known here; `paraloom.papers` has a class with more."""
 
-    task: TaskName = "paraphrases"
+    task: Literal["paraphrases", "similarity", "malstm", "phrases", "context"] = "paraphrases"
     """Training task: paraphrases trains on the corpus, or on `pairs`; the others have a section of
     their name, and `paraloom papers train` trains them."""
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
@@ -152,15 +140,11 @@ class EmbeddingOptions(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_not_of_the_papers(cls, values: Any) -> Any:
-        """Name the command of other tasks and cells, before keys are called unknown."""
-        if not isinstance(values, Mapping):
-            return values
-        if "cell" in values and "cell" not in cls.model_fields:
-            raise ValueError(f"cell: {values['cell']} {FOR_PAPERS}")
-        task = values.get("task")
-        if task in get_args(TaskName) and task not in cls.tasks:
-            raise ValueError(f"task: {task} {FOR_PAPERS}")
+    def _has_its_task(cls, values: Any) -> Any:
+        """Name the command of other tasks, before keys are called unknown."""
+        task = values.get("task") if isinstance(values, Mapping) else None
+        if task in {"similarity", "malstm", "phrases", "context"} - cls.tasks.keys():
+            raise ValueError(f"task: {task} is for `paraloom papers`")
         return values
 
     def _check(self) -> None:
@@ -207,19 +191,9 @@ class EmbeddingOptions(Options):
         """What the task trains: the cosines of vectors, or their dot products."""
         return "cosine"
 
-    @property
-    def start(self) -> str | None:
-        """The folder of the encoder that training starts from."""
-        return None
-
-    @property
-    def vector(self) -> str | None:
-        """What a sentence's vector is, if not the output of the encoder `model`."""
-        return None
-
     def open_head(self, settings: dict[str, Any]) -> Any:
         """The head with these settings, which the task trains beside the encoder."""
-        raise ValueError(f"head: {settings.get('name')} {FOR_PAPERS}")
+        raise ValueError(f"head: {settings.get('name')} is for `paraloom papers`")
 
     def completed(self, encoder: Any, words: int) -> Any:
         """The encoder with what the task adds to it, for a vocabulary of so many words."""
@@ -248,8 +222,6 @@ def read_options(values: Any) -> EmbeddingOptions:
 
 def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
     """The options in the folder of an encoder, without what is no option any more."""
-    if values.get("cell", "torch") != "torch" and "cell" not in KNOWN[-1].model_fields:
-        raise ValueError(f"options.cell: {values['cell']} {FOR_PAPERS}")
     options = {k: v for k, v in values.items() if k in KNOWN[-1].model_fields}
     for source in options.get("pairs") or ():
         source.pop("weight", None)

@@ -24,6 +24,13 @@ class Conversion:
     target_positions: int
     digest: str
 
+    @property
+    def vocabulary(self) -> int:
+        """The number of target subwords."""
+        names = ("shared_vocabulary.json", "target_vocabulary.json")
+        path = next(self.path / name for name in names if (self.path / name).is_file())
+        return len(parse_json(path.read_bytes(), list[str]))
+
 
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
     """The cached conversion of a model; the first call converts it, which needs torch.
@@ -45,16 +52,14 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
     if found := _open(path):
         return found
     with locked(path.with_name(f".{path.name}.lock")):
-        return _open(path) or _convert(path, convert)  # another process may have made it
-
-
-def _convert(path: Path, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
-    with atomic_folder(path) as out:
-        source, target = convert(out)
-        found = Conversion(path, source, target, files.digest(out))
-        record = {name: value for name, value in vars(found).items() if name != "path"}
-        (out / RECORD).write_text(json.dumps(record))
-    return found
+        if found := _open(path):  # another process has made it
+            return found
+        with atomic_folder(path) as out:
+            source, target = convert(out)
+            found = Conversion(path, source, target, files.digest(out))
+            record = {name: value for name, value in vars(found).items() if name != "path"}
+            (out / RECORD).write_text(json.dumps(record))
+        return found
 
 
 def _open(path: Path) -> Conversion | None:

@@ -41,19 +41,43 @@ Submit = Callable[[Sequence[Pieces], int], Callable[[], list[Ranked]]]
 """A function as `Engine.submit`."""
 
 
+def length_class(subwords: int) -> int:
+    """The smallest of 16, 32, 64, 128, … that a source's subwords do not exceed.
+
+    Sources of a class may have translations of the same length (`longest_translation`), and batches
+    hold sources of one class: so the limit of a source does not depend on the others of its batch.
+
+    >>> [length_class(n) for n in (1, 16, 17, 200)]
+    [16, 16, 32, 256]
+    """
+    return max(1 << (subwords - 1).bit_length(), 16)
+
+
+def longest_translation(subwords: int) -> int:
+    """The most subwords, end of sentence included, of the translation of a source with so many.
+
+    At least three times the source and 30 more; decoding that repeats itself stops there.
+
+    >>> longest_translation(8), longest_translation(17)
+    (78, 126)
+    """
+    return 3 * length_class(subwords) + 30
+
+
 class Engine:
     """A model loaded in CTranslate2; `submit` and `score` may be called from several threads.
 
-    On a machine with several GPUs, each has a copy of the model and decodes a batch. On a CPU, one
-    thread decodes a batch, and as many batches are decoded in parallel as there are threads. The
-    values do not depend on the number of threads, and small batches keep all cores busy until the
-    end.
+    Each GPU has a copy of the model, and decodes several batches at once, each in a stream: a step
+    of beam search is too small to fill a GPU. On a CPU, one thread decodes a batch, and as many
+    batches are decoded in parallel as there are threads. The values do not depend on the number of
+    threads, and small batches keep all cores busy until the end.
 
     Attributes:
         device: cpu or cuda.
         compute_type: the number type of the loaded weights.
         parallel: the number of batches decoded in parallel.
         batch_tokens: the default number of source subwords in a batch, padding included.
+        batch_rows: the largest number of sentences in a batch.
         max_source_subwords: the longest source, without the end of sentence.
         max_target_subwords: the longest target that can be scored, without the end of sentence.
         converted: SHA-256 of the converted model's files.
@@ -69,26 +93,28 @@ class Engine:
         self._model = model = nmt.converted()
         self.converted = model.digest
         # On a CPU, a batch and the weights must fit a core's cache (measured).
-        self.batch_tokens = 8192 if gpus else 48 if self.compute_type == "int8" else 256
-        self.parallel = len(gpus) or threads
+        self.batch_tokens = 48 if self.compute_type == "int8" else 256
+        self.batch_rows = gpu.MOST_ROWS
+        if gpus:
+            self.batch_tokens, self.batch_rows = gpu.batch_size(gpus, options, model.vocabulary)
+        self.parallel = gpu.STREAMS * len(gpus) or threads
         tags = len(self._layout.target_prefix)
         # What the decoder starts with is no part of a hypothesis, but a tag after it is.
         self._forced = tags if self._layout.decoder_start else 0
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1
-        longest = min(2 * options.max_source_subwords, model.target_positions - tags)
+        self._longest = model.target_positions - tags
         self._decoding: dict[str, Any] = {
             "asynchronous": True,
             "length_penalty": 1,
             "max_input_length": 0,  # no truncation: the caller rejects long sources
             "min_decoding_length": nmt.shortest,
-            "max_decoding_length": longest + self._forced,
             "no_repeat_ngram_size": options.no_repeat_ngram,
             "repetition_penalty": options.repetition_penalty,
             "return_scores": True,
             "return_end_token": True,
         }
-        self._translator = self._load(gpus or 0, 1 if gpus else threads)
+        self._translator = self._load(gpus or 0, gpu.STREAMS if gpus else threads)
         self._idle: SimpleQueue[int] = SimpleQueue()
         for device in gpus or [0]:
             self._idle.put(device)
@@ -122,6 +148,7 @@ class Engine:
         """Queue a batch; return a function that waits for the hypotheses, and raises errors.
 
         Args:
+            batch: sources with the same `length_class`, which bounds their translations.
             num_hypotheses: translations of each source, at most the beam size.
         """
         # A patience of 1 is fairseq's: stop when `beam` hypotheses have ended.
@@ -203,10 +230,12 @@ class Engine:
         how: dict[str, Any],
     ) -> Callable[[], list[Ranked]]:
         prefix = list(self._layout.target_prefix)
+        longest = min(longest_translation(max(map(len, batch))), self._longest)
         results = translator.translate_batch(
             [self._layout.source(pieces) for pieces in batch],
             [prefix] * len(batch) if prefix else None,
             num_hypotheses=num_hypotheses,
+            max_decoding_length=longest + self._forced,
             **self._decoding,
             **how,
         )

@@ -11,6 +11,39 @@ from paraloom.models.nmt.options import NmtOptions, Precision
 
 _CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
 
+STREAMS = 8
+"""Batches that a GPU decodes at once."""
+
+MOST_ROWS = 1000
+"""The most sentences in a batch; CTranslate2 warns of more."""
+
+
+def batch_size(gpus: Sequence[int], options: NmtOptions, vocabulary: int) -> tuple[int, int]:
+    """The most source subwords and the most sentences of a batch.
+
+    They depend on the memory of the smallest of the GPUs, and neither on their number nor on what
+    else is at work there: translations in 16 bits depend on the batch in their last bits.
+
+    Args:
+        vocabulary: the model's target subwords; each hypothesis of the beam has their logits, in 16
+            bits and in 32.
+    """
+    total = min(map(memory, gpus))
+    hypotheses = options.candidates if options.sampling else options.beam
+    logits = 6 * vocabulary * hypotheses  # bytes for a sentence
+    rows = total // (2 * STREAMS * logits)
+    tokens = 256 * (total >> 30) * 12 // max(hypotheses, 12)
+    return min(max(tokens, 1024), 32_768), min(max(rows, 8), MOST_ROWS)
+
+
+def memory(device: int) -> int:
+    """The bytes of a GPU's memory."""
+    driver, handle, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_size_t()
+    failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(handle), device)
+    if failed or driver.cuDeviceTotalMem_v2(ctypes.byref(size), handle):
+        raise UserError(f"CUDA's driver says nothing about GPU {device}; choose nmt.device cpu")
+    return size.value
+
 
 def devices() -> list[int]:
     """The numbers of the CUDA devices that this process sees (`CUDA_VISIBLE_DEVICES`)."""

@@ -91,15 +91,16 @@ class NmtOptions(Options):
     repetition_penalty: Annotated[float, Field(ge=1, le=10)] = 1.0
     """Above 1, subwords that a translation already has become less probable (Keskar et al. 2019;
     1.1 to 1.3 are usual), articles and commas, too. 1: no penalty."""
-    compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "float32"
+    compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
     """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU float16 (MADLAD:
     bfloat16, because its values exceed float16's), if the GPU has it; otherwise float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode; auto takes all GPUs that work (`CUDA_VISIBLE_DEVICES` limits them)."""
     batch_tokens: Count | None = None
-    """Source subwords in a batch, padding included; null: chosen by device."""
+    """Source subwords in a batch, padding included; null: fits the CPU's caches or the GPU."""
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
-    """Longer sources are rejected; a translation may have twice as many subwords."""
+    """Longer sources are rejected; so is a translation that does not end within three times its
+    source's subwords and 30 more (sources of 8, 12, 16, 24, … subwords share a limit)."""
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:

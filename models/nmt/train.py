@@ -18,12 +18,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder
 from paraloom.models.nmt import fairseq_run
-from paraloom.models.nmt.families.fairseq import (
-    CHECKPOINT,
-    SENTENCEPIECE,
-    FairseqModel,
-    read_state,
-)
+from paraloom.models.nmt.families.fairseq import CHECKPOINT, SENTENCEPIECE, FairseqModel, read_state
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
 from paraloom.models.nmt.training_data import HeldOut, hold_out, prepare
 from paraloom.models.printing import show

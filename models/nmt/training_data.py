@@ -123,10 +123,7 @@ def train_subwords(
 
 
 def write_pieces(
-    subwords: SentencePieceProcessor,
-    texts: tuple[Path, Path],
-    out: tuple[Path, Path],
-    longest: int,
+    subwords: SentencePieceProcessor, texts: tuple[Path, Path], out: tuple[Path, Path], longest: int
 ) -> int:
     """Write both texts as subwords, without empty and overlong pairs; their number."""
     longest = min(longest, _LONGEST)

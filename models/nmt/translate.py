@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from paraloom.models.errors import one_line
 from paraloom.models.hub import fetch
-from paraloom.models.nmt.engine import Engine, Hypothesis, Pieces, Ranked, Submit
+from paraloom.models.nmt.engine import (
+    Engine,
+    Hypothesis,
+    Pieces,
+    Ranked,
+    Submit,
+    length_class,
+)
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
@@ -66,7 +73,9 @@ class Translator:
     """A model that translates; `translate` may be called from several threads at once.
 
     Threads share only the engine, which has one queue for all batches. Calls that sample have a GPU
-    each; on a CPU they take turns. `device`, `compute_type` and `converted` are those of `Engine`.
+    each; on a CPU they take turns. `device`, `compute_type` and `converted` are those of `Engine`;
+    `under_way` is the number of sentences, in several calls at once, that keeps all GPUs busy while
+    others are read and written; 0 on a CPU, where a call does.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -98,6 +107,8 @@ class Translator:
         self.device, self.compute_type = self._engine.device, self._engine.compute_type
         self.converted = self._engine.converted
         self._budget = self.options.batch_tokens or self._engine.batch_tokens
+        one_by_one = self.device == "cpu" or self.options.sampling is not None
+        self.under_way = 0 if one_by_one else 2 * self._engine.parallel * self._engine.batch_rows
         self._limit = min(self.options.max_source_subwords, self._engine.max_source_subwords)
 
     def translate(
@@ -132,7 +143,7 @@ class Translator:
             else:
                 accepted.append(row)
         budget = self._budget // (hints.smaller if hints else 1)
-        batches = list(batches_by_tokens(accepted, sources, budget))
+        batches = list(batches_by_class(accepted, sources, budget, self._engine.batch_rows))
         # What is drawn depends on the order of batches.
         alone = hints is not None or self.options.sampling is not None
         search: AbstractContextManager[Submit] = nullcontext(self._engine.submit)
@@ -156,12 +167,14 @@ class Translator:
         or the engine fails on the pair.
         """
         wanted = self._subwords.encode_target([text or "" for text in references])
-        return self._score(self._sources(sources), wanted)
+        return self._score(self._sources(sources), wanted, 2 * self.options.max_source_subwords)
 
-    def _score(self, given: Sequence[Pieces], wanted: Sequence[Pieces]) -> NDArray[np.float32]:
-        """The same of subwords."""
+    def _score(
+        self, given: Sequence[Pieces], wanted: Sequence[Pieces], most: int
+    ) -> NDArray[np.float32]:
+        """The same of subwords; NaN where there are more than `most`."""
         found = np.full(len(given), np.nan, np.float32)
-        longest = min(2 * self.options.max_source_subwords, self._engine.max_target_subwords)
+        longest = min(most, self._engine.max_target_subwords)
         rows = [
             row
             for row, (source, target) in enumerate(zip(given, wanted, strict=True))
@@ -210,6 +223,22 @@ def batches_by_tokens(
         yield batch
 
 
+def batches_by_class(
+    rows: Sequence[int], sources: Sequence[Pieces], budget: int, most: int
+) -> Iterator[list[int]]:
+    """`batches_by_tokens` of at most so many rows, whose sources are of one `length_class`.
+
+    >>> list(batches_by_class([0, 1, 2], [["a"] * 17, ["b"], ["c"] * 18], budget=60, most=9))
+    [[2, 0], [1]]
+    """
+    classes: dict[int, list[int]] = {}
+    for row in rows:
+        classes.setdefault(length_class(len(sources[row])), []).append(row)
+    for _, alike in sorted(classes.items(), reverse=True):
+        for batch in batches_by_tokens(alike, sources, budget):
+            yield from (batch[at : at + most] for at in range(0, len(batch), most))
+
+
 def in_halves(
     rows: Sequence[int],
     work: Callable[[Sequence[int]], None],
@@ -235,6 +264,7 @@ class _Call:
     def __init__(self, translator: Translator, sources: Sequence[Pieces]) -> None:
         self._translator, self._sources = translator, sources
         self._candidates = translator.options.candidates
+        self._scores_again = bool(translator.options.against_repetition())
         empty: tuple[Any, ...] = (None,) * len(SCHEMA)
         self._rows = [empty] * (len(sources) * self._candidates)
         self._found = dict[int, Hypothesis]()  # by row, those to score again
@@ -283,17 +313,21 @@ class _Call:
         for row, best_first in zip(rows, hypotheses, strict=True):
             self.reject(row, "the model has no further translation")
             for at, hypothesis in enumerate(best_first, row * self._candidates):
-                self._rows[at] = self._judged(hypothesis)
-                if hypothesis.ended and self._translator.options.against_repetition():
+                self._rows[at] = self._judged(at, hypothesis)
+                if hypothesis.ended and self._scores_again:
                     self._found[at] = hypothesis
 
-    def _judged(self, hypothesis: Hypothesis) -> tuple[Any, ...]:
-        """A row of the result."""
+    def _judged(self, at: int, hypothesis: Hypothesis) -> tuple[Any, ...]:
+        """A row of the result, for the hypothesis at this row."""
         translator = self._translator
         pieces = [piece for piece in hypothesis.pieces if piece not in translator._special]
         text = translator._subwords.decode(pieces).strip()
         if not hypothesis.ended:
-            reason = f"translation does not end within {hypothesis.subwords} subwords"
+            most = length_class(len(self._sources[at // self._candidates]))
+            reason = (
+                f"translation does not end within {hypothesis.subwords} subwords, the limit for "
+                f"sources of up to {most}"
+            )
         elif not text:
             reason = "empty translation"
         elif control := find_control(text):
@@ -308,9 +342,10 @@ class _Call:
         """Score by the model's own probabilities: options against repetition change those of the
         search, which CTranslate2's scores are of."""
         given = [self._sources[at // self._candidates] for at in self._found]
-        own = self._translator._score(given, [of.pieces for of in self._found.values()])
+        pieces = [of.pieces for of in self._found.values()]
+        own = self._translator._score(given, pieces, max(map(len, pieces), default=0))
         for (at, hypothesis), score in zip(self._found.items(), own.tolist(), strict=True):
-            self._rows[at] = self._judged(hypothesis._replace(score=score))
+            self._rows[at] = self._judged(at, hypothesis._replace(score=score))
 
     def finish(self, seconds: float) -> tuple[pa.RecordBatch, Counters]:
         """The rows and the counters."""

@@ -105,8 +105,11 @@ class PairScorer:
         scores = Scores()
         if self._counts:
             for name, side in zip(TOKEN_COUNTS, ("reference", "translation"), strict=True):
-                lengths = [getattr(block, side).lengths for block in blocks]
-                scores[name] = _int16(np.concatenate(lengths))
+                lengths = np.concatenate([getattr(block, side).lengths for block in blocks])
+                if (most := lengths.max(initial=0)) > _MOST_TOKENS:
+                    limit = f"at most {_MOST_TOKENS:,} can be scored"
+                    raise UserError(f"a text of {most:,} tokens: {limit}")
+                scores[name] = lengths.astype(np.int16)
         for name in self.names:
             parts = [whole] if self.scorers[name].whole_shard else blocks
             values, reasons = zip(*(self._scored(name, part) for part in parts), strict=True)
@@ -157,11 +160,3 @@ def _clipped(values: np.ndarray, scorer: Scorer) -> np.ndarray:
         inside = np.clip(values, low, high)
         values = np.where(beyond & (np.abs(values - inside) <= _ROUNDING), inside, values)
     return values
-
-
-def _int16(lengths: np.ndarray) -> np.ndarray:
-    if len(lengths) and lengths.max() > _MOST_TOKENS:
-        raise UserError(
-            f"a text of {lengths.max():,} tokens: at most {_MOST_TOKENS:,} can be scored"
-        )
-    return lengths.astype(np.int16)

@@ -55,9 +55,7 @@ def words(text: str) -> list[str]:
 
 
 def antonyms_by_tag(
-    nouns: Mapping[str, Set[str]],
-    adjectives: Mapping[str, Set[str]],
-    counts: Mapping[str, int],
+    nouns: Mapping[str, Set[str]], adjectives: Mapping[str, Set[str]], counts: Mapping[str, int]
 ) -> Antonyms:
     """The antonyms that occur in a corpus, by its words' `counts`: the most frequent first."""
     plurals = {_plural(noun): frozenset(map(_plural, of)) for noun, of in nouns.items()}

@@ -17,7 +17,7 @@ from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import ENCODER, SCORERS, PairScorer
-from paraloom.pipeline.judging.cuts import DECILES, Judged, recommend, spearman
+from paraloom.pipeline.judging.cuts import DECILES, recommend, spearman
 from paraloom.pipeline.judging.describe import alpha, precision_line
 from paraloom.pipeline.judging.judgments import Judgment, PairTexts, in_order, read_judgments
 from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement
@@ -187,18 +187,17 @@ def conditions(
     return found
 
 
-def measure(
-    pairs: JudgedPairs, *, good: float, precisions: Sequence[float], seed: int = 1
-) -> AgreementRecord:
+def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> AgreementRecord:
     """Correlations, shares of good pairs (with labels of at least `good`), and a cut for each
     wanted precision."""
     is_good = pairs.labels >= good
-    judged = Judged(pairs.deciles, pairs.higher_is_better, is_good, pairs.references, pairs.rows)
-    correlations = spearman(pairs.scores, pairs.labels, pairs.references, seed=seed)
-    cuts = (recommend(judged, wanted, seed=seed) for wanted in precisions)
+    references = len(np.unique(pairs.references))
+    correlations = spearman(pairs.scores, pairs.labels, references)
+    given = pairs.deciles, pairs.higher_is_better, is_good, pairs.rows
+    cuts = (recommend(*given, wanted) for wanted in precisions)
     return AgreementRecord(
         pairs=len(pairs.labels),
-        references=judged.references,
+        references=references,
         rows=sum(next(iter(pairs.rows.values()), [])),
         good=good,
         good_pairs=int(is_good.sum()),

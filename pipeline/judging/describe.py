@@ -102,19 +102,11 @@ def cut_lines(cut: Cut, rows: int) -> list[str]:
     """What a cut keeps, and how good its pairs are, in sentences."""
     none = f"no cut with {ENOUGH} judged pairs or more is sure to have it; the best is "
     nearest = "" if cut.reached else none
-    lines = [
+    return [
         f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
         f"{cut.rows:,} of {rows:,} pairs ({100 * cut.rows / max(rows, 1):.0f}%).",
-        f"Of the {cut.judged:,} judged pairs in it, {cut.good or 0:,} are good; weighted, a share "
-        f"of {cut.precision:.2f} (95% by Wilson: {interval_in_words(cut.wilson)}).",
-    ]
-    if cut.expected is None or cut.chance is None:
-        few = f"There are too few references to say what to expect of others: it takes {ENOUGH}."
-        return [*lines, few]
-    return [
-        *lines,
-        f"To expect on references that nobody has judged: {interval_in_words(cut.expected)}; "
-        f"at least {cut.wanted:g} in {100 * cut.chance:.0f}% of resamples.",
+        f"Of the {cut.judged:,} judged pairs in it, {cut.good:,} are good: a share of "
+        f"{cut.precision:.2f} (95% by Wilson: {interval_in_words(cut.wilson)}).",
     ]
 
 

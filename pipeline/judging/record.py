@@ -10,7 +10,7 @@ class ScoreAgreement(Lenient):
     """How one score agrees with the labels."""
 
     spearman: float | None  # None if a side is constant
-    interval: Interval | None  # 95%, by bootstrap over references
+    interval: Interval | None  # 95%
     good: list[int]  # good pairs in each decile, 0 the lowest
     judged: list[int]
     rows: list[int]  # pairs of the run or of the file in each decile, without copies

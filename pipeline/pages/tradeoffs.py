@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraloom.beam_jobs.bucket import Deciles
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Deciles, Shard, read_shard
+from paraloom.beam_jobs.engine.shards import Shard, read_shard
 from paraloom.beam_jobs.select import Criteria, conditions, decide
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.scorers import PairScorer

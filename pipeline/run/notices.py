@@ -1,4 +1,4 @@
-"""One-line notices of languages that may be wrong, and of test data that a training has seen.
+"""One-line notices of what may be wrong, such as test data that a training has seen.
 
 None of it stops the work, but its result may mean little.
 """
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paraloom.models.embeddings.options import AUTO
-from paraloom.models.languages import ENGLISH, language_name, short_code
+from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.languages import of_codes
 
 if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
@@ -47,9 +48,7 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
             f"score: without {default}, which score.phrases (phrase pairs) or score.paragram (word "
             f"vectors) would give; select takes deciles of {config.select.by}"
         )
-    if config.language == short_code(config.input.source_language):
-        name = language_name(config.language)
-        yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
+    yield from of_codes(config.input)
 
 
 def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:

@@ -83,7 +83,8 @@ def make(run: Run, key: str) -> GenerateRecord:
     )
     result = generate.run(work, run.folder("generate"), job, run.arguments)
     record = pairs_record(GenerateRecord, result)
-    used = [receipt.numbers.generators for receipt in result.receipts]
+    measured = (receipt.measured(generate.GenerateMeasurements) for receipt in result.receipts)
+    used = [of.generators for of in measured]
     record.generators = {
         of.name: _made_by(of, record.rejected, sum((u[of.name] for u in used), Usage()))
         for of in config.chats

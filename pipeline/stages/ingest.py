@@ -4,6 +4,7 @@ from typing import Any
 
 from paraloom.beam_jobs import ingest, storage
 from paraloom.beam_jobs.bitext import READERS
+from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
@@ -47,7 +48,8 @@ def make(run: Run, key: str) -> IngestRecord:
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
     record = pairs_record(IngestRecord, result, inputs=inputs)
     if kinds := options.layout.clean:
-        counts = [receipt.numbers.cleaned for receipt in result.receipts]
+        measured = (receipt.measured(ingest.IngestMeasurements) for receipt in result.receipts)
+        counts = [of.cleaned for of in measured]
         record.cleaned = {kind: sum(of[kind] for of in counts) for kind in kinds}
     if not record.rows_out:
         reason, rows = next(iter(record.rejected.items()))  # the most frequent one
@@ -63,16 +65,22 @@ def make(run: Run, key: str) -> IngestRecord:
 
 
 def check(config: Config) -> None:
-    """Check that there is an input, in the languages that it is said to be in."""
+    """Check that there is an input."""
     if config.input is None:
         raise UserError("input: is missing")
-    check_texts(config.input)
 
 
 def check_replaces(run: Run) -> None:
-    """Check that a run does not replace a finished one of wholly other files: no content and no
-    path of the recorded input is in it. A preview's input is below its run, and always another."""
+    """Check what is about to be read, before the run records that it begins; not with `--force`.
+
+    The first rows must be in the languages that they are said to be in, and the run must not
+    replace a finished one of wholly other files: no content and no path of the recorded input is in
+    it. A preview's input is below its run, and always another.
+    """
     found = run.records.get("ingest")
+    if found and found.key == content_key("ingest", ingest.VERSION, fingerprint(run), {}):
+        return
+    check_texts(run.input, run.bitexts)
     before = found.inputs if isinstance(found, IngestRecord) else []
     files = {p: d for of in run.bitexts for p, d in zip(of.paths, of.sha256, strict=True)}
     own = storage.join(run.config.run, "")

@@ -128,7 +128,7 @@ def translate(
     limit = run.config.max_rejected
     output = run.folder(direction.job)
     result = back_translate.run(work, output, job, run.arguments, max_rejected=limit)
-    numbers = [receipt.numbers for receipt in result.receipts]
-    used.converted = sorted({of.converted for of in numbers if of.converted})
-    used.compute_types = sorted({of.compute_type for of in numbers if of.compute_type})
+    measured = [receipt.measured(back_translate.Translated) for receipt in result.receipts]
+    used.converted = sorted({of.converted for of in measured if of.converted})
+    used.compute_types = sorted({of.compute_type for of in measured if of.compute_type})
     return pairs_record(kind, result, model=used)

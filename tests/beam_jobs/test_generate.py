@@ -14,7 +14,7 @@ from paraloom.beam_jobs import generate
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Receipt, read_shard, write_shard
-from paraloom.beam_jobs.generate import GenerationJob, GenerationUnit
+from paraloom.beam_jobs.generate import GenerateMeasurements, GenerationJob, GenerationUnit
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded
@@ -78,7 +78,7 @@ def test_candidates_of_a_pair_stand_together_and_are_numbered_through(tmp_path: 
     assert table["translation"][5].as_py() == reworded("Pes číslo 1 běží ve sněhu.")
     names = ["domain", *schema.translated(candidates=True, generators=True, nmt=False).names]
     assert table.column_names == names
-    used = receipt.numbers.generators
+    used = receipt.measured(GenerateMeasurements).generators
     counts = used["a"].requests, used["a"].tokens_in, used["b"].tokens_out
     assert counts == (ROWS, 10 * ROWS, 5 * ROWS)
 
@@ -133,7 +133,7 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
         (tmp_path / "out/_receipts/part-0.json").unlink()
         table, receipt = run(tmp_path, work, unit(tmp_path, work))
         assert table.equals(expected)
-        assert receipt.numbers.generators["a"].requests == ROWS
+        assert receipt.measured(GenerateMeasurements).generators["a"].requests == ROWS
         assert len(server.answered) == ROWS + len(lines[20:])
         # Another generator and another key: only the new one is asked.
         both = job(chat("a", url), chat("b", url, model="reversed"))

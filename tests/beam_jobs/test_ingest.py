@@ -15,7 +15,7 @@ from paraloom.beam_jobs.bitext import Format, Paths, find_bitext
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import Saved, read_shard, receipts
-from paraloom.beam_jobs.ingest import Reading
+from paraloom.beam_jobs.ingest import IngestMeasurements, Reading
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
@@ -105,7 +105,7 @@ def test_unique_pairs_and_conditions_against_a_plain_loop(tmp_path: Path) -> Non
         again = run(paths, tmp_path / place, beam=workers, where=where, unique_pairs=True)
         assert [s.digest for s in shards_of(again)] == [s.digest for s in shards_of(result)]
         assert tables(again) == [pairs, found]
-        saved = ([receipt.numbers.saved for receipt in of.receipts] for of in (result, again))
+        saved = ([receipt.numbers["saved"] for receipt in of.receipts] for of in (result, again))
         assert next(saved) == next(saved)
 
 
@@ -117,7 +117,7 @@ def test_a_row_is_rejected_and_counted_for_the_first_reason(
     of: dict[str, Any] = {"unique_pairs": True, "where": where, "languages": Languages("cs", "en")}
     (receipt,) = run([tsv("a.tsv", *rows)], tmp_path / "out", shard_rows=1, **of).receipts
     assert receipt.rejected == {"not reference_tokens >= 2": 2, "repeats an earlier pair": 1}
-    assert receipt.numbers.saved == {
+    assert receipt.measured(IngestMeasurements).saved == {
         "input.where": Saved(rows=2, tokens=4),  # č. is one token in Czech, two in English
         "input.unique": Saved(rows=1, tokens=2),
     }

@@ -21,15 +21,17 @@ PUBLIC = (
     "ml.inference.base",
     "options.pipeline_options",
     "runners.runner",
+    "transforms.window",
     "typehints",
     "utils.shared",
+    "utils.windowed_value",
 )
 """Modules whose documentation does not call them internal."""
 
 PRIVATE = {
-    "io.aws.clients.s3": "io/clients.py has its client of boto3, made with Beam's options for S3",
-    "io.gcp.gcsio": "io/clients.py has Google's client from it: google.cloud.storage.Client is "
-    "the same",
+    "io.aws.clients.s3": "storage/clients.py has its client of boto3, made with Beam's options",
+    "io.gcp.gcsio": "storage/clients.py has Google's client from it: google.cloud.storage.Client "
+    "is the same",
     "runners.dataflow.dataflow_metrics": "runners/dataflow/jobs.py gives a job that it found its "
     "counters: leave them out",
     "runners.dataflow.dataflow_runner": "runners/dataflow/jobs.py waits with it for a job that "

@@ -126,9 +126,10 @@ class Ground:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
-    def same(self, run: str, other: str = "") -> None:
+    def same(self, run: str, other: str = "", tolerance: float = 0) -> None:
         """See that a run has the rows and values of another one, by default the undisturbed."""
-        code, said = told("compare", other or self.undisturbed(), run, "--", *self.beam)
+        within = ("--tolerance", str(tolerance)) if tolerance else ()
+        code, said = told("compare", other or self.undisturbed(), run, *within, "--", *self.beam)
         self.expect(f"paraloom compare: {said.strip().splitlines()[-1:]}", code == 0)
         if code:
             print(said, flush=True)

@@ -1,6 +1,6 @@
 """Runs with another target language: stages, tokens, data card, encoder, notices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +12,11 @@ import pytest
 import yaml
 from mosestokenizer import MosesTokenizer
 
+from paraloom.beam_jobs.bitext import Bitext, RowBlock, find_bitext, read_bitext
 from paraloom.models.errors import UserError, missing_extra
 from paraloom.models.nmt.families.base import Languages
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.config import read_config
+from paraloom.pipeline.config import languages, read_config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model, check_texts
 from paraloom.pipeline.run.folder import read_run
@@ -94,12 +95,17 @@ LONG = [
 ][:60]
 
 
+def check_first_rows(**given: Any) -> None:
+    options = InputOptions(**given)
+    check_texts(options, find_bitext(options.format, options.paths, options.layout))
+
+
 def checked(folder: Path, capsys: Capsys, rows: Sequence[tuple[str, ...]], **more: Any) -> str:
     """What is said of a file, "STOP: " before it if that ends the command."""
     (folder / "in.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
     given = {"format": "tsv", "paths": [str(folder / "in.tsv")], **more}
     try:
-        check_texts(InputOptions(**given))
+        check_first_rows(**given)
     except UserError as error:
         return f"STOP: {error}"
     return capsys.readouterr().err
@@ -134,22 +140,50 @@ def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     text = [(b,) for _, b in LONG]
     assert said(text, format="text") == ""
     assert said(text, format="text", target_language="fr").startswith("STOP: input.target_lang")
-    assert said([("12:30", "1"), ("", "2")]) == said([("a",)]) == "", "ingest says what is wrong"
+    assert said([("12:30", "1"), ("", "2")]) == "", "ingest says what is wrong"
 
 
 def test_columns_with_names_and_two_files(tmp_path: Path, capsys: Capsys) -> None:
     rows = [{"cs": a, "en": b} for a, b in LONG]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     given: dict[str, Any] = {"format": "parquet", "paths": [str(tmp_path / "a.parquet")]}
-    check_texts(InputOptions(**given, columns={"source": "cs", "reference": "en"}))
+    check_first_rows(**given, columns={"source": "cs", "reference": "en"})
     with pytest.raises(UserError, match="the first sources are English"):
-        check_texts(InputOptions(**given, columns={"source": "en", "reference": "cs"}))
+        check_first_rows(**given, columns={"source": "en", "reference": "cs"})
     for side in ("cs", "en"):
         (tmp_path / side).write_text("".join(f"{row[side]}\n" for row in rows), "utf-8")
     paths: Any = {"source": str(tmp_path / "en"), "reference": str(tmp_path / "cs")}
     with pytest.raises(UserError, match=r"the first sources are English.*swap the sides"):
-        check_texts(InputOptions(format="moses", paths=paths))
+        check_first_rows(format="moses", paths=paths)
     assert not capsys.readouterr().err
+
+
+def test_texts_are_looked_at_when_they_are_about_to_be_read(
+    a_run: Path, write_config: WriteConfig, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[str] = []
+
+    def read(bitext: Bitext, **how: Any) -> Iterator[RowBlock]:
+        looked_at.extend(bitext.paths)
+        return read_bitext(bitext, **how)
+
+    monkeypatch.setattr(languages, "read_bitext", read)
+    for command in ("ingest", "score", "select"):
+        assert again(command, a_run) == 0
+        assert not looked_at and not ran(capsys.readouterr().err), "all is up to date"
+    write_config(a_run, select={"size": 5})
+    assert again("select", a_run) == 0
+    assert not looked_at and ran(capsys.readouterr().err) == ["select"]
+    write_config(a_run, input={"shard_rows": 7, "target_language": "fr"})
+    assert again("ingest", a_run) == 2
+    assert "input.target_language: is fr (French), but" in capsys.readouterr().err
+    write_config(a_run, select={"size": 5})
+    assert again("select", a_run) == 0
+    assert not ran(capsys.readouterr().err), "the mistake has changed nothing"
+    looked_at.clear()
+    write_config(a_run, input={"shard_rows": 7})
+    assert again("ingest", a_run) == 0
+    assert looked_at and ran(capsys.readouterr().err) == ["ingest"]
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_scorers_of_others(a_run: Path, own: Own, runs: Runs, capsys: Capsys) ->
 
 def columns(folder: Path) -> list[dict[str, str]]:
     """The keys of the columns of each shard."""
-    return [receipt.numbers.columns for receipt in receipts(str(folder / "run" / "score"))]
+    return [receipt.numbers["columns"] for receipt in receipts(str(folder / "run" / "score"))]
 
 
 def test_columns_of_files(a_run: Path, runs: Runs) -> None:

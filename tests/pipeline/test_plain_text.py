@@ -164,8 +164,8 @@ def test_keys_of_runs_without_are_as_before(
     config = read_config(write_config(tmp_path))
     run = Run.open(config)
     stages = all_stages()
-    decoding = ["ctranslate2", "float32", 2, None, 200, digest(nmt_model)]
-    expected = content_key("back_translate", 1, decoding, {"ingest": None})
+    decoding = ["ctranslate2", "auto", 2, None, 200, digest(nmt_model)]
+    expected = content_key("back_translate", 2, decoding, {"ingest": None})
     assert key_of(stages["back_translate"], run) == expected
     assert key_of(stages["score"], run) == content_key(
         "score", 1, ["translation_score", "trigram_overlap"], {"back_translate": None}
@@ -182,7 +182,7 @@ def test_keys_of_runs_without_are_as_before(
             nmt=config.nmt.replace(**nmt), input=config.input.replace(unique=unique)
         )
         run = Run.open(changed)
-        expected = content_key("back_translate", 1, [*decoding, *more], {"ingest": None})
+        expected = content_key("back_translate", 2, [*decoding, *more], {"ingest": None})
         assert key_of(stages["back_translate"], run) == expected
 
 

@@ -18,7 +18,8 @@ import pytest
 import yaml
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.shards import EARLIER, Measurements, outdate, read_receipt, receipts
+from paraloom.beam_jobs.engine.shards import EARLIER, outdate, read_receipt, receipts
+from paraloom.beam_jobs.score import ScoreMeasurements
 from paraloom.models.files import STAGE_RECORD, digest
 from paraloom.pipeline.run.folder import locked
 from paraloom.pipeline.run.make import drop_receipts
@@ -216,7 +217,7 @@ def test_force_runs_the_stage_and_only_it(a_run: Path, finished_run: Path, runs:
 
 
 def test_force_copies_no_column_of_a_run_that_was_killed(tmp_path: Path) -> None:
-    rows, columns = pa.table({"n": [1]}), Measurements(columns={"s": "its key"})
+    rows, columns = pa.table({"n": [1]}), ScoreMeasurements(columns={"s": "its key"})
     folder = str(tmp_path)
     outdate(folder, [accepted(folder, "part-0", rows, "old", numbers=columns)])
     accepted(folder, "part-0", rows, "new", numbers=columns)

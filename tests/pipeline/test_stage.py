@@ -9,7 +9,6 @@ import pytest
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import (
     DamagedError,
-    Measurements,
     Receipt,
     Saved,
     Shard,
@@ -33,7 +32,7 @@ def receipt(number: int, rejected: dict[str, int], rows: int = 10) -> Receipt:
         rejected=rejected,
         seconds=1.5,
         peak_memory=100 - number,
-        numbers=Measurements(saved={"input.where": Saved(rows=number, tokens=10 * number)}),
+        numbers={"saved": {"input.where": {"rows": number, "tokens": 10 * number}}},
     )
 
 

@@ -64,10 +64,7 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
 
 
 def retry_on_worker_death(
-    work: Callable[[], _T],
-    log: Path,
-    done: Callable[[], int],
-    died: Callable[[], str] = lambda: "",
+    work: Callable[[], _T], log: Path, done: Callable[[], int], died: Callable[[], str] = lambda: ""
 ) -> _T:
     """Run a pipeline, and run it again if a worker died; finished units are not repeated.
 

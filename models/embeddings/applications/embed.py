@@ -51,32 +51,21 @@ def similarity_lines(
 
 def line_batches(lines: IO[bytes]) -> Iterator[list[str]]:
     """Lines in batches, without their ends; only a line feed (or CR LF) ends a line."""
-    start = 1
-    while batch := _some(lines):
-        if len(batch[-1]) == _LONGEST:
-            number = start + len(batch) - 1
+    batch, size = list[str](), 0
+    for number, line in enumerate(iter(lambda: lines.readline(_LONGEST), b""), 1):
+        if len(line) == _LONGEST:
             raise UserError(f"line {number}: longer than {_LONGEST:,} bytes")
-        text = b"".join(batch)
-        if start == 1:
-            text = text.removeprefix(codecs.BOM_UTF8)
         try:
-            decoded = text.decode()
+            text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode()
         except UnicodeDecodeError as error:
-            number = start + text[: error.start].count(b"\n")
             raise UserError(f"line {number}: not UTF-8") from error
-        start += len(batch)
-        rows = decoded.removesuffix("\n").split("\n")
-        yield [row.removesuffix("\r") for row in rows]
-
-
-def _some(lines: IO[bytes]) -> list[bytes]:
-    """The next lines, in bounded memory: the input may have no line ends."""
-    batch: list[bytes] = []
-    size = 0
-    while len(batch) < _BATCH and size < _LONGEST and (line := lines.readline(_LONGEST)):
-        batch.append(line)
+        batch.append(text.removesuffix("\n").removesuffix("\r"))
         size += len(line)
-    return batch
+        if len(batch) == _BATCH or size >= _LONGEST:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArray]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from paraloom.models.text.files import (
     json_object,
     opened,
 )
+
+PARQUET, JSON, LINES = "parquet", "json", "lines"
+"""Forms of files; any other is CSV."""
 
 _ARRAY = re.compile(rb'\s*\[\s*[{"]')  # of JSON, over several lines or on one
 _HEAD = 1_000  # records that tell the names of all, and a batch of Parquet
@@ -60,55 +64,91 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
     """The rows of a file, numbered from 1: records of Parquet and JSON Lines; the columns of
     tab-separated text without quoting, or of CSV, as texts. A row of text is called by its line.
 
-    The beginning tells the form; a file without tabs is CSV if it is called so, too. `fallback` is
-    as for `numbered_lines`.
+    `fallback` is as for `text_blocks`.
     """
-    if is_parquet(path):
+    form = form_of(path)
+    if form == PARQUET:
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
             batches = map(pa.RecordBatch.to_pylist, file.iter_batches(_HEAD))
             yield from enumerate(chain.from_iterable(batches), 1)
-        return
-    with opened(path) as stream:
-        head = stream.read(CHUNK)
-    if not head:
-        raise UserError(f"{path}: no rows, the file is empty")
-    if _ARRAY.match(head):
-        raise UserError(f"{path}: is a JSON array; give it as JSON Lines, an object a line")
-    named = bool(_CSV.search(path.name)) and b"\t" not in head.partition(b"\n")[0]
-    if head.lstrip().startswith(b"{"):
+    elif form == JSON:
         for number, line in _lines(path):
             record = json_object(line)
             if record is None and line.strip():
                 raise UserError(f"{path}, row {number}: no JSON object; a line must have one")
             if record is not None:
                 yield number, record
-    elif delimiter := csv_delimiter(head, named=named):
-        lines = (_decoded(path, *line, fallback) for line in _lines(path))
-        for number, row, fault in csv_rows(lines, delimiter):
-            if fault:
-                remedy = f"quote what holds {delimiter!r}, or give lines as .txt"
-                raise UserError(f"{path}, row {number}: {fault}; {remedy}")
-            yield number, row
-    else:
+    elif form == LINES:
         for number, text in numbered_lines(path, fallback):
             yield number, text.split("\t")
+    else:
+        lines = (_decoded(path, *line, fallback) for line in _lines(path))
+        for number, row, fault in csv_rows(lines, form):
+            if fault:
+                remedy = f"quote what holds {form!r}, or give lines as .txt"
+                raise UserError(f"{path}, row {number}: {fault}; {remedy}")
+            yield number, row
+
+
+def form_of(path: Path) -> str:
+    """PARQUET, JSON, LINES (with tabs between columns, or none), or what separates CSV's columns.
+
+    The beginning tells the form; a file without tabs is CSV if it is called so, too.
+    """
+    if is_parquet(path):
+        return PARQUET
+    with opened(path) as stream:
+        head = stream.read(CHUNK)
+    if not head:
+        raise UserError(f"{path}: no rows, the file is empty")
+    if _ARRAY.match(head):
+        raise UserError(f"{path}: is a JSON array; give it as JSON Lines, an object a line")
+    if head.lstrip().startswith(b"{"):
+        return JSON
+    named = bool(_CSV.search(path.name)) and b"\t" not in head.partition(b"\n")[0]
+    return csv_delimiter(head, named=named) or LINES
 
 
 def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
-    r"""The lines of a file without their ends (\n or \r\n), numbered from 1.
+    r"""The lines of a file without their ends (\n or \r\n), numbered from 1."""
+    for first, text in text_blocks(path, fallback):
+        for number, line in enumerate(text.removesuffix("\n").split("\n"), first):
+            yield number, line.removesuffix("\r")
+
+
+def text_blocks(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
+    """Some lines of a file at once, with their ends, and the number of the first.
 
     `fallback` is the encoding of lines that are not UTF-8, if they are no error.
     """
-    for number, line in _lines(path):
-        yield number, _decoded(path, number, line, fallback).removesuffix("\n").removesuffix("\r")
+    for first, block in _blocks(path):
+        try:
+            text = block.decode()
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
+            lines = enumerate(BytesIO(block), first)
+            text = "".join(_decoded(path, *line, fallback) for line in lines)
+        yield first, text
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    for first, block in _blocks(path):
+        yield from enumerate(BytesIO(block), first)
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, about `CHUNK` bytes, and the number of the first."""
+    first = 1
     with opened(path) as stream:
-        for number, line in enumerate(iter(lambda: stream.readline(LONGEST), b""), 1):
-            if len(line) == LONGEST:
-                raise UserError(f"{path}, row {number}: longer than {LONGEST:,} bytes")
-            yield number, line
+        while block := stream.read(CHUNK):
+            block += stream.readline(LONGEST)
+            if len(block) >= LONGEST:
+                for number, line in enumerate(BytesIO(block), first):
+                    if len(line) >= LONGEST:
+                        raise UserError(f"{path}, row {number}: longer than {LONGEST:,} bytes")
+            yield first, block
+            first += block.count(b"\n")
 
 
 def _decoded(path: Path, number: int, line: bytes, fallback: str) -> str:

@@ -12,11 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paraloom.models.embeddings.datasets.lines import has_rows, values_of
+from paraloom.models.embeddings.datasets.lines import (
+    LINES,
+    PARQUET,
+    form_of,
+    has_rows,
+    text_blocks,
+    values_of,
+)
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import PACKED, distinct_names
 from paraloom.models.hub import fetch_dataset, is_hub_name
-from paraloom.models.text.files import is_parquet, is_text
+from paraloom.models.text.files import is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 Column = tuple[np.ndarray, pa.StringArray]
@@ -28,7 +35,7 @@ _ROWS = 20_000  # of a block
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
 # Of the middle row of a column of sentences: names, labels, ids and addresses have fewer.
 _WORDS = 3
-_LABEL = re.compile(r"(?:\d|[A-Z]{2,6}:[a-z]+) ")  # at the beginning of lines of transfer tasks
+_LABEL = r"^(?:\d|[A-Z]{2,6}:[a-z]+) "  # of lines of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
 """Suffixes of the other files in the folder of a data set."""
 _SUFFIXES = re.compile(rf"(\.(tsv|csv|txt|jsonl|parquet))?({PACKED.pattern})?$")
@@ -100,7 +107,8 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
     """The numbers of rows, and the texts in them by the way to them."""
-    if is_parquet(path):
+    form = form_of(path)
+    if form == PARQUET:
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
             first = 1
             for batch in file.iter_batches(_ROWS):
@@ -113,16 +121,46 @@ def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
                 yield np.arange(first, first + len(batch)), found
                 first += len(batch)
         return
+    if form == LINES:
+        for first, lines in _line_blocks(path):
+            yield np.arange(first, first + len(lines)), _columns(lines)
+        return
     values = values_of(path, _FALLBACK)
     while block := list(islice(values, _ROWS)):
         numbers, rows = zip(*block, strict=True)
         if isinstance(rows[0], dict):
             yield np.array(numbers), _within(rows)
             continue
-        if all(len(row) == 1 and _LABEL.match(row[0]) for row in rows):
-            rows = tuple([_LABEL.sub("", row[0], count=1)] for row in rows)
         cells = (pa.array(column, pa.string()) for column in zip_longest(*rows))
         yield np.array(numbers), {(i,): _column(column) for i, column in enumerate(cells)}
+
+
+def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
+    """The lines of a file, `_ROWS` at a time, and the number of the first."""
+    first, rest = 1, pa.array([], pa.string())
+    for _, text in text_blocks(path, _FALLBACK):
+        lines = pc.split_pattern([text.removesuffix("\n")], "\n").values
+        lines = pc.replace_substring_regex(lines, "\r$", "") if "\r" in text else lines
+        rest = pa.concat_arrays([rest, lines])
+        while len(rest) >= _ROWS:
+            yield first, rest[:_ROWS]
+            first, rest = first + _ROWS, rest[_ROWS:]
+    if len(rest):
+        yield first, rest
+
+
+def _columns(lines: pa.StringArray) -> dict[Place, Column]:
+    """The columns between tabs; lines may have different numbers of them."""
+    cells = pc.split_pattern(lines, "\t")
+    starts, lengths = cells.offsets.to_numpy()[:-1], cells.value_lengths().to_numpy()
+    if lengths.max() == 1 and pc.all(pc.match_substring_regex(lines, _LABEL)).as_py():
+        return {(0,): _column(pc.replace_substring_regex(lines, _LABEL, ""))}
+    found: dict[Place, Column] = {}
+    for i in range(lengths.max()):
+        rows = np.flatnonzero(lengths > i)
+        at, texts = _column(cells.values.take(pa.array(starts[rows] + i)))
+        found[i,] = rows[at], texts
+    return found
 
 
 def _column(texts: pa.StringArray) -> Column:

@@ -1,10 +1,11 @@
 """Labelled sentence pairs: SemEval STS by year, the STS Benchmark, SICK, judgments."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +93,10 @@ def read_sick(folder: Path | str) -> list[LabelledPairs]:
     return [_read_sick_file(file) for file in found]
 
 
+def _read_sick_file(path: Path) -> LabelledPairs:
+    return _read_named(path, "SICK", _SICK.get(path.name, path.stem), _SICK_COLUMNS, SICK_SCALE)
+
+
 def read_labelled(path: Path | str) -> list[LabelledPairs]:
     """Read a folder or file of SICK or STS, or a file of judgments.
 
@@ -101,18 +106,13 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
     path = Path(path)
     if path.is_file():
         header = _header(path)
-        if columns := judgment_columns(header):
-            return [_read_judgments(path, columns)]
+        translation = next((name for name in _TRANSLATIONS if name in header), None)
+        if translation is not None and {"reference", "score"} <= set(header):
+            name = path.name.removesuffix(".gz").removesuffix(".tsv")
+            columns = ("reference", translation, "score")
+            return [_read_named(path, "judgments", name, columns, JUDGMENT_SCALE)]
         return [_read_sick_file(path)] if "sentence_A" in header else read_sts(path)
     return read_sick(path) if any((path / name).is_file() for name in _SICK) else read_sts(path)
-
-
-def judgment_columns(header: Sequence[str]) -> tuple[str, str, str] | None:
-    """The columns of a file of judgments: reference, translation, score; None of other files."""
-    translation = next((name for name in _TRANSLATIONS if name in header), None)
-    if translation is None or not {"reference", "score"} <= set(header):
-        return None
-    return "reference", translation, "score"
 
 
 def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
@@ -170,44 +170,32 @@ def _read_sts_file(path: Path) -> LabelledPairs:
             rows.append((columns[1], columns[2], score))
         else:
             unscored += 1
-    return _labelled(group, name, rows, unscored, path)
+    return _labelled(path, group, name, rows, unscored=unscored)
 
 
-def _read_sick_file(path: Path) -> LabelledPairs:
+def _read_named(
+    path: Path, group: str, name: str, columns: Sequence[str], scale: tuple[float, float]
+) -> LabelledPairs:
+    """A file whose header names the columns: two sentences and their score."""
     header = _header(path)
-    if absent := [column for column in _SICK_COLUMNS if column not in header]:
+    if absent := [column for column in columns if column not in header]:
         raise UserError(f"{path}, row 1: no column {', '.join(absent)}")
     rows, judgments = [], []
-    for number, row in _named_rows(path):
-        first, second, label = (row[column] for column in _SICK_COLUMNS)
-        rows.append((first, second, _score(label, SICK_SCALE, path, number)))
-        if _JUDGMENT in row:
-            if row[_JUDGMENT] not in ENTAILMENT:
-                expected = ", ".join(ENTAILMENT)
-                raise UserError(f"{path}, row {number}: {row[_JUDGMENT]!r} is none of {expected}")
-            judgments.append(row[_JUDGMENT])
-    found = _labelled("SICK", _SICK.get(path.name, path.stem), rows, 0, path)
-    return replace(found, scale=SICK_SCALE, entailment=pa.array(judgments) if judgments else None)
-
-
-def _read_judgments(path: Path, columns: tuple[str, str, str]) -> LabelledPairs:
-    rows = []
-    for number, row in _named_rows(path):
-        first, second, score = (row[column] for column in columns)
-        rows.append((first, second, _score(score, JUDGMENT_SCALE, path, number)))
-    name = path.name.removesuffix(".gz").removesuffix(".tsv")
-    return replace(_labelled("judgments", name, rows, 0, path), scale=JUDGMENT_SCALE)
-
-
-def _named_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a file below its header, by column, and their numbers."""
-    header = _header(path)
     for number, row in islice(rows_of(path, len(header)), 1, None):
-        yield number, dict(zip(header, row, strict=True))
+        of = dict(zip(header, row, strict=True))
+        first, second, label = (of[column] for column in columns)
+        rows.append((first, second, _score(label, scale, path, number)))
+        if group == "SICK" and _JUDGMENT in of:
+            if of[_JUDGMENT] not in ENTAILMENT:
+                expected = ", ".join(ENTAILMENT)
+                raise UserError(f"{path}, row {number}: {of[_JUDGMENT]!r} is none of {expected}")
+            judgments.append(of[_JUDGMENT])
+    entailment = pa.array(judgments) if judgments else None
+    return _labelled(path, group, name, rows, scale=scale, entailment=entailment)
 
 
 def _labelled(
-    group: str, name: str, rows: list[tuple[str, str, float]], unscored: int, path: Path
+    path: Path, group: str, name: str, rows: list[tuple[str, str, float]], **more: Any
 ) -> LabelledPairs:
     if not rows:
         raise UserError(f"{path}: no row with a score")
@@ -218,7 +206,7 @@ def _labelled(
         first=pa.array(first, pa.string()),
         second=pa.array(second, pa.string()),
         scores=np.array(scores),
-        unscored=unscored,
+        **more,
     )
 
 

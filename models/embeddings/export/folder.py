@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
@@ -34,9 +33,10 @@ def write(folder: Path, weights: Mapping[str, Tensor], tokenizer: Tokenizer | No
         weights = {_THEIR_NAME: weights[_OUR_NAME]}
     save_file(dict(weights), folder / WEIGHTS)
     kind = _OURS if tokenizer is None else _THEIRS
-    _write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": kind}])
+    modules = [{"idx": 0, "name": "0", "path": "", "type": kind}]
     config = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine", "prompts": {}}
-    _write_json(folder / "config_sentence_transformers.json", config)
+    for name, of in (("modules", modules), ("config_sentence_transformers", config)):
+        (folder / f"{name}.json").write_text(json.dumps(of, indent=1) + "\n")
 
 
 def read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
@@ -57,7 +57,3 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """The content of a file of weights."""
     with in_one_line(f"{path}: cannot be read as safetensors"):
         return load_file(path)
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1) + "\n")

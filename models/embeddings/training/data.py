@@ -101,18 +101,18 @@ class PairSource:
     ahead = True  # a process tokenises the next pool in advance
 
     def __init__(
-        self,
-        paths: Sequence[str | Path],
-        columns: tuple[str, str] | PairColumns,
-        *,
-        seed: int = 0,
+        self, paths: Sequence[str | Path], columns: tuple[str, str] | PairColumns, *, seed: int = 0
     ) -> None:
         """Read the shards' footers."""
         if not paths:
             raise UserError("no shard to train on: the list of Parquet files is empty")
         self.columns, self.seed = PairColumns(*columns), seed
         self.name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} … {paths[-1]}"
-        self.chunks = [chunk for path in paths for chunk in _chunks(str(path))]
+        self.chunks = list[Chunk]()
+        for path in map(str, paths):
+            with opened_parquet(path) as file:
+                groups = map(file.metadata.row_group, range(file.num_row_groups))
+                self.chunks += [Chunk(path, i, of.num_rows) for i, of in enumerate(groups)]
         self.rows = sum(chunk.rows for chunk in self.chunks)
         if not self.rows:
             raise UserError(f"{self.name}: nothing to train on (no rows)")
@@ -122,8 +122,8 @@ class PairSource:
     def texts(self) -> Iterator[pa.StringArray]:
         """The columns of all shards, batch by batch, in order."""
         for chunk in self.chunks:
-            for batch in _batches(chunk, self.columns):
-                yield from batch.texts
+            for texts, _ in _batches(chunk, self.columns):
+                yield from texts
 
     def pools(self, epoch: int) -> list[list[Chunk]]:
         """The row groups of an epoch, in pools."""
@@ -170,10 +170,9 @@ def _read(
     """The usable pairs of some row groups."""
     return stack(
         [
-            learnable(left, right, vocabularies, batch.sources, *negative)
+            learnable(left, right, vocabularies, sources, *negative)
             for chunk in chunks
-            for batch in _batches(chunk, columns)
-            for left, right, *negative in [batch.texts]
+            for (left, right, *negative), sources in _batches(chunk, columns)
         ]
     )
 
@@ -223,20 +222,10 @@ def learnable(
     return Pairs(*taken, keys[:, keep], kept, negatives, *left_out)
 
 
-def _chunks(path: str) -> list[Chunk]:
-    with opened_parquet(path) as file:
-        metadata = file.metadata
-        groups = range(metadata.num_row_groups)
-        return [Chunk(path, group, metadata.row_group(group).num_rows) for group in groups]
-
-
-class _Batch(NamedTuple):
-    texts: list[pa.StringArray]  # the columns
-    sources: NDArray[np.uint64] | None  # of `Pairs`
-
-
-def _batches(chunk: Chunk, columns: PairColumns) -> Iterator[_Batch]:
-    """The rows of a chunk; with several translations of a source (`candidate`) hashes of ids."""
+def _batches(
+    chunk: Chunk, columns: PairColumns
+) -> Iterator[tuple[list[pa.StringArray], NDArray[np.uint64] | None]]:
+    """The columns of a chunk, and the `sources` of its pairs, if some have several translations."""
     with opened_parquet(chunk.path) as file:
         several = {"candidate", "id"} <= set(file.schema_arrow.names)
         names = [*columns.texts, *["id"] * several]
@@ -245,7 +234,7 @@ def _batches(chunk: Chunk, columns: PairColumns) -> Iterator[_Batch]:
             hashes = text_hashes(batch.column("id")) if several else None
             if columns.same_first:
                 hashes = text_hashes(texts[0])
-            yield _Batch(texts, hashes)
+            yield texts, hashes
 
 
 @contextmanager

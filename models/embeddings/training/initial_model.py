@@ -7,12 +7,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from paraloom.models.embeddings.encoders import (
-    INITIAL_SCALE,
-    build_encoder,
-    kinds,
-    random_vectors,
-)
+from paraloom.models.embeddings.encoders import INITIAL_SCALE, build_encoder, kinds, random_vectors
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind

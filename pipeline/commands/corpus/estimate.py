@@ -1,9 +1,12 @@
-"""`paraloom estimate`: time, cost and disk of a run, measured on a sample of its input.
+"""`paraloom estimate`: time, cost and disk of a run, from the receipts of a run on a sample.
 
-The code of each stage runs on the sample in this process, as it would in a worker.
+The run on the sample is in a temporary folder, and trains nothing. What its workers took for the
+rows is extrapolated; what starts a job is not.
 """
 
+import argparse
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,29 +14,20 @@ import numpy as np
 import pyarrow as pa
 import typer
 from pydantic import BaseModel
+from pydantic.dataclasses import dataclass as model
 from rich.filesize import decimal
 from rich.table import Table
 
-from paraloom.beam_jobs.bitext import READERS, find_bitext, read_bitext
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import READERS, find_bitext
 from paraloom.beam_jobs.bitext.preview import preview
-from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import connect
-from paraloom.beam_jobs.score import Scoring
-from paraloom.beam_jobs.transforms.translations import BACK, PIVOT, Direction
+from paraloom.beam_jobs.engine.launch import connect, local_workers
+from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.printing import say
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.corpus.timings import (
-    Job,
-    Requests,
-    ask,
-    time_scorers,
-    time_scores,
-    time_step,
-    translate,
-    with_stand_ins,
-)
+from paraloom.pipeline.commands.corpus.small_run import Job, measured, small_run, take
 from paraloom.pipeline.commands.options import (
     Changes,
     ConfigFile,
@@ -45,13 +39,26 @@ from paraloom.pipeline.commands.options import (
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
+from paraloom.pipeline.config.languages import check_texts
 from paraloom.pipeline.pages.describe import hours_in_words
-from paraloom.pipeline.run.plan import closure, plan
+from paraloom.pipeline.run.plan import plan
+from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages.translation import Model, backward, forward
+from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
-_SENTENCES, _FEW = 2_000, 200  # sentences to translate; where another machine is to do it
+_SENTENCES, _FEW = 2_000, 200  # rows of the sample; where another machine is to translate
 _READ = 20_000  # rows that they are sampled from
+
+
+@model(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """What a generator's answers to all pairs take, if its server stays as fast as it was."""
+
+    answers: int  # of the sample that the others follow from
+    seconds: float
+    tokens_in: float
+    tokens_out: float
+    cost: float | None  # None without prices or counts of tokens
 
 
 class Estimated(BaseModel):
@@ -64,7 +71,6 @@ class Estimated(BaseModel):
     translated: float  # share of these whose texts are translated
     sampled: int  # sentences that were translated
     jobs: dict[str, Job]  # by stage
-    scorers: dict[str, float]  # seconds for a row, of scorers timed by themselves
     left_out: list[str]  # scorers that were not timed
     not_timed: list[str] = []  # stages that are not among the jobs
     requests: int  # of each generator of kind chat
@@ -103,14 +109,14 @@ def command(
     ] = 0,
     json: JsonFile = None,
 ) -> None:
-    """Translate about 2,000 sentences of the input, time the other stages on them, extrapolate.
+    """Take about 2,000 rows of the input through the stages on this machine, and extrapolate.
 
     Estimates have two digits, and exclude what trains (PARAGRAM, encoder); a line names it.
     """
-    run = read_config(config, changes or ())
-    connect(beam_options(context), [run.run])
+    run, arguments = read_config(config, changes or ()), beam_options(context)
+    connect(arguments, [run.run])
     elsewhere = (rows_per_second, device) if rows_per_second else None
-    found = estimate(run, rows, elsewhere, requests)
+    found = estimate(run, rows, elsewhere, requests, arguments)
     if gpu_hour is not None and (hours := found.translation_hours):
         found.translation_cost = hours * gpu_hour
         cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
@@ -126,13 +132,15 @@ def estimate(
     rows: int | None = None,
     elsewhere: tuple[float, str] | None = None,
     requests: int = 0,
+    arguments: Sequence[str] = (),
 ) -> Estimated:
-    """Measure the stages of pairs on a sample.
+    """Take a sample through the stages of pairs, and extrapolate.
 
     Args:
         rows: how many the input has, if not as many as its files.
         elsewhere: sentences a second that another machine translates, and its name.
         requests: pairs that each generator of kind chat is asked about.
+        arguments: for Beam, as on the command line; jobs run on this machine all the same.
     """
     run = Run.open(config)
     if config.translates and config.nmt.model is None and "nmt" not in run.records:
@@ -140,9 +148,10 @@ def estimate(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
         )
-    for step in closure(["score"], plan(run)):
-        step.stage.check(config)
+    if config.input is None:
+        raise UserError("input: is missing: there is nothing to estimate")
     bitexts = find_bitext(run.input.format, run.input.paths, run.input.layout)
+    check_texts(run.input, bitexts)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
     kept, chosen = choose(seen.pairs, run.input)
     if not len(chosen):
@@ -150,7 +159,6 @@ def estimate(
     count = min(_FEW if elsewhere else _SENTENCES, len(chosen))
     drawn = np.random.default_rng(config.seed).choice(len(chosen), count, replace=False)
     sample = chosen.take(np.sort(drawn)).combine_chunks()
-    languages = config.languages.source or "", config.languages.target or ""
     scale = (rows or seen.rows) * (1 - seen.rejected) / len(seen.pairs)
     left, translated = scale * kept, scale * len(chosen)
     found = Estimated(
@@ -161,69 +169,75 @@ def estimate(
         translated=len(chosen) / kept,
         sampled=0,
         jobs={},
-        scorers={},
         left_out=[],
         requests=round(left) if config.chats else 0,
         generators={},
-        basis=[],
+        basis=["Back-translation: none."],
     )
-    for of in config.chats if requests else ():
-        if took := ask(of, sample.slice(0, requests), languages, found.requests):
-            found.generators[of.name] = took
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--runner")
+    _, here = parser.parse_known_args(arguments)  # all but the runner
+    asked, ranked = dict[str, GeneratedBy](), ("score", "bucket", "select")
     with tempfile.TemporaryDirectory() as folder:
-
-        def read(some: pa.Table) -> pa.Table:
-            first = read_bitext(bitexts[0], rows=len(some), max_characters=MAX_CHARACTERS)
-            pairs = pa.Table.from_batches([next(first).pairs])
-            choose(pairs, run.input)
-            return pairs
-
-        _, job = time_step(read, read(seen.pairs), folder)
-        found.jobs["ingest"] = replace(job, size=job.size * found.kept).of(found.rows)
-        made: list[tuple[Direction, Model]] = []
-        if config.is_plain_text:
-            sample = sample.select(schema.TEXT.names)
-            made.append((PIVOT, forward(config)))
-        if config.translates:
-            made.append((BACK, backward(run)))
-        for direction, model in made:
-            count = len(sample)
-            say(f"estimate: translating {count:,} sentences ({model.name}); this takes minutes")
-            sample, job = translate(direction, model, sample, folder)
-            found.sampled = job.rows
-            found.basis = [
-                f"Translated: {count:,} sentences sampled from the beginnings of {seen.files} "
-                f"file(s), on {job.device}, {config.nmt.compute_type}, beam {config.nmt.beam}."
-            ]
-            job = job.of(translated)
-            if elsewhere:
-                job = replace(job, rate=elsewhere[0], cores=cores(), device=elsewhere[1])
-            # All rows get translations, also those whose sources are translated for others.
-            found.jobs[direction.job] = replace(job, size=job.size * left / translated)
-            found.translation_hours += job.seconds / 3600
-            left, translated = (n * len(sample) / count for n in (left, translated))
-            # As many rows as without `nmt.candidates` are enough to time the other stages.
-            sample = sample[:count]
-        if not config.translates:
-            sample = with_stand_ins(sample)
-            found.basis = ["Back-translation: none; other references stand in for candidates."]
-        say(f"estimate: scoring {len(sample):,} pairs")
-        timed, slow, found.left_out = time_scores(run, sample, folder)
-        generated = scale * kept * sum(of.n for of in config.chats)
-        rest = {n: job.of(left * config.translates + generated) for n, job in timed.items()}
-        if answered := [*found.generators.values()]:
-            seconds = max(of.seconds for of in answered)  # all servers are asked at once
-            if config.has_model:  # then it scores their candidates
-                scoring = Scoring(["reference_score"], {"translation_model": backward(run).factory})
-                seconds += generated / time_scorers(scoring, sample, folder)[1].rate
-            job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
-            found.jobs["generate"] = replace(job, rate=job.rows / seconds)
+        if config.chats and requests:
+            small = small_run(run, sample[:requests], storage.join(folder, "asked"), chats=True)
+            made = take(small, here, "generate", ranked=not config.translates)
+            asked = made.record(GenerateRecord).generators
+        if config.translates or not asked:
+            small = small_run(run, sample, storage.join(folder, "translated"))
+            say(f"estimate: {count:,} rows through the stages; this takes minutes")
+            first = "back_translate" if config.translates else "ingest"
+            made = take(small, here, first, ranked=config.translates)
+        records, workers = made.manifest.record.pair_records, local_workers(here)
+        jobs = {name: measured(made, name, record, workers) for name, record in records.items()}
+    generated = left * sum(of.n for of in config.chats)
+    found.left_out = [n for n in config.score.scorers if n not in small.score.scorers]
+    found.jobs["ingest"] = jobs["ingest"].of(found.rows, found.kept)
+    for stage, many in {"pivot": 1, "back_translate": config.nmt.candidates}.items():
+        if (done := records.get(stage)) is None:
+            continue
+        count = done.rows_in // many
+        if not done.rows_out:
+            raise UserError(f"{stage}: translates none of {count:,} sentences of the input")
+        found.sampled = count
+        used = made.record(BackTranslateRecord, stage).model
+        numbers = ", ".join(used.compute_types) if used else ""
+        found.basis = [
+            f"Translated: {count:,} sentences sampled from the beginnings of {seen.files} "
+            f"file(s), on {jobs[stage].device}, {numbers}, beam {config.nmt.beam}."
+        ]
+        job = jobs[stage].of(translated, left / translated * many, many)
+        if elsewhere:
+            job = replace(job, rate=elsewhere[0], cores=cores(), device=elsewhere[1])
+        found.jobs[stage] = job
+        found.translation_hours += job.seconds / 3600
+        left, translated = (n * done.rows_out / count for n in (left, translated))
+    rest = {n: jobs[n].of(left * config.translates + generated) for n in ranked if n in jobs}
+    for of in config.chats:
+        if (took := asked.get(of.name)) and took.requests:
+            found.generators[of.name] = _all_requests(of, took, found.requests)
+    if answered := [*found.generators.values()]:
+        seconds = max(of.seconds for of in answered)  # all servers are asked at once
+        job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
+        found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
     stages = (step.path for step in plan(Run(config)))
     found.not_timed = [name for name in stages if name not in found.jobs]
-    found.scorers = {name: 1 / job.rate for name, job in slow.items()}
     found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]
     return found
+
+
+def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Requests:
+    """What so many requests take, by the answers to some of them."""
+    scale = requests / took.requests
+    least = 60 / of.requests_per_minute if of.requests_per_minute else 0
+    return Requests(
+        answers=took.requests,
+        seconds=requests * max(took.seconds / took.requests / of.concurrency, least),
+        tokens_in=scale * took.tokens_in,
+        tokens_out=scale * took.tokens_out,
+        cost=None if took.cost is None else scale * took.cost,
+    )
 
 
 def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
@@ -243,10 +257,11 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
 def job_table(jobs: dict[str, Job]) -> Table:
     """The stages as they are estimated, and their sum."""
     title = "Estimates for the whole input on this machine"
-    table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk"))
+    table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk", "memory"))
     for stage, job in jobs.items():
         measured = f"{rate(job.rate)} rows/s, {job.device}"
-        table.add_row(stage, f"{job.rows:,}", measured, *_taken([job]))
+        memory = decimal(int(two_digits(job.memory))).replace(".0 ", " ")
+        table.add_row(stage, f"{job.rows:,}", measured, *_taken([job]), memory)
     table.add_section()
     table.add_row("all", "", "", *_taken([*jobs.values()]))
     return table
@@ -269,9 +284,6 @@ def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[s
         text = f"Of {read:,} rows read, `input` keeps {found.kept:.1%}; of these, "
         text += f"{found.translated:.1%} are translated; the whole input may repeat more."
         lines.insert(1, text)
-    if found.scorers:
-        rates = (f"{name} {rate(1 / each)}" for name, each in found.scorers.items())
-        lines.append(f"Scorers timed by themselves, rows/s: {', '.join(rates)}.")
     for of in config.chats:
         said = f"{found.requests:,} requests, not in the table; `--requests 20` measures them."
         if took := found.generators.get(of.name):

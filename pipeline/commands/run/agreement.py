@@ -78,18 +78,18 @@ def command(
     wanted = list(dict.fromkeys(precision or [0.9]))
     if not all(0 < p < 1 for p in wanted):
         raise UserError("--precision: must be between 0 and 1, such as 0.9")
-    names, corpora, seed = [name for name in scorers.split(",") if name], {}, 1
+    names, corpora = [name for name in scorers.split(",") if name], {}
     if run is not None and labels is None:
         connect(beam_options(context), [run])
         scored = ScoredRun(run)
-        pairs, seed = _of_run(scored, names, where or []), scored.record.config.seed
+        pairs = _of_run(scored, names, where or [])
         corpora = corpus_precisions(run, scored.record, good)
     elif labels is not None and run is None:
         paths = dict(map(_named, resource or []))
         pairs = score_labels(labels, names, resources=paths, where=where or [])
     else:
         raise UserError("agreement: give either a run folder with judgments or --labels FILE")
-    found = measure(pairs, good=good, precisions=wanted, seed=seed)
+    found = measure(pairs, good=good, precisions=wanted)
     _show(found)
     for line in corpora.values():
         console().print(f"{line}.")
@@ -127,7 +127,7 @@ def _show(found: AgreementRecord) -> None:
         agreement.add_row(name, number_in_words(of.spearman), interval, of.better)
     out.print(agreement)
     if found.references < ENOUGH:
-        out.print(f"An interval and a recommended cut need {ENOUGH} judged references.")
+        out.print(f"An interval needs {ENOUGH} judged references.")
     if found.pairs < 100:
         out.print("Too few judged pairs for the shares of good ones by decile.")
     else:

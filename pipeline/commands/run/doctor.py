@@ -1,8 +1,6 @@
 """`paraloom doctor`: what is installed, which engines and devices work, and how to repair them."""
 
-import ctypes.util
 from collections.abc import Callable
-from importlib import metadata
 from typing import Literal
 
 import typer
@@ -41,7 +39,6 @@ def command(json: JsonFile = None) -> None:
         ("libraries", False, _libraries),
         ("engine ctranslate2, CPU", True, _ctranslate2),
         ("engine fairseq", True, _fairseq),
-        ("Moses tokeniser", True, _tokeniser),
         ("GPU, torch", False, _torch_gpu),
         ("GPU, ctranslate2", False, _ctranslate2_gpu),
     ]
@@ -87,15 +84,6 @@ def _fairseq() -> Finding:
     return True, f"fairseq {fairseq.__version__}, {torch.get_num_threads()} threads"
 
 
-def _tokeniser() -> Finding:
-    import pyarrow as pa
-
-    from paraloom.models.text.tokens import moses_tokens
-
-    tokens = moses_tokens(pa.array(["It's a dog."]))[0].as_py()
-    return tokens == ["it", "'s", "a", "dog", "."], " ".join(tokens)
-
-
 def _torch_gpu() -> Finding:
     import torch
 
@@ -105,12 +93,10 @@ def _torch_gpu() -> Finding:
 
 
 def _ctranslate2_gpu() -> Finding:
-    import ctranslate2
+    from paraloom.models.nmt import gpu
 
-    devices = ctranslate2.get_cuda_device_count()
-    if not devices:
+    if not (devices := gpu.devices()):
         return False, "none"
-    wheels = {distribution.name for distribution in metadata.distributions()}
-    if ctypes.util.find_library("cublas") is None and "nvidia-cublas-cu12" not in wheels:
+    if not gpu.load_cublas():
         return False, "a GPU, but no CUDA 12 cuBLAS: pip install nvidia-cublas-cu12"
-    return True, f"{devices} device(s)"
+    return True, f"{len(devices)} device(s)"

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.launch import connect
 from paraloom.beam_jobs.engine.shards import receipts
+from paraloom.beam_jobs.generate import GenerateMeasurements
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.chat.usage import Usage
 from paraloom.pipeline.commands.console import console, number_table
@@ -182,7 +183,8 @@ def _progress(done: int | None, total: int | None) -> str:
 def _asked(folder: str) -> dict[str, Asked]:
     """What the answers of each generator took."""
     configured = {of.name: of.prices for of in started(folder).config.chats}
-    used = [receipt.numbers.generators for receipt in receipts(storage.join(folder, "generate"))]
+    done = receipts(storage.join(folder, "generate"))
+    used = [receipt.measured(GenerateMeasurements).generators for receipt in done]
     found = {}
     for name in dict.fromkeys(name for one in used for name in one):
         total = sum((one[name] for one in used if name in one), Usage())

@@ -13,7 +13,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages import RANKED
 
-VERSION = 2
+VERSION = 3
 """Bump when the same judgments lead to another selection."""
 
 
@@ -23,7 +23,7 @@ def fingerprint(run: Run) -> Any:
     own = run.own_scorers
     lower = [name for name in run.ranked_by if name in own and not own[name].higher_is_better]
     judgments = judgments_digest(run.config.run)
-    values = [judgments, options.precision, options.good, run.ranked_by, lower, run.config.seed]
+    values = [judgments, options.precision, options.good, run.ranked_by, lower]
     return [*values, options.where] if options.where else values
 
 
@@ -38,7 +38,7 @@ def make(run: Run, key: str) -> JudgedRecord:
         where=run.criteria().where,
     )
     options = config.select
-    found = measure(pairs, good=options.good, precisions=[options.precision], seed=config.seed)
+    found = measure(pairs, good=options.good, precisions=[options.precision])
     remedy = f"judge more pairs (`paraloom judge {config.run}`)"
     if not found.cuts:
         raise UserError(
@@ -47,7 +47,7 @@ def make(run: Run, key: str) -> JudgedRecord:
         )
     (cut,) = found.cuts
     if not cut.reached:
-        best = " ".join(cut_lines(cut, found.rows)[:2])
+        best = " ".join(cut_lines(cut, found.rows))
         raise UserError(f"select.precision: {best.strip('.')}; {remedy} or lower select.precision")
     return JudgedRecord(agreement=found, digest=content_key(cut.score, cut.deciles))
 

@@ -16,7 +16,6 @@ from paraloom.beam_jobs.engine import launch as launching
 from paraloom.beam_jobs.engine.launch import NAMESPACE, Work, beam_options, launch, run_pipeline
 from paraloom.beam_jobs.engine.shards import (
     EARLIER,
-    Measurements,
     Unit,
     read_receipt,
     receipts,
@@ -64,7 +63,7 @@ def test_receipts_with_another_key_are_set_aside_before_the_job_begins(
     copy(work, out)
     first = read_receipt(out, "part-1")
     assert first is not None
-    columns = Measurements(columns={"n": "key of n"})
+    columns = {"columns": {"n": "key of n"}}
     write_receipt(out, first.model_copy(update={"numbers": columns}))
     changed = [replace(unit, key="k") if unit.index else unit for unit in work]
     with pytest.raises(KeyError):

@@ -13,7 +13,6 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import (
     EARLIER,
     DamagedError,
-    Measurements,
     Receipt,
     Shard,
     commit,
@@ -164,7 +163,7 @@ def test_rejected_rows_are_counted_over_the_pieces_by_reason(tmp_path: Path) -> 
 
 
 def test_a_receipt_is_set_aside_while_its_columns_may_be_copied(tmp_path: Path) -> None:
-    folder, numbers = str(tmp_path), Measurements(columns={"n": "key of n"})
+    folder, numbers = str(tmp_path), {"columns": {"n": "key of n"}}
     plain = put(tmp_path, "part-0")
     scored = put(tmp_path, "part-1").model_copy(update={"numbers": numbers})
     for receipt in (plain, scored):

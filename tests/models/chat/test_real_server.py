@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from paraloom.beam_jobs.generate import GenerateMeasurements
 from tests.beam_jobs.test_generate import PAIRS, chat, job, run, unit
 from tests.chat_model import SAYS, make_chat_model
 from tests.extras import needs
@@ -59,6 +60,6 @@ def test_candidates_of_a_real_server(served: tuple[str, str], tmp_path: Path) ->
         "cut: truncated at max_tokens": ROWS,
         "two: the server gave fewer answers": ROWS,  # this server ignores n
     }
-    used = receipt.numbers.generators["whole"]
+    used = receipt.measured(GenerateMeasurements).generators["whole"]
     assert used.requests == ROWS
     assert used.tokens_out == ROWS * (len(SAYS.split()) + 1)

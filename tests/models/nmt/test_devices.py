@@ -28,6 +28,8 @@ def loaded(monkeypatch: Patch) -> list[dict[str, Any]]:
 def load(model: Path, monkeypatch: Patch, gpus: int, **options: Any) -> Any:
     monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: gpus)
     monkeypatch.setattr(gpu, "load_cublas", lambda: gpus > 0)
+    monkeypatch.setattr(gpu, "memory", lambda device: 16 << 30)
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda *_: {"float16"})
     given = NmtOptions(**{"sampling": SamplingOptions(), **options})
     return Engine(open_model(model), given, threads=3)
 
@@ -39,8 +41,8 @@ def test_one_process_serves_all_gpus(
     engine = load(nmt_model, monkeypatch, gpus, compute_type="int8")
     (options,) = loaded
     assert (options["device"], options["device_index"]) == ("cuda", list(range(gpus)))
-    assert (options["inter_threads"], options["compute_type"]) == (1, "int8_float16")
-    assert (engine.device, engine.parallel) == ("cuda", gpus)
+    assert (options["inter_threads"], options["compute_type"]) == (8, "int8_float16")
+    assert (engine.device, engine.parallel) == ("cuda", 8 * gpus)
     with ExitStack() as samplers:  # each with one GPU: the order of batches decides what is drawn
         for _ in range(gpus):
             samplers.enter_context(engine.sampler(1, 1))
@@ -115,3 +117,15 @@ def test_samples_in_several_threads_are_those_of_one(
     with ThreadPoolExecutor(4) as threads:
         calls = [threads.submit(translator.translate, czech[:9], seed=seed) for seed in range(4)]
         assert all(call.result()[0].equals(of) for call, of in zip(calls, alone, strict=True))
+
+
+def test_batches_fit_the_memory_of_the_smallest_gpu(monkeypatch: Patch) -> None:
+    sizes = {0: 16 << 30, 1: 139 << 30}
+    monkeypatch.setattr(gpu, "memory", sizes.__getitem__)
+    small, large = (gpu.batch_size([of], NmtOptions(), 32_000) for of in sizes)
+    assert small[0] < large[0] == 32_768
+    assert small[1] < large[1] == gpu.MOST_ROWS
+    assert gpu.batch_size([1, 0], NmtOptions(), 32_000) == small
+    assert gpu.batch_size([1] * 8, NmtOptions(), 32_000) == large
+    assert gpu.batch_size([0], NmtOptions(beam=100), 32_000)[0] < small[0]
+    assert gpu.batch_size([0], NmtOptions(), 256_000)[1] < small[1]

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paraloom.models.nmt import NmtOptions, Translator, translate
-from paraloom.models.nmt.engine import Hypothesis, Pieces, Ranked
+from paraloom.models.nmt.engine import Hypothesis, Pieces, Ranked, length_class
 from paraloom.models.nmt.families.fairseq import SENTENCEPIECE, FairseqModel
 from paraloom.models.nmt.families.subwords import load_sentencepiece
 from paraloom.models.nmt.options import SamplingOptions
-from paraloom.models.nmt.translate import SCHEMA, batches_by_tokens
+from paraloom.models.nmt.translate import SCHEMA, batches_by_class, batches_by_tokens
 from tests.run_helpers import Patch
 
 from .conftest import toy_pairs
@@ -92,7 +92,7 @@ class Echo:
     """An engine that gives sources back, and fails where it is told to."""
 
     device, compute_type, converted = "cpu", "float32", ""
-    batch_tokens = 40
+    batch_tokens, batch_rows = 40, 1000
     max_source_subwords = 100
     parallel = 3
 
@@ -255,12 +255,15 @@ def test_samples_after_a_death_are_those_without(nmt_model: Path, czech: list[st
     assert translator.translate(czech, Hints())[0].equals(first)
 
 
+TOO_LONG = "translation does not end within 78 subwords, the limit for sources of up to 16"
+
+
 @pytest.mark.parametrize(
     ("hypothesis", "reason"),
     [
         (Hypothesis([], -1.0, 1, True), "empty translation"),
         (Hypothesis(["▁"], -1.0, 2, True), "empty translation"),
-        (Hypothesis(["▁a"], -1.0, 400, False), "translation does not end within 400 subwords"),
+        (Hypothesis(["▁a"], -1.0, 78, False), TOO_LONG),
         (Hypothesis(["▁a"], math.nan, 2, True), "translation score is nan"),
     ],
 )
@@ -285,3 +288,37 @@ def test_batches_hold_every_row_once_within_the_budget(lengths: list[int], budge
         assert len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= budget
     flat = [lengths[row] for batch in batches for row in batch]
     assert flat == sorted(flat, reverse=True)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 70), max_size=60),
+    budget=st.integers(1, 300),
+    most=st.integers(1, 9),
+)
+def test_a_batch_has_sources_of_one_class(lengths: list[int], budget: int, most: int) -> None:
+    sources = [["a"] * length for length in lengths]
+    batches = list(batches_by_class(range(len(lengths)), sources, budget, most))
+    assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) <= most
+        assert len({length_class(lengths[row]) for row in batch}) == 1
+
+
+def test_the_limit_of_a_translation_is_its_sources_own(nmt_model: Path, czech: list[str]) -> None:
+    """A model that has seen little repeats itself: the limit decides what is accepted."""
+    odd = ["xyz " * 5, "q" * 12, *(f"{text} " * 3 for text in czech[:6]), *czech[:6]]
+    for options in (NmtOptions(beam=1), NmtOptions(beam=4, candidates=2)):
+        translator = Translator(nmt_model, options, threads=1)
+        together = translator.translate(odd)[0].to_pylist()
+        n = options.candidates
+        for row, text in enumerate(odd):
+            alone = translator.translate([text])[0].to_pylist()
+            for one, other in zip(alone, together[n * row : n * row + n], strict=True):
+                assert one["translation"] == other["translation"]
+                assert one["reason"] == other["reason"]
+                assert one["translation_score"] == pytest.approx(
+                    other["translation_score"], abs=1e-5
+                )
+        for source, made in zip(translator._sources(odd), together[::n], strict=True):
+            subwords = made["translation_subwords"] or 0
+            assert subwords <= 3 * max(2 * len(source), 16) + 30

@@ -58,7 +58,7 @@ def test_a_score_of_which_less_is_better_under_a_condition(labels: Path, capsys:
     assert "│ 2 │ 16 of 22 (0.52–0.87) │ │ 3 │ 0 of 22 (0.00–0.15) │" in out
     out = said("--where", "edit_distance >= 0.5", "--good", "30", "--precision", "0.8")
     assert "with edit_distance >= 0.5; " in out and "that do not meet the condition" in out
-    assert "Of the 32 judged pairs in it, 32 are good; weighted, a share of 1.00 (95%" in out
+    assert "Of the 32 judged pairs in it, 32 are good: a share of 1.00 (95%" in out
     assert "deciles: [0, 1, 2, 3, 4, 5] where: [edit_distance >= 0.5]" in out
     assert "Too few judged pairs for the shares" in said("--where", "edit_distance <= 0.2")
     out = said("--good", "100")

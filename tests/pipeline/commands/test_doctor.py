@@ -4,6 +4,7 @@ from typing import NoReturn
 
 import pytest
 
+from paraloom.models.nmt import gpu
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run import doctor
 from tests.json_schema import errors_of
@@ -28,10 +29,9 @@ def told(capsys: Capsys) -> Told:
 
 def test_what_this_machine_has(told: Told, monkeypatch: Patch, capsys: Capsys) -> None:
     code, rows = told()
-    needed = ["engine ctranslate2, CPU", "engine fairseq", "Moses tokeniser"]
-    assert [rows[name][0] for name in needed] == ["ok"] * 3
+    needed = ["engine ctranslate2, CPU", "engine fairseq"]
+    assert [rows[name][0] for name in needed] == ["ok"] * 2
     assert "float32" in rows["engine ctranslate2, CPU"][1]
-    assert rows["Moses tokeniser"][1] == "it 's a dog ."
     wrong = [name for name, (state, _) in rows.items() if state == "fails"]
     assert code == (2 if wrong else 0)
     for name in ("GPU, torch", "GPU, ctranslate2"):
@@ -64,3 +64,15 @@ def test_what_is_missing_or_breaks_is_named_with_what_to_do(told: Told, monkeypa
     assert rows["engine fairseq"] == ("no", needed)
     error = "ImportError: libcudart.so: [Errno 2] cannot [open]"
     assert rows["engine ctranslate2, CPU"] == ("fails", error)
+
+
+def test_a_gpu_without_the_library_that_decodes_says_what_to_install(
+    told: Told, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(gpu, "devices", lambda: [0, 1])
+    monkeypatch.setattr(gpu, "load_cublas", lambda: False)
+    _, rows = told()
+    assert rows["GPU, ctranslate2"][0] == "no"
+    assert rows["GPU, ctranslate2"][1].endswith("pip install nvidia-cublas-cu12")
+    monkeypatch.setattr(gpu, "load_cublas", lambda: True)
+    assert told()[1]["GPU, ctranslate2"] == ("ok", "2 device(s)")

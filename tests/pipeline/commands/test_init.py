@@ -74,7 +74,7 @@ def test_with_a_model_it_estimates(
     assert read_config("paraloom.yaml").nmt.model == str(nmt_model)
     said, while_it_works = capsys.readouterr()
     assert "Estimates for the whole input" in said and "back_translate" in said
-    assert "estimate: translating 3 sentences (" in while_it_works
+    assert "estimate: 3 rows through the stages" in while_it_works
     assert main(["init", "some.txt", "--out", "b", "--model", "m", "--from", "sample"]) == 2
     assert "--model goes without --from" in capsys.readouterr().err
 

@@ -11,7 +11,7 @@ import yaml
 
 from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Measurements, Receipt, commit
+from paraloom.beam_jobs.engine.shards import Receipt, commit
 from paraloom.beam_jobs.select import decide
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import read_config
@@ -66,7 +66,7 @@ def make_run(folder: Path) -> MadeRun:
             name: bucket._by_decile(part[name].to_numpy(), part[schema.decile(name)].to_numpy())
             for name in SCORERS
         }
-        numbers = Measurements(deciles=deciles)
+        numbers = bucket.BucketMeasurements(deciles=deciles)
         bucketed.append(accepted(folder / "bucket", f"part-{i}", part, numbers=numbers))
         reasons, _ = decide(part, criteria)
         out = pa.array(reasons != "")

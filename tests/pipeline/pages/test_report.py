@@ -13,7 +13,7 @@ import pytest
 
 from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Measurements, read_shard
+from paraloom.beam_jobs.engine.shards import read_shard
 from paraloom.pipeline.pages import report
 from paraloom.pipeline.pages.describe import percent, readable
 from paraloom.pipeline.pages.differences import mark_differences
@@ -135,7 +135,7 @@ def test_fewer_pairs_than_deciles_and_an_empty_corpus(
         index = part.schema.get_field_index(schema.decile(name))
         column = pa.array(decile, pa.int8())
         part = part.set_column(index, part.schema.field(index), column)
-    numbers = Measurements(
+    numbers = bucket.BucketMeasurements(
         deciles={n: bucket._by_decile(part[n].to_numpy(), decile) for n in names}
     )
     for stage, left in (("bucket", part), ("select", part.slice(0, 0))):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.models.embeddings.datasets import sentences
+from paraloom.models.embeddings.datasets import lines, sentences
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config.selection import SelectOptions
@@ -126,8 +126,8 @@ def test_parquet_beside_a_column_of_text(
 def test_a_column_may_begin_late(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(sentences, "_ROWS", 2)
     pq.write_table(pa.table({"a": [DOG] * 5, "b": [None] * 4 + [CAT]}), tmp_path / "a")
-    lines = [f'{{"a": "{DOG}"}}\n'] * 4 + [f'{{"a": "{DOG}", "b": "{CAT}"}}\n']
-    (tmp_path / "b").write_text("".join(lines))
+    records = [f'{{"a": "{DOG}"}}\n'] * 4 + [f'{{"a": "{DOG}", "b": "{CAT}"}}\n']
+    (tmp_path / "b").write_text("".join(records))
     (tmp_path / "c").write_text(f"{DOG}\n" * 4 + f"{DOG}\t{CAT}\n")
     expected = [*((row, [DOG]) for row in range(1, 5)), (5, [DOG, CAT])]
     assert [read(tmp_path / name) for name in "abc"] == [expected] * 3
@@ -140,6 +140,24 @@ def test_rows_are_counted_across_blocks(tmp_path: Path, monkeypatch: Patch) -> N
     (tmp_path / "a.txt").write_text("\n".join(texts))
     expected = [(i, [text]) for i, text in enumerate(texts, 1)]
     assert read(tmp_path / "a.parquet") == read(tmp_path / "a.txt") == expected
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_lines_are_read_in_blocks(tmp_path: Path, monkeypatch: Patch, chunk: int) -> None:
+    """Whatever the blocks, with lines of different length, and with the row of a damaged one."""
+    monkeypatch.setattr(lines, "CHUNK", chunk)
+    text = f"{DOG}\t{CAT}\r\n\n\t\t{CAT}\n{DOG}\r \n{DOG}\t{CAT}\t{DOG}\t{CAT}"
+    (tmp_path / "a").write_bytes(text.encode())
+    rows = [[DOG, CAT], [""], ["", "", CAT], [f"{DOG}\r "], [DOG, CAT, DOG, CAT]]
+    assert list(lines.rows_of(tmp_path / "a")) == [*enumerate(rows, 1)]
+    found = [(number, [*filter(None, row)]) for number, row in enumerate(rows, 1)]
+    assert read(tmp_path / "a") == [of for of in found if of[1]]
+
+    monkeypatch.setattr(lines, "LONGEST", 90)
+    for row, said in [(b"\xff", "not UTF-8"), (b"\0", "has NUL"), (b"x" * 89, "longer than 90")]:
+        (tmp_path / "b").write_bytes(f"{CAT}\n".encode() * 9 + row + b"\n" + f"{DOG}\n".encode())
+        with pytest.raises(UserError, match=rf"b, row 10: {said}"):
+            list(lines.rows_of(tmp_path / "b"))
 
 
 def test_lines_of_latin_1_are_read(tmp_path: Path) -> None:

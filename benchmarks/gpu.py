@@ -1,0 +1,265 @@
+"""The GPU stages on this machine: translation, encoders, sentence models.
+
+python -m benchmarks.gpu [--model DIR] [--sentence-model DIR] [--times N] [PART …]
+
+Parts: `translation` (the job by size of its shards, beside what the engine reaches alone in the
+same run), `fairseq` (its own generator), `encoders` (`benchmarks.training` on the GPU), `sentences`
+(the scorer `sentence_similarity`), `devices` (eight made-up GPUs, on any machine). Without a GPU, a
+model or a library, a part is left out, and the command says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+from unittest import mock
+
+import pyarrow as pa
+import sacrebleu
+
+from benchmarks.back_translation import through_job
+from benchmarks.report import Measured
+from paraloom.beam_jobs.engine import schema
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import NmtOptions, Translator, gpu
+from paraloom.models.nmt.translate import batches_by_class
+
+DATA = Path(os.environ.get("PARALOOM_DATA", "../shared/data"))
+SHARDS = (1_000, 10_000)  # rows
+STREAMS = (4, 8)
+TOKENS = (8_192, 32_768)  # of a batch
+
+
+def captions(times: int) -> pa.Table:
+    """The training captions of Multi30k, so many times over, as pairs of `ingest`."""
+    sides = []
+    for language in ("cs", "en"):
+        path = DATA / "multi30k" / f"train.{language}.gz"
+        if not path.is_file():
+            raise UserError(f"{path}: not there; set PARALOOM_DATA")
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            sides.append(stream.read().split("\n")[:-1] * times)
+    return pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
+
+
+def translation(measured: Measured, options: argparse.Namespace) -> None:
+    """The job by size of its shards, and the engine alone by streams and size of batches."""
+    table = captions(options.times)
+    source = table["source"].to_pylist()
+    best = 0.0
+    for streams in STREAMS:
+        gpu.STREAMS = streams
+        translator = Translator(options.model, NmtOptions())
+        engine, sources = translator._engine, translator._sources(source[::3])
+        for tokens in TOKENS:
+            batches = list(
+                batches_by_class(range(len(sources)), sources, tokens, engine.batch_rows)
+            )
+            started = time.monotonic()
+            waiting = [engine.submit([sources[row] for row in rows]) for rows in batches]
+            for wait in waiting:
+                wait()
+            rate = len(sources) / (time.monotonic() - started)
+            best = max(best, rate)
+            measured.add(f"engine alone, {streams} streams, {tokens:,} tokens: sentences/s", rate)
+        del translator, engine
+    translations = {}
+    for kind, rows in (("float32", SHARDS[-1]), *(("auto", rows) for rows in SHARDS)):
+        choice = NmtOptions.of({"compute_type": kind})
+        with tempfile.TemporaryDirectory() as folder:
+            warm = table.slice(0, 100)
+            through_job(warm, options.model, choice, Path(folder, "warm"), None, rows)
+            made, seconds = through_job(table, options.model, choice, Path(folder), None, rows)
+        rate = len(source) / seconds
+        measured.add(f"job, {kind}, shards of {rows:,}: sentences/s", rate)
+        measured.ratio(f"job, {kind}, shards of {rows:,}, against the engine's best", rate, best)
+        translations[kind, rows] = dict(
+            zip(made["id"].to_pylist(), made["translation"].to_pylist(), strict=True)
+        )
+    references = dict(zip(table["id"].to_pylist(), table["reference"].to_pylist(), strict=True))
+    first = translations["float32", SHARDS[-1]]
+    for (kind, rows), texts in translations.items():
+        bleu = sacrebleu.corpus_bleu(
+            list(texts.values()), [[references[name] for name in texts]]
+        ).score
+        same = sum(first.get(name) == text for name, text in texts.items()) / len(source)
+        measured.add(f"job, {kind}, shards of {rows:,}: BLEU", bleu)
+        measured.add(f"job, {kind}, shards of {rows:,}: same text as float32, %", 100 * same)
+
+
+def fairseq(measured: Measured, options: argparse.Namespace) -> None:
+    """fairseq's own generator on the same sentences, in batches of 32,768 tokens."""
+    import torch
+    from fairseq.sequence_generator import SequenceGenerator
+
+    from paraloom.models.nmt.families.fairseq import FairseqModel
+
+    loaded = FairseqModel(Path(options.model)).load()
+    translator = Translator(options.model, NmtOptions(device="cpu"), threads=1)
+    sources = translator._sources(captions(1)["source"].to_pylist())
+    for kind in (torch.float32, torch.float16):
+        network = loaded.network.to("cuda", kind).eval()
+        search = SequenceGenerator([network], loaded.target, beam_size=12, max_len_b=399)
+        started = time.monotonic()
+        for rows in batches_by_class(range(len(sources)), sources, 32_768, gpu.MOST_ROWS):
+            ids = [
+                torch.tensor([*map(loaded.source.index, sources[row]), loaded.source.eos()])
+                for row in rows
+            ]
+            width = max(map(len, ids))
+            tokens = torch.full((len(ids), width), loaded.source.pad())
+            for row, of in enumerate(ids):
+                tokens[row, width - len(of) :] = of
+            lengths = torch.tensor([len(of) for of in ids])
+            given = {"src_tokens": tokens.cuda(), "src_lengths": lengths.cuda()}
+            with torch.inference_mode():
+                search.generate([], {"net_input": given})
+        rate = len(sources) / (time.monotonic() - started)
+        measured.add(f"fairseq's generator, {str(kind)[6:]}: sentences/s", rate)
+
+
+def encoders(measured: Measured, options: argparse.Namespace) -> None:
+    """Training steps of the encoders, against the plain procedure."""
+    from benchmarks import training
+
+    found = training.main(["--device", "cuda"])
+    measured.figures |= found["figures"]
+    measured.ratios |= found["ratios"]
+
+
+def sentences(measured: Measured, options: argparse.Namespace) -> None:
+    """`sentence_similarity` of neighbouring captions."""
+    from paraloom.models.scorers import PairScorer
+    from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
+
+    if not options.sentence_model:
+        raise UserError("sentences: left out; give --sentence-model")
+    model = open_sentence_model(Path(options.sentence_model))
+    scorer = PairScorer(["sentence_similarity"], sentence_model=model)
+    texts = captions(1)["reference"].combine_chunks()
+    distinct = texts.unique().to_pylist()
+    model.encode(distinct[:1000], batch_size=256)
+    started = time.monotonic()
+    model.encode(distinct, batch_size=256)
+    bare = len(distinct) / (time.monotonic() - started)
+    measured.add("the library's encode: texts/s", bare)
+    sides = texts.take(pa.array(range(0, len(texts) - 1))), texts.slice(1)
+    scorer.score(sides[0][:100], sides[1][:100])
+    started = time.monotonic()
+    scorer.score(*sides)
+    rate = len(sides[0]) / (time.monotonic() - started)
+    measured.add("sentence_similarity, neighbouring captions: pairs/s", rate)
+    measured.ratio("sentence_similarity against the library's encode, texts/s", rate, bare)
+
+
+def devices(measured: Measured, options: argparse.Namespace) -> None:
+    """The job on eight made-up GPUs, on which a batch takes the time that an H200 took for it."""
+    import ctranslate2
+
+    table = captions(options.times)
+    busy, times = [0.0] * 8, list[float]()
+    made_up = {
+        "chosen": lambda options: [*range(8)],
+        "memory": lambda device: 139 << 30,
+        "precision": lambda *_: "float16",
+    }
+
+    class Sleeping:
+        """A translator whose streams sleep, and give sources back."""
+
+        def __init__(self, path: str, **_: Any) -> None:
+            self.idle: SimpleQueue[int] = SimpleQueue()
+            for stream in range(8 * gpu.STREAMS):
+                self.idle.put(stream)
+            self.pool = ThreadPoolExecutor(8 * gpu.STREAMS)
+
+        def translate_batch(self, batch: list[list[str]], *_: Any, **__: Any) -> list[Any]:
+            def decode() -> None:
+                stream = self.idle.get()
+                times.append(time.monotonic())
+                seconds = len(batch) / options.rate * gpu.STREAMS
+                time.sleep(seconds)
+                busy[stream % 8] += seconds / gpu.STREAMS
+                times.append(time.monotonic())
+                self.idle.put(stream)
+
+            done = self.pool.submit(decode)
+            return [Decoded(done, pieces) for pieces in batch]
+
+    for rows in SHARDS:
+        busy[:], times[:] = [0.0] * 8, []
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            for name, function in made_up.items():
+                stack.enter_context(mock.patch.object(gpu, name, function))
+            stack.enter_context(mock.patch.object(ctranslate2, "Translator", Sleeping))
+            arguments = ["--direct_num_workers=1"]
+            through_job(table, options.model, NmtOptions(), folder, None, rows, arguments)
+        share = f"eight made-up GPUs of {options.rate:,} sentences/s, shards of {rows:,}"
+        measured.add(
+            f"{share}: % of the time busy, the least", 100 * min(busy) / (max(times) - min(times))
+        )
+
+
+class Decoded(NamedTuple):
+    """What a made-up GPU gives for a source."""
+
+    done: Future[None]
+    pieces: list[str]
+    scores: tuple[float, ...] = (-1.0,)
+
+    @property
+    def hypotheses(self) -> list[list[str]]:
+        """The source itself."""
+        return [[*self.pieces, "</s>"]]
+
+    def result(self) -> Decoded:
+        """Wait for the batch."""
+        self.done.result()
+        return self
+
+
+PARTS: dict[str, Callable[[Measured, argparse.Namespace], None]] = {
+    part.__name__: part for part in (translation, fairseq, encoders, sentences, devices)
+}
+
+
+def chosen(parts: Sequence[str]) -> Iterator[str]:
+    """The parts that this machine can measure; says which it leaves out."""
+    for part in parts or PARTS:
+        if part != "devices" and not gpu.devices():
+            print(f"gpu: {part} left out: CTranslate2 finds no CUDA device")
+        else:
+            yield part
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("--model", default=str(DATA.parent / "nmt" / "multi30k-cs-en"))
+    parser.add_argument("--sentence-model")
+    parser.add_argument("--times", type=int, default=2, help="of 29,000 captions")
+    parser.add_argument("--rate", type=int, default=3_500, help="sentences/s of a made-up GPU")
+    options = parser.parse_args(arguments)
+    measured = Measured("On this machine's GPU, beam 12")
+    for part in chosen(options.parts):
+        try:
+            PARTS[part](measured, options)
+        except (UserError, ImportError) as error:
+            print(f"gpu: {part} left out: {error}")
+    return measured.done("gpu")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,146 @@
+"""A small run, for `paraloom estimate`, and what its stages took."""
+
+import io
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pydantic import computed_field
+from pydantic.dataclasses import dataclass as model
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import receipts, write_shard
+from paraloom.beam_jobs.score import Scoring
+from paraloom.beam_jobs.select import tsv_path
+from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import gpu
+from paraloom.models.scorers import SCORERS
+from paraloom.models.scorers.plugins import column_of
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import PairsRecord
+from paraloom.pipeline.run import run_stages
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.resources import RESOURCES
+
+
+@model(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A stage as it is estimated."""
+
+    rows: int  # number that it reads; of a translation, that it translates
+    rate: float  # rows per second on `cores` cores
+    size: float  # bytes that it writes
+    memory: int  # bytes, the largest of a worker on the sample
+    cores: int = 1
+    device: str = "a core"
+
+    def of(self, rows: float, share: float = 1.0, many: int = 1) -> "Job":
+        """The same for so many rows, of which a share is written; `many` were counted as one."""
+        size = self.size / self.rows * rows * share
+        return replace(self, rows=round(rows), rate=self.rate / many, size=size)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def seconds(self) -> float:
+        """On this machine, if all its cores are as fast as those measured."""
+        return self.rows / self.rate * self.cores / cores()
+
+
+def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
+    """The configuration of a run on the sample, without what trains and what cannot be scored.
+
+    Args:
+        chats: whether language models make the candidates, or the translation model.
+    """
+    config, given, finished = run.config, run.config.score, run.manifest.stages
+    score: dict[str, Any] = {
+        of.name: storage.join(run.folder(of.name), of.given)
+        for of in RESOURCES
+        if of.given and of.name in finished and getattr(given, of.name) is None
+    }
+    known = {None, "translation_model", *score}
+    score["phrases"] = None
+    score["scorers"] = [
+        name
+        for name in given.scorers
+        if name not in SCORERS
+        or (needed := SCORERS[name].resource_name) in known
+        or getattr(given, str(needed), None) is not None
+    ] or ["translation_score"]
+    scores = (*map(column_of, score["scorers"]), *given.columns)
+    columns = {*schema.bucketed(scores).names, *run.input.keep, *["generator"] * chats}
+    where = [t for t in config.select.where if Predicate.parse(t).column in columns]
+    by = config.select.by if config.select.by in scores else scores[0]
+    nmt = config.nmt.model or (run.model if config.translates else None)
+    keys = config.model_dump()
+    keys["input"] |= {"where": [], "unique": None, "clean": [], "shard_rows": -(-len(sample) // 2)}
+    if config.is_plain_text:
+        path = storage.join(folder, "sample.txt")
+        lines = (f"{line}\n" for line in sample["reference"].to_pylist())
+        storage.write_bytes(path, "".join(lines).encode())
+    else:
+        path = write_shard(storage.join(folder, "sample.parquet"), sample).path
+        keys["input"] |= {"format": "parquet", "columns": {"id": "id"}}
+    keys["input"]["paths"], keys["nmt"]["model"], keys["loop"]["rounds"] = [path], nmt, 1
+    keys["score"] |= score
+    keys["select"] |= {"by": by, "where": where, "size": None, "named": {}, "per_generator": None}
+    keys["generators"] = [of.model_dump() for of in config.chats] if chats else None
+    keys |= {"run": folder, "accelerator": None, "max_rejected": 1.0}
+    return Config.of(keys)
+
+
+def _has_models(config: Config) -> bool:
+    """Whether a scorer has a model, so that one process scores with all cores."""
+    return bool(Scoring(config.score.names, {}, config.score.sources).models)
+
+
+def take(config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
+    """Make a stage on this machine, and if pairs are `ranked`, those to the selection.
+
+    Without a model, one process scores both shards: it opens once what its scorers read.
+    """
+    one = [] if _has_models(config) else ["--direct_num_workers=1"]
+    with redirect_stdout(io.StringIO()):  # without the summary
+        made = run_stages(config, [first], arguments)
+        if ranked:
+            with redirect_stderr(io.StringIO()):  # all was said once
+                made = run_stages(config, ["bucket"], [*arguments, *one])
+                with suppress(UserError):  # a sample may hold no pair to select
+                    made = run_stages(config, ["select"], [*arguments, *one])
+    return made
+
+
+def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
+    """What a stage took for the sample; a model had as many cores as there may be `workers`.
+
+    The unit that ended first is left out of the rate, if there are others: what it opened stays
+    open.
+    """
+    done = sorted(receipts(run.folder(stage)), key=lambda receipt: receipt.ended)
+    # Nothing is opened while a model translates, and on a GPU the units overlap.
+    timed = done if stage in ("pivot", "back_translate") else done[1:] or done
+    shards = (shard for of in done for shard in (*of.shards, *of.rejected_shards))
+    size = sum(shard.size or 0 for shard in shards)
+    if stage == "select":
+        size += storage.size(tsv_path(run.folder(stage)))
+    seconds = max(sum(of.seconds for of in timed), 1e-3)
+    job = Job(
+        rows=max(record.rows_in, 1),
+        rate=max(sum(of.rows_in for of in timed), 1) / seconds,
+        size=size,
+        memory=record.peak_memory,
+    )
+    models = stage == "score" and _has_models(run.config)
+    if not models and stage not in ("pivot", "back_translate"):
+        return job
+    name = f"{workers} CPU cores"
+    if gpu.chosen(run.config.nmt):
+        import torch
+
+        name = torch.cuda.get_device_name() if torch.cuda.is_available() else "a GPU"
+    return replace(job, cores=workers, device=name)
