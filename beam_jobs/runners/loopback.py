@@ -1,6 +1,6 @@
 """gRPC servers on the loopback interface.
 
-Beam's servers listen on all interfaces and run the functions that they receive, for anyone.
+Beam's servers listen on all interfaces and run functions that anyone sends.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ LOOPBACK = "localhost"
 
 @contextmanager
 def loopback_servers() -> Iterator[None]:
-    """Let gRPC servers made in the block listen on loopback instead of all interfaces.
+    """Make new gRPC servers listen on loopback instead of all interfaces, within the block.
 
-    Whichever version of Beam makes them, and wherever it does. Other addresses are not changed.
+    This holds for any version of Beam. Other addresses are not changed.
     """
     server = grpc.server
 
@@ -35,7 +35,7 @@ def loopback_servers() -> Iterator[None]:
 
 
 def on_loopback(address: str) -> str:
-    """The address, on loopback if it names all interfaces.
+    """Replace an address on all interfaces by one on loopback.
 
     >>> on_loopback("[::]:8099"), on_loopback("10.0.0.1:8099")
     ('localhost:8099', '10.0.0.1:8099')
