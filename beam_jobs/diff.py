@@ -49,10 +49,8 @@ class ColumnDiff:
 
 
 def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, ColumnDiff]:
-    """Find the columns in which two sets of part files differ (empty if they are equal).
-
-    Rows are matched by `id` (and `candidate`); equal ids are ordered by their other columns.
-    """
+    """Find the columns in which two sets of part files differ, matching rows by `id` (and
+    `candidate`)."""
     found: dict[str, ColumnDiff] = {}
     common = Counter(s.digest for s in first) & Counter(s.digest for s in second)
     sides = [_others(side, Counter(common)) for side in (first, second)]

@@ -79,10 +79,8 @@ class Reading:
 
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out; rejects rows that repeat an id.
-
-    `rows`, the approximate number of rows, sizes the search for duplicates.
-    """
+    """Reads bitexts: units in, receipts out; rejects repeated ids. `rows` sizes the hash
+    partitions."""
 
     def __init__(self, output: str, reading: Reading, rows: int):
         super().__init__()

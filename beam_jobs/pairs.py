@@ -175,14 +175,11 @@ def _divided(
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Divide the rows into accepted and rejected ones.
+    """Divide the rows into accepted and rejected ones, with the resource that `load` loads once per
+    process.
 
     A columnar DoFn has one schema for all its outputs, so all rows get all columns and are filtered
     then.
-
-    Args:
-        load: loads what `divide` needs, once per process.
-        divide: makes accepted rows, with the columns `added`, and rejected rows.
     """
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]

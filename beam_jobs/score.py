@@ -253,11 +253,8 @@ class _Score(UnitDoFn):
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]
     ) -> tuple[pa.Array, pa.Table | None]:
-        """Find the rows in an earlier output of the unit, bool [n], and its columns with these
-        keys.
-
-        The earlier output lacks the rows that it rejected.
-        """
+        """Find the rows in an earlier output of the unit, which lacks rejected ones, bool [n], and
+        its columns with these keys."""
         everything = pa.array(np.ones(len(table), bool))
         before = read_receipt(self.output, unit.name, EARLIER)
         had = before.measured(ScoreMeasurements).columns if before else {}

@@ -181,10 +181,7 @@ _NOT_DRAWN = "not drawn"
 
 
 class Select(beam.PTransform):
-    """Selects pairs: units in, receipts out. Decides, finds duplicates, samples, writes.
-
-    `rows`, the approximate number of rows, sizes the search for duplicates.
-    """
+    """Selects pairs: units in, receipts out. `rows`, approximate, sizes the hash partitions."""
 
     def __init__(self, output: str, criteria: Criteria, rows: int):
         super().__init__()

@@ -81,10 +81,7 @@ class RowBlock:
 
 
 def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
-    """Clean and check rows; give pairs an id if they have none.
-
-    The reason of a rejected row is its known fault, or the first fault found in its columns.
-    """
+    """Clean and check rows; give pairs an id if they have none."""
     why, columns = dict(rows.faults), dict(rows.columns)
     changed = {kind: np.zeros(len(rows.numbers), bool) for kind in bitext.clean}
     for name, column in rows.columns.items():

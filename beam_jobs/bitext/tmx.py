@@ -74,10 +74,7 @@ class Tmx(RecordReader):
 
 
 def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
-    """Yield each unit with the reason why it is not well-formed, or "".
-
-    An entity declaration is an error; only XML's predefined entities are known.
-    """
+    """Yield each unit with the reason why it is not well-formed, or ""."""
     stream, data, at, begin, count, last = _in_utf8(stream, path), b"", 0, -1, 0, ""
     while len(data) < LONGEST and (chunk := stream.read1(CHUNK)):
         data += chunk

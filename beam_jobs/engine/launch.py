@@ -266,9 +266,7 @@ def run_pipeline(
 ) -> dict[str, int]:
     """Build and run a Beam pipeline; return its counters.
 
-    Args:
-        runner: overrides the runner in the options.
-        user: is informed about a remote job, and decides what Ctrl-C does to it.
+    `runner` overrides the one in the options; `user` hears of a remote job and decides on Ctrl-C.
     """
     user = user or User(options)
     try:

@@ -58,9 +58,7 @@ def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
     """Add columns to the part file `data`.
 
-    Args:
-        columns: new columns with as many rows.
-        schema: result schema. Columns of `data` are compressed again unless they come first in it.
+    Columns of `data` are compressed again unless they come first in the result's `schema`.
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         own, groups = file.schema_arrow.names, file.num_row_groups

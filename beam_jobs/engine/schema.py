@@ -48,10 +48,8 @@ INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.s
 
 
 def translated(*, candidates: bool, generators: bool = False, nmt: bool = True) -> pa.Schema:
-    """Schema after `back_translate`, or after `generate` with `generators=True`.
-
-    `nmt` says whether there is a translation model, which scores all candidates.
-    """
+    """Schema after `back_translate`, or with `generators` after `generate`; `nmt`: a model scores
+    rows."""
     given = BACK_TRANSLATE if nmt else pa.schema(list(BACK_TRANSLATE)[: len(INGEST) + 1])
     more = [CANDIDATE, GENERATOR] if generators else [CANDIDATE] if candidates else []
     return pa.schema([*given, *more])

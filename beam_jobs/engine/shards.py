@@ -235,13 +235,9 @@ def commit(
 ) -> Receipt:
     """Write a unit's part files, check that no row was lost, and write the receipt.
 
-    If another attempt finished the unit first, its receipt is returned. `rows_in` and `numbers` may
-    be functions, which are called after the last piece.
-
-    Args:
-        rows_in: rows read.
-        pieces: part name, accepted rows, and rejected rows (with a `reason` column).
-        started: `time.monotonic()` when the work on the unit began.
+    If another attempt finished the unit first, its receipt is returned. `pieces` are part name,
+    accepted rows, and rejected rows with a `reason`. `started` is from `time.monotonic()`.
+    `rows_in` and `numbers` may be functions, which are called after the last piece.
     """
     shards: list[Shard] = []
     rejected_shards: list[Shard] = []
@@ -341,10 +337,7 @@ def receipt_path(folder: str, name: str, kind: str = RECEIPTS) -> str:
 
 
 def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
-    """Remove the files in a stage folder that belong to no unit in `keep`.
-
-    These are part files, receipts, attempt records, hashes, progress, and temporary files.
-    """
+    """Remove files in a stage folder that belong to no unit in `keep`, temporary files included."""
     needed = set()
     for receipt in keep:
         needed |= {receipt_path(folder, receipt.name), *receipt.paths}

@@ -15,10 +15,7 @@ LOOPBACK = "localhost"
 
 @contextmanager
 def loopback_servers() -> Iterator[None]:
-    """Make new gRPC servers listen on loopback instead of all interfaces, within the block.
-
-    This holds for any version of Beam. Other addresses are not changed.
-    """
+    """Make new gRPC servers in the block listen on loopback instead of all interfaces."""
     server = grpc.server
 
     def make(*arguments: Any, **options: Any) -> grpc.Server:

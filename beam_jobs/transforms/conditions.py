@@ -128,10 +128,8 @@ class Predicate:
         return pa.scalar(words.get(str(self.value), self.value)).cast(kind)
 
     def holds(self, values: np.ndarray) -> np.ndarray:
-        """Mark values that satisfy the condition: bool [n].
-
-        Values are compared in their own type: `<= 0.1` holds for a float32 0.1.
-        """
+        """Mark values that satisfy the condition, compared in their own type (float32 0.1 <= 0.1):
+        bool [n]."""
         with np.errstate(over="ignore"):  # 1e99 becomes inf as a float32, which compares correctly
             if isinstance(self.value, tuple):
                 low, high = self.value
@@ -201,9 +199,7 @@ def reasons(
 ) -> np.ndarray:
     """First condition that each pair fails, as `not <condition>`; "" if none: object [n].
 
-    Args:
-        languages: languages by which the sides are tokenised; None: both as English.
-        kept: further columns that conditions may use.
+    `languages` are for tokenisers (None: English); conditions may also use the columns `kept`.
     """
     spoken = languages or Languages()
     codes = {"source": spoken.source or ENGLISH, "reference": spoken.target or ENGLISH}

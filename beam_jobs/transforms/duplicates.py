@@ -26,10 +26,7 @@ Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and their rows 
 
 
 def row_hash(*columns: pa.Array) -> np.ndarray:
-    """128-bit hash of each row's texts (XXH3), uint64 [n, 2].
-
-    A control character, which no valid text contains, joins the columns.
-    """
+    """128-bit hash of each row's texts (XXH3), uint64 [n, 2]."""
     joined = columns[0]
     if len(columns) > 1:
         joined = pc.binary_join_element_wise(*columns, "\x1f")

@@ -65,10 +65,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """Find by each rule the sentences that n texts contain: nonzero in [n, m].
-
-        `normal` are the texts after `normalised`.
-        """
+        """Find by each rule the sentences in n texts (`normal`: normalised): nonzero in [n, m]."""
         step = max(1, _MOST // len(self.table))
         starts = range(0, max(1, len(texts)), step)
         parts = [self._find(texts.slice(at, step), normal.slice(at, step)) for at in starts]

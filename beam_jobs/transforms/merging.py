@@ -31,11 +31,7 @@ class Merge(beam.CombineFn):
 
     Memory grows with the merged value, not with the number of values, and every row is copied only
     a few times. (From a plain function Beam makes a combiner that gets all workers' values at
-    once.)
-
-    Args:
-        merge: merges any number of values, in any order.
-        rows: counts the rows of a value.
+    once.) `merge` merges any number of values, in any order; `rows` counts a value's rows.
     """
 
     def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):

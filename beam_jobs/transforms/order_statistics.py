@@ -198,10 +198,7 @@ def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> n
 
 class OrderStatistics(beam.PTransform):
     """Finds exact order statistics: units in; one element out, the `Targets` at every score's
-    `ranks`.
-
-    `read` reads a unit's columns; it is called once per scan.
-    """
+    `ranks`."""
 
     def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
         super().__init__()

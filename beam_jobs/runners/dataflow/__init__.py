@@ -20,10 +20,7 @@ _VISIBLE = "gs://"  # scheme of paths that Dataflow's workers can read
 
 
 def prepare(options: PipelineOptions, output: str) -> None:
-    """Check that a Dataflow job has all that its workers need; other runners are ignored.
-
-    Workers import the package, so Beam need not pickle the main session.
-    """
+    """Check that a Dataflow job has all that its workers need; other runners are ignored."""
     if options.view_as(StandardOptions).runner != RUNNER:
         return
     import google.cloud.dataflow  # noqa: F401  (the error boundary names the missing extra)

@@ -44,10 +44,8 @@ _deaths: list[str] = []  # how workers died since `retry_on_worker_death` last s
 
 
 def local_runner(options: PipelineOptions) -> FnApiRunner:
-    """Make a runner with worker processes; a pipeline fails if one of them dies.
-
-    It passes the options of object stores to workers, which Beam's own local runner does not.
-    """
+    """Make a runner with worker processes, which get the options of object stores; a pipeline fails
+    if one of them dies."""
     passed = {
         f"beam:option:{name}:v1": str(value) if type(value) is int else value
         for name, value in options.get_all_options(drop_default=True).items()
