@@ -7,7 +7,7 @@ from pydantic import Field
 from paraloom.models.options import Count, InputPath, Options, PositiveNumber, Rate, Size
 
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
-"""Number types that a model was loaded with."""
+"""Number types of a loaded model."""
 
 
 class NmtTrainingOptions(Options):

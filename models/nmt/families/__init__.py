@@ -1,4 +1,4 @@
-"""The kinds of translation models: files, languages and tokens of each."""
+"""Families of translation models: their files, languages and tokens."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from paraloom.models.nmt.families.pretrained import PretrainedModel
 
 
 def open_model(path: Path | str, languages: Languages | None = None) -> NmtModel:
-    """Open a model folder, of the family that its files tell."""
+    """Open a model folder; its files determine the family."""
     path, languages = Path(path), languages or Languages()
     if not path.is_dir():
         raise UserError(f"{path}: no such model folder")
