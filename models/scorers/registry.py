@@ -1,7 +1,5 @@
-"""The scorers of Paraloom by name, which the modules of three folders declare in their `SCORERS`.
-
-Their columns have the same names.
-"""
+"""Paraloom's scorers by name, collected from `SCORERS` in three folders. Columns have the same
+names."""
 
 from importlib import import_module
 from pkgutil import iter_modules
