@@ -101,8 +101,8 @@ _AT_ONCE = 64  # units in flight, at most
 class _Translate(UnitDoFn):
     """Translates shards, several at once on GPUs; all instances in a process share a translator.
 
-    While the GPU decodes one shard, others are read and written, and the last batches of a shard
-    are decoded together with the first of the next.
+    While the GPU decodes one shard, others are read and written. The last batches of a shard are
+    decoded in parallel with the first of the next.
     """
 
     job: TranslationJob

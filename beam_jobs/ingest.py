@@ -36,7 +36,7 @@ VERSION = 1  # bump when the job's rows change for the same input
 
 _REPEATS = "repeats an earlier pair"
 
-_SHARDS_PER_UNIT = 8  # a worker's crash loses at most one unit; a shorter file is one unit
+_SHARDS_PER_UNIT = 8  # a crashed worker loses one unit at most
 
 
 class IngestMeasurements(Measurements):
@@ -79,8 +79,7 @@ class Reading:
 
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out; rejects repeated ids. `rows` sizes the hash
-    partitions."""
+    """Reads bitexts: units in, receipts out; rejects repeated ids. `rows` is an estimate."""
 
     def __init__(self, output: str, reading: Reading, rows: int):
         super().__init__()

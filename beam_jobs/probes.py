@@ -77,8 +77,8 @@ class Probing:
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
-        """References and translations for a probe, in sample order; all ranges draw in the same
-        random order, so that they share pairs."""
+        """Draw references and translations for a probe. All ranges draw in the same random order,
+        so that they share pairs."""
         deciles = _deciles(self.shards, self.score)
         order = np.random.default_rng(probe.seed).permutation(len(deciles))
         rows = np.sort(order[np.isin(deciles[order], probe.deciles)][: self.most])
@@ -92,7 +92,7 @@ def run(
     output: str,
     arguments: Sequence[str],
 ) -> list[tuple[float, ...]]:
-    """Score ranges of deciles, one value per seed: Pearson × 100, mean over labelled data sets."""
+    """Train probes on ranges of deciles; return the score of each range and seed, Pearson × 100."""
     key, counts = probing.key, probing.counts()
     probes = [
         Probe(content_key(key, deciles, seed), deciles, seed, min(of, probing.most))

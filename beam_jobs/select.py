@@ -181,7 +181,7 @@ _NOT_DRAWN = "not drawn"
 
 
 class Select(beam.PTransform):
-    """Selects pairs: units in, receipts out. `rows`, approximate, sizes the hash partitions."""
+    """Selects pairs: units in, receipts out. `rows` is an estimate."""
 
     def __init__(self, output: str, criteria: Criteria, rows: int):
         super().__init__()

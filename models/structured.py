@@ -87,7 +87,7 @@ class _Loader(yaml.SafeLoader):
         written: dict[yaml.Node, int] = {}
         if _values(node, written) - len(written) > _MOST:
             raise yaml.constructor.ConstructorError(
-                None, None, f"its aliases stand for more than {_MOST:,} values", node.start_mark
+                None, None, f"its aliases expand to more than {_MOST:,} values", node.start_mark
             )
         return super().construct_document(node)
 
@@ -112,7 +112,7 @@ def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
         known[node] = 1 + sum(_values(each, known) for each in inner)
     elif not known[node]:
         raise yaml.constructor.ConstructorError(
-            None, None, "an alias stands for what it is in", node.start_mark
+            None, None, "an alias contains itself", node.start_mark
         )
     return known[node]
 

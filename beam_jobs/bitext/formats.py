@@ -131,7 +131,7 @@ class Csv(RecordReader):
             return [], []
         (_, names, fault), *rows = found
         if twice := [name for name in names if name and names.count(name) > 1]:
-            fault = f"the column {twice[0]} is there twice"
+            fault = f"the column {twice[0]} occurs twice"
         if fault:
             raise UserError(f"{path}: the first row names no columns: {fault}")
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names

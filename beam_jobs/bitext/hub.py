@@ -118,7 +118,7 @@ def _configured(config: dict[str, Any], names: list[str]) -> dict[str, list[str]
             if fitting := [name for name in same if re.match(glob_translate(pattern), name)]:
                 found.setdefault(of["split"], []).extend(fitting)
             elif glob.endswith(".parquet") and not has_magic(glob):
-                raise UserError(f"{glob}: {CARD} names this file of the data set; it is not there")
+                raise UserError(f"{glob}: {CARD} names this file, but the data set lacks it")
     return found
 
 

@@ -98,8 +98,7 @@ def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
 
 
 def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
-    """Convert text to UTF-8 from the encoding in its XML declaration, unless a byte order mark
-    decided."""
+    """Convert text to UTF-8 by its XML declaration; a byte order mark takes precedence."""
     head = stream.peek(CHUNK)
     name = found[1].decode() if (found := _ENCODING.match(head)) else "UTF-8"
     if re.match("utf|ucs|iso-10646", name, re.IGNORECASE):

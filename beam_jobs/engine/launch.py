@@ -127,7 +127,7 @@ def local_workers(arguments: Sequence[str]) -> int:
 
 
 def threads_here(arguments: Sequence[str]) -> int | None:
-    """Threads for the one process that runs a model here; None: a remote worker, all cores."""
+    """Threads for a job's only process on this machine; None elsewhere, where it uses all cores."""
     elsewhere = any(argument.startswith("--runner") for argument in arguments)
     return None if elsewhere else local_workers(arguments)
 
@@ -159,7 +159,7 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
     if unknown and options.view_as(StandardOptions).runner in _WITHOUT_SERVER:
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):
-            raise UserError(f"Beam options: {name}: belongs to no option")
+            raise UserError(f"Beam options: {name}: no option takes this value")
         known = [option for action in parsers[0]._actions for option in action.option_strings]
         near = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -318,10 +318,10 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 
 
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
-    """Choose the runner with local worker processes, unless the user names one or one worker is
-    enough.
+    """Return the runner with local worker processes; None if the user names a runner or allows one
+    worker.
 
-    A job with one worker also gets a process, so that its model's memory is freed afterwards.
+    A job limited to one process also gets a worker, so that its model's memory is freed afterwards.
     """
     options = parse_options(arguments)
     named = options.view_as(StandardOptions).runner
@@ -331,11 +331,11 @@ def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
 
 @contextmanager
 def redirect_stderr(output: str) -> Iterator[Any]:
-    """Redirect stderr of Beam and its workers to `logs/` of the run; yield the terminal.
+    """Redirect stderr of Beam and its workers to a log; yield the terminal.
 
-    Logs stay on this machine, even if the run is in an object store. File descriptor 2 is
-    redirected because worker processes inherit it, and Beam prints each error's traceback several
-    times.
+    The log is in the run's `logs/`, or on this machine if the run is in an object store. File
+    descriptor 2 is redirected: worker processes inherit it, and Beam prints each error's traceback
+    several times.
     """
     log = _log(output)
     sys.stderr.flush()

@@ -50,7 +50,7 @@ def encode(table: pa.Table) -> bytes:
 
 
 def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """Decode a part file: all columns, or those of `columns` that it has."""
+    """Decode a part file: all columns, or those in `columns`; absent ones are skipped."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         return file.read(columns, use_threads=False)
 

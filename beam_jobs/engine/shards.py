@@ -9,8 +9,7 @@ and its part files have their checksums. A part file without a receipt is ignore
     <stage>/_receipts/<unit>.json
     <stage>/_earlier/<unit>.json                outdated receipts whose columns may be copied
 
-Readers of data sets skip names with a leading underscore, so a stage's folder looks to them like
-its accepted rows.
+Data set readers skip names with a leading underscore, so they read only a stage's accepted rows.
 
 Runners may attempt a unit twice at once, and on GPUs the attempts differ in their bytes. Names of
 part files end in digits of their checksums, so attempts never overwrite each other's files. The
@@ -188,7 +187,7 @@ def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Uni
 
 
 def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
-    """Verify the checksum of a part file and read it, or those of `columns` that it has."""
+    """Verify the checksum of a part file and read it: all columns, or those in `columns`."""
     return decode(read_whole(shard), columns)
 
 

@@ -24,7 +24,7 @@ _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\
 
 
 def user_error(text: str) -> UserError | None:
-    r"""The error of a worker that the user can fix, in what a runner makes of it.
+    r"""Extract a worker's error that the user can fix from a runner's error message.
 
     >>> user_error("Traceback …\nUserError: a: no such file [while running 'Score']")
     UserError('a: no such file')

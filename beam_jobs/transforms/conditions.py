@@ -69,7 +69,7 @@ class Predicate:
             return cls(column, found["compare"], float(found["value"]))
         low, high = float(found["low"]), float(found["high"])
         if low > high:
-            raise ValueError(f"{text!r} holds for nothing: {low:g} is more than {high:g}")
+            raise ValueError(f"{text!r} can never hold: {low:g} is more than {high:g}")
         return cls(column, "in", (low, high))
 
     @property

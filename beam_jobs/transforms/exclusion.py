@@ -1,7 +1,7 @@
 """Evaluation sentences in a corpus: equal, sharing n-grams, or similar according to an encoder.
 
-Equal texts have the same letters and digits, as for duplicate pairs. By n-grams, one sentence
-contains the other if it has at least 70% of the shorter one's 5-grams of words. Brown et al.
+Equal texts have the same letters and digits, as for duplicate pairs. Texts share n-grams if the
+longer one has at least 70% of the shorter one's 5-grams of words. Brown et al.
 (2020), appendix C, choose the 5th percentile of the examples' lengths, 8 to 13 words; for STS and
 SICK this is 5 words. Chowdhery et al. (2022), section 8, use 70% with 8-grams. Shorter sentences
 must be equal.
@@ -98,10 +98,8 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield for each rule the rows that no earlier rule found, and each row's first sentence.
-
-    `sides` holds the results for each column of the rows.
-    """
+    """Yield for each rule the rows that no earlier rule found, and each row's first sentence;
+    `sides` holds the results for each column."""
     seen = np.zeros(1, bool)
     for rule, found in zip(RULES, zip(*sides, strict=True), strict=False):
         which = csr_array(sum(found))

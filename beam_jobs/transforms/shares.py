@@ -5,8 +5,8 @@ from fractions import Fraction
 
 
 def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> dict[str, int]:
-    """Number of rows to take of each kind: as many in all as possible, at most `size`, with no kind
-    above `share`; otherwise in proportion to the available rows.
+    """Number of rows to take of each kind. The total is as large as possible, up to `size`, while
+    no kind exceeds its `share` of it; kinds below that keep their proportions.
 
     >>> quotas({"nmt": 100, "chat": 10}, 0.5, None), quotas({"nmt": 100, "chat": 10}, 0.6, 10)
     ({'nmt': 10, 'chat': 10}, {'nmt': 6, 'chat': 4})

@@ -85,7 +85,7 @@ def parse(body: str) -> dict[str, Any]:
             "tokens_out": int(usage.get("completion_tokens") or 0),
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError("the response is not what a chat gives") from error
+        raise ValueError("the response is no chat completion") from error
 
 
 def _choice(value: dict[str, Any]) -> Choice:

@@ -13,7 +13,7 @@ _TASK = r"(?:paraphras|rephras|reword|rewrit|restat|translat|version|alternative
 _LABEL = r"(?:paraphras|rephras|reword|rewrit|translat)(?:e|ed|ing|ten|ion)"
 _SIGN = r"(?:[-*•>]|#{1,6}|\(?\d{1,2}[.)])\s+"
 _DOUBLE = '["“”„«»‹›「」`]'
-_AROUND = [  # rules, each with a form that disables it if a sentence of the pair has that form
+_AROUND = [  # (rule, guard): a rule is skipped if a sentence of the pair matches its guard
     (r"<think>.*?</think>\s*(.+)", "<think>"),
     (r"(?:sure|certainly|of course|absolutely)!\s+(.+)", rf"\b{_YES}\b"),
     (rf"(?:{_YES}\b\W*)?(?:here|this|below)\b[^:\n]*\b{_TASK}[^:\n]*:\s*(.+)", r"^[^:]*:\s*\w"),
@@ -47,7 +47,7 @@ _LIKE_A_REFUSAL = _rule(
 def unwrapped(text: str, given: Sequence[str]) -> list[str]:
     """Remove the text around the sentence in an answer; return several sentences for a list.
 
-    `given` are the pair's sentences: what they also contain is kept.
+    Wrappings that also occur in the pair's sentences, `given`, are kept.
 
     >>> unwrapped("Sure! Here is a paraphrase:\\n\\n**“A dog runs.”**", ["The dog runs."])
     ['A dog runs.']

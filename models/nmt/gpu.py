@@ -36,7 +36,7 @@ def memory(device: int) -> int:
     driver, handle, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_size_t()
     failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(handle), device)
     if failed or driver.cuDeviceTotalMem_v2(ctypes.byref(size), handle):
-        raise UserError(f"CUDA's driver says nothing about GPU {device}; choose nmt.device cpu")
+        raise UserError(f"CUDA's driver does not report GPU {device}; choose nmt.device cpu")
     return size.value
 
 

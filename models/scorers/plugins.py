@@ -48,7 +48,7 @@ class PackageScorer(ScorerSource):
     def load(self) -> Scorer:
         """Import the package."""
         if self.name not in (points := installed()):
-            raise UserError(f"scorer {self.name!r}: neither Paraloom's, nor of a package ({GROUP})")
+            raise UserError(f"scorer {self.name!r}: neither in Paraloom nor in a package ({GROUP})")
         point = points[self.name]
         return _loaded(f"{self.name} ({point.value})", point.load)
 

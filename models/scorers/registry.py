@@ -1,5 +1,4 @@
-"""Paraloom's scorers by name, collected from `SCORERS` in three folders. Columns have the same
-names."""
+"""Paraloom's scorers by name, collected from `SCORERS` in three folders."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -64,7 +64,7 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
         said = _errors(result, job.id)
         if found := user_error("\n".join(said)):
             raise found from error
-        telling = [text for text in said if "Traceback" in text] or said or ["it says nothing"]
+        telling = [text for text in said if "Traceback" in text] or said or ["no error message"]
         last = telling[-1].strip()
         last = last.splitlines()[-1] if "Traceback" in last else last
         raise UserError(f"{what}: {one_line(last)}") from error

@@ -208,7 +208,7 @@ def check_distinct(names: Sequence[str], what: str) -> None:
     """Check that names are unique, because results are found by name."""
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"{name}: stands twice among the {what}")
+            raise UserError(f"{name}: occurs twice among the {what}")
 
 
 def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> LabelCorrelation:

@@ -31,7 +31,7 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # share of the positive's cosine, to stay below it by
+    relative_margin: float = 0.1  # below the positive's cosine, as a share of it
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
         """Whether the scores [n, k] are within the bounds, given the positives' scores [n]."""

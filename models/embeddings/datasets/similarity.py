@@ -63,7 +63,7 @@ def read_sts(*paths: Path | str) -> list[LabelledPairs]:
     A data set is `<name>.tsv` (score, sentence, sentence; rows without a score are counted, but
     left out) or `<name>.csv` (the same with commas, or the STS Benchmark's seven tab-separated
     columns), in a folder per year or directly in the path. `<name>.train.tsv` is training data with
-    its own group. Suffix or folder distinguish data sets with the same name.
+    its own group. The suffix or folder distinguishes data sets with the same name.
     """
     found: list[tuple[Path, LabelledPairs]] = []
     for path in map(Path, paths):

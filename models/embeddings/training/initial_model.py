@@ -32,9 +32,9 @@ def new_model(
     folder: Path | None = None,
     device: torch.device | None = None,
 ) -> SentenceEncoder:
-    """Make an untrained encoder for the words in texts and in the initial vectors.
+    """Make an untrained encoder for the words in `texts` and in the initial vectors.
 
-    `initial` replaces reading `options.initial_vectors`; for `auto` it is the run's vectors. The
+    `initial` are initial vectors that were already read, or the run's own for `auto`. The
     vocabularies are saved in `folder`, or loaded from it.
     """
     if initial is None and options.vector_file:

@@ -54,7 +54,8 @@ class PairTrainer(Trainer[Pairs]):
     ) -> NDArray[np.int64]:
         """Select each sentence's negative, [2, n], by row among n left and n right sentences.
 
-        If n hard negatives follow, a pair's own one is used where it is nearer.
+        If n hard negatives follow in `sentences`, each replaces the selected one where it is
+        nearer.
         """
         n = keys.shape[1]
         self.encoder.eval()

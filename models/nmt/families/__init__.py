@@ -20,6 +20,6 @@ def open_model(path: Path | str, languages: Languages | None = None) -> NmtModel
     if (path / "config.json").is_file():
         return PretrainedModel(path, languages)
     raise UserError(
-        f"{path}: no model of a family that is known here: it has no checkpoint.pt (fairseq) or "
+        f"{path}: no known model family: it has no checkpoint.pt (fairseq) or "
         "config.json (Hugging Face)"
     )

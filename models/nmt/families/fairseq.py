@@ -98,7 +98,7 @@ class FairseqModel(NmtModel):
         """Path of a language's dictionary, as the checkpoint names it; the digest covers it."""
         name = f"dict.{one_line(language)[:80]}.txt"
         if name not in self._dictionaries:
-            raise UserError(f"{self.path / name}: missing, and the checkpoint names its language")
+            raise UserError(f"{self.path / name}: missing, but the checkpoint names this language")
         return self._dictionaries[name]
 
     def _dictionary(self, language: object) -> Dictionary:

@@ -81,7 +81,7 @@ class PretrainedModel(NmtModel):
             start = self.target_tokens[self._config["decoder_start_token_id"]]
         layout = self._family.layout(self.tokens, languages, start)
         if self._family is MADLAD and not layout.source_prefix:
-            raise UserError(f"{self.path}: a T5 without tags of languages, which MADLAD has")
+            raise UserError(f"{self.path}: a T5 without MADLAD's language tags")
         return layout
 
     @property

@@ -134,8 +134,7 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
     if kind == "t5":
         return MADLAD
     raise UserError(
-        f"{path}/config.json: model_type {kind!r} is of no family that is known here; known are "
-        f"{_KNOWN}"
+        f"{path}/config.json: model_type {kind!r} is of no known family; known are {_KNOWN}"
     )
 
 
