@@ -1,6 +1,6 @@
-"""Back-translation: translates the source of every pair, and scores the translation.
+"""Back-translation: translates the source of every pair and scores the translation.
 
-With `direction=PIVOT`, the job makes the sources of plain text: it translates the references.
+With `direction=PIVOT`, the job translates the references of plain text to make its sources.
 """
 
 from __future__ import annotations
@@ -44,37 +44,26 @@ from paraloom.models.text.tokens import moses_tokens
 if TYPE_CHECKING:
     from paraloom.models.nmt.translate import Counters
 
-VERSION = 2
-"""Bump when the job's rows change for the same input."""
+VERSION = 2  # bump when the job's rows change for the same input
 
 
 class Translated(Measurements):
-    """What the job measures of a shard, besides the translator's `Counters`."""
+    """Measurements of a shard beside the translator's `Counters`."""
 
     saved: dict[str, Saved] = Field(default_factory=dict)
-    """Translations saved, by the key of the configuration."""
-    converted: str | None = None
-    """SHA-256 of the converted model that translated."""
-    compute_type: Precision | None = None
-    """Number type of its weights."""
+    """Rows that were not translated, by the configuration key that avoided it."""
+    converted: str | None = None  # SHA-256 of the converted model
+    compute_type: Precision | None = None  # number type of the model's weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationJob:
-    """What a job does: the model, and what its translations depend on besides.
-
-    Attributes:
-        accelerator: Beam resource hint for the translating stage only, such as
-            `type:nvidia-tesla-t4;count:1;install-nvidia-driver`.
-        seed: the seed of translations drawn at random.
-        distinct: translate equal texts of a shard once.
-        direction: `BACK` or `PIVOT`.
-    """
+    """The model, and the settings that its translations depend on."""
 
     model: TranslatorFactory
-    accelerator: str | None = None
-    seed: int = 1
-    distinct: bool = False
+    accelerator: str | None = None  # Beam resource hint for the step that translates
+    seed: int = 1  # for translations that are drawn at random
+    distinct: bool = False  # translate equal texts of a shard once
     direction: Direction = BACK
 
 
@@ -86,12 +75,9 @@ def run(
     *,
     max_rejected: float = 1.0,
 ) -> Result:
-    """Translate `units` into `output`.
+    """Translate `units` into `output`; reject at most the share `max_rejected` of the rows.
 
     On this machine one process translates with all cores, so that the model is loaded once.
-
-    Args:
-        max_rejected: largest share of rows that may be rejected.
     """
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:
@@ -108,19 +94,19 @@ def run(
     return launch(work, arguments)
 
 
-_AT_ONCE = 64  # units under way, at most
+_AT_ONCE = 64  # units in flight, at most
 
 
 @dataclass(eq=False)
 class _Translate(UnitDoFn):
     """Translates shards, several at once on GPUs; all instances in a process share a translator.
 
-    One shard is read and another written while others are decoded, and the last batches of a shard
-    are decoded beside the first of the next.
+    While the GPU decodes one shard, others are read and written. The last batches of a shard are
+    decoded in parallel with the first of the next.
     """
 
     job: TranslationJob
-    threads: int | None  # of a worker process; None: all
+    threads: int | None  # per worker process; None: all cores
     shared: Shared = field(default_factory=Shared)
 
     def setup(self) -> None:
@@ -128,36 +114,32 @@ class _Translate(UnitDoFn):
         loading = partial(self.job.model.open, threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
         self.pool = ThreadPoolExecutor(_AT_ONCE)
-        self.counters: dict[str, Counters] = {}  # of units that are done, by name
-        self.ended = {"last": 0.0}  # when a unit was done
+        self.counters: dict[str, Counters] = {}  # of finished units, by name
+        self.ended = {"last": 0.0}  # when the latest unit finished
 
     def start_bundle(self) -> None:
-        """Begin with no unit under way."""
-        self.under_way = deque[tuple[int, Future[Receipt]]]()  # with its rows
+        self.under_way = deque[tuple[int, Future[Receipt]]]()  # rows, and the future receipt
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
-        """Begin a unit; yield the receipts of earlier ones, as many as must be done."""
         alone = not self.translator.under_way or crash_recovery.deaths(self.output, element.name)
         yield from self._done(0 if alone else self.translator.under_way - element.rows)
-        mine = copy(self)  # with a clock of its own
+        mine = copy(self)  # copied, since each unit has its own clock
         done = self.pool.submit(lambda: next(UnitDoFn.process(mine, element)))
         self.under_way.append((element.rows, done))
         if alone:
             yield from self._done(0)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the receipts of the units that are still under way."""
         window = GlobalWindow()
         for receipt in self._done(0):
             yield WindowedValue(receipt, window.max_timestamp(), [window])
 
     def teardown(self) -> None:
-        """End the threads."""
         self.pool.shutdown(cancel_futures=True)
 
     def _done(self, rows: int) -> Iterator[Receipt]:
-        """Wait until at most so many rows are under way, or one unit if `rows` is not 0; count
-        here: Beam's counters know no other thread."""
+        """Yield receipts until at most `rows` rows are in flight, or one unit if `rows` is not 0.
+        Counters are updated here, because Beam's counters work in no other thread."""
         while len(self.under_way) > (rows != 0) and (
             len(self.under_way) == _AT_ONCE or sum(of for of, _ in self.under_way) > rows
         ):
@@ -184,7 +166,7 @@ class _Translate(UnitDoFn):
             made = _spread(made, codes, unit.candidates)
             numbers["saved"] = {"input.unique": self._saved(texts, codes)}
         parts = with_translations(table, made, unit.candidates, job.direction)
-        # Of several units at once, each took the time since another was done.
+        # Units overlap: each is charged the time since the previous one finished.
         self._started = max(self._started, self.ended["last"])
         receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Translated(**numbers))
         self.ended["last"] = time.monotonic()
@@ -192,7 +174,7 @@ class _Translate(UnitDoFn):
         return receipt
 
     def _saved(self, texts: pa.Array, codes: np.ndarray) -> Saved:
-        """The texts that were not translated, because they repeat others."""
+        """Count the repeated texts, which were not translated."""
         languages = self.job.model.languages
         repeats = np.delete(np.arange(len(codes)), np.unique(codes, return_index=True)[1])
         language = (languages.source if languages else None) or ENGLISH
@@ -201,6 +183,6 @@ class _Translate(UnitDoFn):
 
 
 def _spread(made: pa.RecordBatch, codes: np.ndarray, candidates: int) -> pa.RecordBatch:
-    """The translations of every text, from those of the distinct ones that its code names."""
+    """Copy the translations of distinct texts to the rows whose code points to them."""
     rows = codes[:, None].astype(np.int64) * candidates + np.arange(candidates)
     return made.take(pa.array(rows.ravel()))

@@ -1,6 +1,6 @@
 """Exact deciles of every score over the whole corpus (ParaNMT, 3 and 6.3: tenths by score).
 
-Sizes differ by at most one row; ties are broken by a hash of the id (and candidate number).
+Sizes differ by at most one row; a hash of the id (and candidate number) breaks ties.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     sortable,
 )
 
-VERSION = 1
-"""Bump when the job's rows change for the same input."""
+VERSION = 1  # bump when the job's rows change for the same input
 
 
 def decile_ranks(rows: int) -> list[int]:
-    """The ranks at which deciles 1 to 9 begin: ⌊k·n/10⌋.
+    """Ranks at which deciles 1 to 9 begin: ⌊k·n/10⌋.
 
     >>> decile_ranks(25)
     [2, 5, 7, 10, 12, 15, 17, 20, 22]
@@ -43,18 +42,18 @@ def decile_ranks(rows: int) -> list[int]:
 
 
 def starts_of_deciles(rows: Mapping[str, int]) -> dict[str, list[int]]:
-    """The `decile_ranks` of scores, from the rows of each."""
+    """`decile_ranks` for each score's number of rows."""
     return {score: decile_ranks(n) for score, n in rows.items()}
 
 
 def score_columns(table: pa.Table, scorers: Iterable[str]) -> Columns:
-    """The scores of rows as `OrderStatistics` reads them."""
+    """Scores in the form that `OrderStatistics` reads."""
     ids = schema.row_ids(table)
     return {name: Column(sortable(table[name].to_numpy()), ids) for name in scorers}
 
 
 def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict[str, np.ndarray]:
-    """The columns of deciles (int8 [n]) by their names, given the targets of `decile_ranks`."""
+    """Decile columns (int8 [n]) by name, from the targets at `decile_ranks`."""
     return {
         schema.decile(name): position(column, bounds.get(name, []))
         for name, column in score_columns(table, scorers).items()
@@ -62,7 +61,7 @@ def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict
 
 
 class Deciles(BaseModel):
-    """Rows, lowest and highest value of each decile of a score, from 0 to 9; None if empty."""
+    """Rows, lowest and highest value in each decile of a score, 0 to 9; None if empty."""
 
     rows: list[int]
     lowest: list[float | None]
@@ -70,20 +69,20 @@ class Deciles(BaseModel):
 
 
 class BucketMeasurements(Measurements):
-    """The deciles of each score in a shard."""
+    """Deciles of each score in a shard."""
 
     deciles: dict[str, Deciles] = Field(default_factory=dict)
 
 
 class Bucket(beam.PTransform):
-    """Units in, receipts out; reads the scores twice, then writes each shard."""
+    """Assigns deciles: units in, receipts out. Reads the scores twice, then writes each shard."""
 
     def __init__(self, output: str, scorers: Sequence[str]):
         super().__init__()
         self.output, self.scorers = output, tuple(scorers)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the bounds over the whole corpus, then assign every row to its deciles."""
+        """Find the decile bounds over the whole corpus, then assign every row to its deciles."""
         scorers = self.scorers
 
         def read(unit: Unit) -> Columns:
@@ -108,7 +107,7 @@ def run(
 
 
 def summarise(receipts: Sequence[Receipt]) -> dict[str, Deciles]:
-    """The deciles of each score over all units."""
+    """Deciles of each score over all units."""
     of_units = by_key(receipt.measured(BucketMeasurements).deciles for receipt in receipts)
     return {score: _merged(many) for score, many in of_units.items()}
 
@@ -125,7 +124,7 @@ def _merged(many: Sequence[Deciles]) -> Deciles:
     )
 
 
-_NOTHING = pa.schema([schema.REASON]).empty_table()  # no row is rejected
+_NOTHING = pa.schema([schema.REASON]).empty_table()  # the job rejects no rows
 
 
 @dataclass(eq=False)

@@ -1,7 +1,7 @@
 """Comparison of two sets of part files by rows and values, independent of shards and order.
 
-Part files of equal content are skipped. The rows of the others are partitioned by a hash of the id
-into files of a bounded number of rows, so that memory does not grow with the corpus.
+Identical part files are skipped. Rows of the others are partitioned by a hash of the id into files
+with a bounded number of rows, so that memory does not grow with the corpus.
 """
 
 import tempfile
@@ -22,27 +22,26 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, read_whole
 from paraloom.beam_jobs.transforms.duplicates import row_hash
 
-ROW = "(the row itself)"
-"""Used instead of a column name if only one side has a row."""
+ROW = "(the row itself)"  # stands for the column name if only one side has a row
 
 _ROWS_AT_ONCE = 200_000
 _EXAMPLES = 5
 Largest = Annotated[float, WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]})]
-_PARTITION = "(partition)"  # the column of the temporary files
+_PARTITION = "(partition)"  # column in the temporary files
 
 
 @dataclass(slots=True)
 class ColumnDiff:
-    """The differences in one column."""
+    """Differences in one column."""
 
-    rows: int = 0  # that differ
-    # (id, first value, second value), ordered by id; types instead of values if the types of the
-    # column differ or only one side has it
+    rows: int = 0  # rows that differ
+    # (id, first value, second value), ordered by id; types instead of values if the columns differ
+    # in type or only one side has the column
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
-    largest: Largest = 0.0  # difference of two floats; inf if other values differ, too
+    largest: Largest = 0.0  # largest difference of two floats; inf if other values differ
 
     def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any], most: float) -> None:
-        """Count the rows of a block, ordered by id; `first` and `second` are its first values."""
+        """Count differences in a block of rows, ordered by id."""
         self.rows += len(ids)
         self.largest = max(self.largest, most)
         new = list(zip(ids[:_EXAMPLES].to_pylist(), first, second, strict=False))
@@ -50,10 +49,8 @@ class ColumnDiff:
 
 
 def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, ColumnDiff]:
-    """The columns in which two sets of part files differ (empty if they are equal).
-
-    Rows are matched by `id` (and `candidate`), and equal ones in the order of their other columns.
-    """
+    """Find the columns in which two sets of part files differ, matching rows by `id` (and
+    `candidate`)."""
     found: dict[str, ColumnDiff] = {}
     common = Counter(s.digest for s in first) & Counter(s.digest for s in second)
     sides = [_others(side, Counter(common)) for side in (first, second)]
@@ -73,8 +70,7 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
 
 
 def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
-    """The part files whose content the other side lacks; the equal ones, which `common` counts,
-    are verified."""
+    """Part files that the other side lacks; verifies the identical ones in `common`."""
     equal: list[Shard] = []
     others: list[Shard] = []
     for shard in shards:
@@ -85,8 +81,6 @@ def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
 
 
 def _spread(shards: Sequence[Shard], folder: Path, partitions: int) -> None:
-    """Write the rows into a folder for each partition."""
-
     def batches() -> Iterator[pa.RecordBatch]:
         for shard in shards:
             table = read_shard(shard)
@@ -106,7 +100,6 @@ def _spread(shards: Sequence[Shard], folder: Path, partitions: int) -> None:
 
 
 def _compare(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:
-    """Compare the rows of one partition."""
     first, second = _sorted(first), _sorted(second)
     ids = pa.concat_arrays([schema.row_ids(first), schema.row_ids(second)])
     codes = ids.dictionary_encode().indices.to_numpy().astype(np.int64)
@@ -118,14 +111,13 @@ def _compare(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) ->
 
 
 def _sorted(table: pa.Table) -> pa.Table:
-    """Sorted by id and candidate, then by the other columns."""
     rest = sorted(set(table.column_names).difference(schema.ROW))
     names = [*(name for name in schema.ROW if name in table.column_names), *rest]
     return table.sort_by([(name, "ascending") for name in names])
 
 
 def _numbered(codes: np.ndarray) -> np.ndarray:
-    """Codes of ids, with equal neighbours made unique by their position among those."""
+    """Number equal neighbours, so that codes of ids become unique."""
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     offset = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
     return (codes << 32) | offset
@@ -139,7 +131,6 @@ def _alone(rows: pa.Table, first: bool, found: dict[str, ColumnDiff]) -> None:
 
 
 def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:
-    """Compare tables with matching rows."""
     for name in dict.fromkeys([*first.column_names, *second.column_names]) if len(first) else ():
         kinds = [
             str(table[name].type) if name in table.column_names else "missing"
@@ -154,7 +145,7 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDi
 
 
 def _largest(*sides: pa.ChunkedArray) -> float:
-    """The largest difference of n floats; inf of other values, or where one is no number."""
+    """Largest difference of n floats; inf for other types, or if one side has no number."""
     if not pa.types.is_floating(sides[0].type):
         return np.inf
     first, second = (side.cast(pa.float64()).to_numpy() for side in sides)
@@ -162,7 +153,7 @@ def _largest(*sides: pa.ChunkedArray) -> float:
 
 
 def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Which values differ [n] (bool); two NaN or two null values do not."""
+    """Mark values that differ, bool [n]; two NaN or two nulls are equal."""
     differ = pc.not_equal(first, second)
     if pa.types.is_floating(first.type):
         differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(first), pc.is_nan(second))))

@@ -1,9 +1,8 @@
 """Generation: language models make candidates for every pair, beside the back-translations.
 
-All candidates of a pair stand together: its back-translations first, then the answers of each
-generator in the order of the configuration; `candidate` numbers them through, with gaps where one
-was rejected. `translation_score` of every candidate is log p(candidate | source) per subword under
-the run's translation model, if it has one.
+The candidates of a pair are neighbours: back-translations first, then the answers of each generator
+in configuration order. `candidate` numbers them, with gaps for rejected ones. The run's translation
+model, if any, gives each candidate its `translation_score`: log p(candidate | source) per subword.
 """
 
 from __future__ import annotations
@@ -38,19 +37,18 @@ from paraloom.models.cpu import cores
 from paraloom.models.languages import short_code
 from paraloom.models.text.language_identifier import LANGUAGES, may_be
 
-VERSION = 2
-"""Bump when the job's rows change for the same input and answers."""
+VERSION = 2  # bump when the job's rows change for the same input and answers
 
 
 class GenerateMeasurements(Measurements):
-    """What the answers of each generator took, for a shard."""
+    """Usage of each generator for the answers in a shard."""
 
     generators: dict[str, Usage] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationUnit(Unit):
-    """Pairs, and the candidates that back-translation made of them."""
+    """Pairs, and their candidates from back-translation."""
 
     translated: Shard | None = None
 
@@ -62,23 +60,23 @@ class GenerationUnit(Unit):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationJob:
-    """What a job asks, and of whom."""
+    """Generators, prompts and limits of a job."""
 
     generators: Sequence[tuple[ChatGenerator, Prompt]]
-    first: int  # `candidate` of the first generator
-    nmt: str | None  # the generator of kind nmt, if there is one
+    first: int  # `candidate` number of the first generator
+    nmt: str | None  # name of the generator of kind nmt
     model: TranslatorFactory | None  # scores the candidates
-    languages: tuple[str, str]  # of source and reference
-    limit: Limit  # of the candidates that may be rejected
-    accelerator: str | None = None  # Beam resource hint, for the model
+    languages: tuple[str, str]  # source, reference
+    limit: Limit  # on rejected candidates
+    accelerator: str | None = None  # Beam resource hint for the model
 
 
 def run(
     units: Sequence[GenerationUnit], output: str, job: GenerationJob, arguments: Sequence[str]
 ) -> Result:
-    """Ask the generators for candidates of `units`, into `output`.
+    """Ask the generators for candidates of `units`, and write them into `output`.
 
-    On this machine one process asks, so that limits hold for all requests.
+    On this machine one process asks, so that rate limits hold for all requests.
     """
     threads = threads_here(arguments)
     generate = beam.ParDo(_Generate(output, job, threads))
@@ -136,9 +134,9 @@ class _Generate(UnitDoFn):
         return self.commit(unit, unit.rows, pieces, GenerateMeasurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
-        """The answers to all requests by their keys: those that are kept, and the others.
+        """Answer all requests, by key, from the answer files or by asking.
 
-        With too many rejected candidates the job ends here, before all are asked.
+        If too many candidates are rejected, the job ends before it has asked for all.
         """
         answers, reasons, rows = files.read(), Counter[str](), 0
         new = {key: each for each in requests if (key := each.key) not in answers}
@@ -160,7 +158,7 @@ class _Generate(UnitDoFn):
         return answers
 
     def _in_language(self, rows: pa.Table) -> pa.Table:
-        """The rows; those that are not in the language of the references have a reason."""
+        """Reject rows that are not in the language of the references."""
         language = short_code(self.job.languages[1])
         if language not in LANGUAGES:
             return rows
@@ -168,7 +166,7 @@ class _Generate(UnitDoFn):
         return _reject(rows, wrong, f"not in the language {language}")
 
     def _scored(self, rows: pa.Table) -> pa.Table:
-        """The rows with `translation_score` and `translation_subwords`, if there is a model."""
+        """Add `translation_score` and `translation_subwords`, if there is a model."""
         if self.job.model is None:
             return rows
         good = rows["reason"].is_null()
@@ -184,7 +182,7 @@ class _Generate(UnitDoFn):
         return _reject(rows, np.isnan(scores), "the translation model cannot score it")
 
     def _split(self, pairs: pa.Table, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Accepted and rejected rows; a reason begins with the generator's name."""
+        """Split into accepted and rejected rows; prefix reasons with the generator's name."""
         reason = pc.binary_join_element_wise(rows["generator"], rows["reason"], ": ")
         refused = schema.rejected(pa.schema([*pairs.schema, schema.CANDIDATE, schema.GENERATOR]))
         rejected = rows.set_column(rows.column_names.index("reason"), "reason", reason)
@@ -195,7 +193,6 @@ class _Generate(UnitDoFn):
         return rows.filter(reason.is_null()).select(target.names).cast(target), rejected
 
     def _with_translations(self, rows: pa.Table, translated: pa.Table) -> pa.Table:
-        """Also the candidates of back-translation."""
         if not schema.has_candidates(translated):
             number = pa.array(np.zeros(len(translated), np.int8))
             translated = translated.append_column(schema.CANDIDATE, number)
@@ -207,7 +204,7 @@ class _Generate(UnitDoFn):
 def requests(
     of: ChatGenerator, prompt: Prompt, languages: tuple[str, str], pairs: pa.Table
 ) -> list[Request]:
-    """A generator's request for each pair."""
+    """Make a generator's request for each pair."""
     more = variables(*languages, n=of.n, json=of.response == "json")
     return [
         Request(of, prompt.render(row, **more), (row["source"], row["reference"]))
@@ -218,7 +215,7 @@ def requests(
 def _rows(
     pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
 ) -> pa.Table:
-    """A row for each candidate, with its number, or with the reason why there is none."""
+    """Make a row for each candidate, with its number, or with the reason why there is none."""
     row = np.repeat(np.arange(len(pairs)), generator.n)
     number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
     table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))
@@ -230,7 +227,7 @@ def _rows(
 
 
 def _reject(rows: pa.Table, which: np.ndarray, reason: str) -> pa.Table:
-    """The rows with a reason in some of those that have none."""
+    """Give rows a reason, unless they have one."""
     at = rows.column_names.index("reason")
     new = pc.if_else(pa.array(which), reason, pa.scalar(None, pa.string()))
     return rows.set_column(at, "reason", pc.coalesce(rows["reason"], new))

@@ -1,4 +1,4 @@
-"""Counting the words of a corpus, shard by shard, for inverse document frequencies."""
+"""Counting of a corpus's words, shard by shard, for inverse document frequencies."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from paraloom.beam_jobs.transforms.merging import Merge
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.idf import WordCounts, count_words, merge_counts
 
-VERSION = 1
-"""Bump when the counts change for the same input."""
+VERSION = 1  # bump when the counts change for the same input
 
-_DOCUMENTS = b"documents"  # in the metadata of a table's schema
+_DOCUMENTS = b"documents"  # key in the table's schema metadata
 
 
 MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))
@@ -27,7 +26,7 @@ MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))
 def run(
     units: Sequence[Unit], output: str, arguments: Sequence[str], *, language: str = ENGLISH
 ) -> WordCounts:
-    """Count the words of the references; `output` is a folder for intermediate files."""
+    """Count the words in the references; `output` is a folder for intermediate files."""
 
     def count(unit: Unit) -> WordCounts:
         references = read_shard(unit.shard, ["reference"])["reference"]

@@ -1,7 +1,7 @@
 """Ingest: reads bitext files into shards of pairs.
 
-Rejected are, in this order: invalid rows, rows with the id of an earlier one, rows that fail a
-condition, and, if pairs are to be unique, rows that repeat an earlier pair.
+It rejects, in this order: invalid rows, repeated ids, rows that fail a condition, and, if pairs
+must be unique, repeated pairs.
 """
 
 from __future__ import annotations
@@ -33,85 +33,66 @@ from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.text.tokens import moses_tokens
 
-VERSION = 1
-"""Bump when the job's rows change for the same input."""
+VERSION = 1  # bump when the job's rows change for the same input
 
 _REPEATS = "repeats an earlier pair"
 
-_SHARDS_PER_UNIT = 8
-"""What is lost with a worker; a file with fewer is one unit."""
+_SHARDS_PER_UNIT = 8  # a crashed worker loses one unit at most
 
 
 class IngestMeasurements(Measurements):
-    """What the job measures of a unit."""
+    """Measurements of a unit."""
 
     saved: dict[str, Saved] = Field(default_factory=dict)
-    """Translations saved, by the key of the configuration."""
+    """Rows that will not be translated, by the configuration key that rejects them."""
     cleaned: dict[str, int] = Field(default_factory=dict)
-    """Accepted pairs that cleaning has changed, by kind."""
+    """Accepted pairs that cleaning changed, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestUnit:
-    """Lines of a bitext (a file, or a Moses pair of files) that one worker splits into shards.
-
-    Attributes:
-        name: the receipt's; units sort in the order of the input.
-        file: how the names of its part files begin; numbered, so that they sort, too.
-    """
+    """Lines of a bitext (a file, or a Moses pair) that one worker splits into shards."""
 
     index: int
     key: str
-    name: str
-    file: str
+    name: str  # of the receipt; names sort in input order
+    file: str  # prefix of the part files; numbered, so that they sort, too
     bitext: Bitext
     part: Range
-    rows: int | None = None  # empty lines may be none
+    rows: int | None = None  # an upper bound, as empty lines may be skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How bitext is read, and which rows are accepted.
+    """How bitext is read, and which rows are accepted."""
 
-    Attributes:
-        shard_rows: lines per shard.
-        max_characters: rows with a longer id, source or reference are rejected.
-        where: conditions on a pair.
-        unique_pairs: accept only the first of equal pairs.
-        languages: the two sides' languages, for their tokens; by default both are English.
-    """
-
-    shard_rows: int
-    max_characters: int
-    where: tuple[Predicate, ...] = ()
-    unique_pairs: bool = False
-    languages: Languages = field(default_factory=Languages)
+    shard_rows: int  # lines per shard
+    max_characters: int  # of an id, source or reference
+    where: tuple[Predicate, ...] = ()  # conditions that a pair must meet
+    unique_pairs: bool = False  # accept only the first of equal pairs
+    languages: Languages = field(default_factory=Languages)  # for tokenisers; default English
 
     def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
-        """The rows of a unit, a block for each shard."""
+        """Read a unit, one block per shard."""
         return read_bitext(
             unit.bitext, rows=self.shard_rows, max_characters=self.max_characters, part=unit.part
         )
 
 
 class Ingest(beam.PTransform):
-    """Bitexts in, receipts out. Of rows with the same id, only the first is accepted.
-
-    Args:
-        rows: approximate number of rows, for the search for duplicates.
-    """
+    """Reads bitexts: units in, receipts out; rejects repeated ids. `rows` is an estimate."""
 
     def __init__(self, output: str, reading: Reading, rows: int):
         super().__init__()
         self.output, self.reading, self.rows = output, reading, rows
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find duplicates over all files in a pass for ids and one for pairs, write in a last."""
+        """Find duplicates over all files, in one pass for ids and one for pairs; then write."""
         reading = self.reading
 
         def ids(unit: IngestUnit) -> Iterator[Hashes]:
             if "id" not in (unit.bitext.columns or READERS[unit.bitext.format].columns):
-                return  # ids are generated from file and line: unique
+                return  # generated from file and line: unique
             for block in reading.blocks(unit):
                 yield row_hash(block.pairs["id"]), block.lines
 
@@ -137,13 +118,11 @@ def run(
     arguments: Sequence[str],
     max_rejected: float = 1.0,
 ) -> Result:
-    """Read `bitexts` into `output`; `key` is of their content and of the settings of the stage.
+    """Read `bitexts` into `output`; `key` covers their content and the stage's settings.
 
-    This process reads them once before, for the ranges that workers read.
-
-    Args:
-        max_rejected: largest share of rows that may be rejected; rows that `where` and
-            `unique_pairs` reject do not count.
+    First this process indexes them, so that workers can read ranges. At most the share
+    `max_rejected` of the rows may be rejected; rejections by `where` and `unique_pairs` do not
+    count.
     """
     units = _units(bitexts, key, reading)
     limit = Limit(
@@ -168,7 +147,6 @@ def run(
 
 
 def _units(bitexts: Sequence[Bitext], key: str, reading: Reading) -> list[IngestUnit]:
-    """The units of all bitexts."""
     lines = reading.shard_rows * _SHARDS_PER_UNIT
     with ThreadPoolExecutor(cores()) as pool:
         found = list(pool.map(lambda bitext: find_ranges(bitext, lines), bitexts))
@@ -217,14 +195,13 @@ def _judged(
     saved: dict[str, Saved],
     cleaned: dict[str, int],
 ) -> tuple[pa.Table, pa.Table]:
-    """A block's accepted pairs and its rejected rows.
+    """Divide a block into accepted pairs and rejected rows.
 
     Args:
-        has_source: whether the rows are pairs; rows of plain text get no column for the source.
+        has_source: False for plain text, whose rows get no source column.
         duplicates: lines with an earlier id.
-        repeats: lines with an earlier pair, if pairs are to be unique.
-        saved: gets the rejected rows of `where` and `repeats` added, by key of the configuration.
-        cleaned: gets the accepted pairs added that cleaning has changed, by kind.
+        repeats: lines with an earlier pair, if pairs must be unique.
+        saved, cleaned: updated with the measurements of the block.
     """
     sides = ["source", "reference"] if has_source else ["reference"]
     languages = reading.languages

@@ -1,7 +1,7 @@
-"""Back-translation, scores and exact deciles in a Beam pipeline of your own.
+"""Back-translation, scores and exact deciles for a Beam pipeline of your own.
 
-Pairs are rows with a schema. Each transform adds columns; a second output has the rows that it
-rejects, with a `reason`. Between the transforms rows stay in columns (Arrow).
+Pairs are rows with a schema. Each transform adds columns; its second output holds the rejected
+rows, with a `reason`. Between the transforms rows stay in columns (Arrow).
 
 >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
 ...     pairs = pipeline | beam.Create([
@@ -16,7 +16,7 @@ rejects, with a `reason`. Between the transforms rows stay in columns (Arrow).
 2 9
 """
 
-# Beam reads the annotations of `process_batch`, so that they must not be texts.
+# Beam reads the annotations of `process_batch`, so they must not be strings.
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ Fields = list[tuple[str, Any]]
 
 
 class PairsAndRejects(NamedTuple):
-    """What a transform makes of pairs: the rows, and those that it rejects, with a `reason`."""
+    """Output of a transform: the accepted rows, and the rejected ones with a `reason`."""
 
     pairs: beam.PCollection
     rejected: beam.PCollection
@@ -62,15 +62,15 @@ class PairsAndRejects(NamedTuple):
 class BackTranslate(beam.PTransform):
     """Translates `source`: adds `translation`, `translation_score`, `translation_subwords`.
 
-    `translated = pairs | BackTranslate("models/cs-en")`. Rows have id, source, reference, and other
-    columns as you like. With `candidates: N` a row becomes N, with a `candidate` number. Counters
-    (namespace `paraloom`) are the same as of the stage `back_translate`.
+    `translated = pairs | BackTranslate("models/cs-en")`. Rows have id, source, reference, and any
+    other columns. With `candidates: N`, each row becomes N rows with a `candidate` number. The
+    counters (namespace `paraloom`) are those that the stage `back_translate` has.
 
     Args:
-        model: a folder that all workers see, or a name on Hugging Face's Hub.
-        languages: for models of several languages.
-        accelerator: Beam resource hint; if it is a GPU of NVIDIA's, a worker without one fails.
-        seed: draws translations at random; they depend on the rows of a batch, too.
+        model: a folder that all workers can read, or a name on the Hugging Face Hub.
+        languages: required for multilingual models.
+        accelerator: Beam resource hint; if it asks for an NVIDIA GPU, a worker without one fails.
+        seed: seed for random translations, which also depend on the rows in a batch.
     """
 
     def __init__(
@@ -105,14 +105,14 @@ class BackTranslate(beam.PTransform):
 
 
 class ScorePairs(beam.PTransform):
-    """Scores `translation` against `reference`: adds the scores and both numbers of tokens.
+    """Scores `translation` against `reference`: adds the scores and both token counts.
 
     `scored = translated.pairs | ScorePairs(["trigram_overlap", "unigram_f1"])`
 
     Args:
-        scorers: names of `paraloom.models.scorers.SCORERS` and of `sources`.
-        options: `resources` of the scorers by name (paths that all workers see), `sources` of
-            scorers of your own (`docs/scorers.md`), `language` of references and translations.
+        scorers: names in `paraloom.models.scorers.SCORERS` and in `sources`.
+        options: `resources` by name (paths that all workers can read), `sources` with your own
+            scorers (`docs/scorers.md`), `language` of references and translations.
     """
 
     def __init__(self, scorers: Sequence[str], **options: Any):
@@ -127,11 +127,11 @@ class ScorePairs(beam.PTransform):
 
 
 class ExactDeciles(beam.PTransform):
-    """The decile of each row by each score over all rows: adds `<score>_decile`, 0 to 9.
+    """Finds each row's decile by each score over all rows: adds `<score>_decile`, 0 to 9.
 
     `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. Sizes differ by one row at most,
-    so that ids (with `candidate`, if there is one) must differ; scores are np.float32. Rows with a
-    score that is no finite number are rejected. The rows must be bounded, in the global window.
+    so ids (with `candidate`, if present) must be unique; scores are np.float32. Rows with a score
+    that is not finite are rejected. The rows must be bounded, in the global window.
     """
 
     def __init__(self, scores: Sequence[str]):
@@ -139,7 +139,7 @@ class ExactDeciles(beam.PTransform):
         self.scores = tuple(scores)
 
     def expand(self, pairs: beam.PCollection) -> Any:
-        """Read the scores twice; then the deciles are known."""
+        """Read the scores twice, then assign deciles."""
         checked = _scored(pairs, Scoring(self.scores), [])
         tables = checked.pairs | "Batch" >> beam.ParDo(_Batches())
         read = partial(score_columns, scorers=self.scores)
@@ -151,14 +151,13 @@ class ExactDeciles(beam.PTransform):
 
 
 def _fields(pairs: beam.PCollection) -> Fields:
-    """Names and types of the rows' columns."""
     return list(named_fields_from_element_type(pairs.element_type))
 
 
 def _scored(
     pairs: beam.PCollection, scoring: Scoring, added: Sequence[pa.Field]
 ) -> PairsAndRejects:
-    """Add scores; rows with a score that is no number are rejected."""
+    """Add scores; reject rows with a score that is not finite."""
     new = {of.name for of in added}
 
     def divide(scorer: PairScorer, table: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -176,11 +175,11 @@ def _divided(
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Divide the rows, then filter them: all outputs of a columnar DoFn have the same columns.
+    """Divide the rows into accepted and rejected ones, with the resource that `load` loads once per
+    process.
 
-    Args:
-        load: loads what `divide` needs, once in a process.
-        divide: makes accepted rows, which have the columns `added`, and rejected rows.
+    A columnar DoFn has one schema for all its outputs, so all rows get all columns and are filtered
+    then.
     """
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
@@ -197,7 +196,7 @@ def _divided(
 
 
 class _OfType(beam.DoFn):
-    """Makes tables of rows with these columns."""
+    """Base class of DoFns whose output rows have these columns."""
 
     def __init__(self, fields: Fields, how: Any):
         self.fields, self.how = fields, how
@@ -207,7 +206,7 @@ class _OfType(beam.DoFn):
 
 
 class _Divide(_OfType):
-    """All rows: those accepted have the new columns, those rejected a reason."""
+    """Outputs all rows: accepted ones with the new columns, rejected ones with a reason."""
 
     def __init__(self, fields: Fields, load: Callable[[], Any], how: Any):
         super().__init__(fields, how)
@@ -225,8 +224,6 @@ class _Divide(_OfType):
 
 
 class _Columnar(_OfType):
-    """A function of Arrow tables."""
-
     def process_batch(self, batch: pa.Table) -> Iterator[pa.Table]:
         yield self.how(batch).select([*dict(self.fields)])
 
@@ -240,7 +237,7 @@ class _WithDeciles(_OfType):
 
 
 class _Batches(beam.DoFn):
-    """A table is an element, so that it can be read several times."""
+    """Makes each table one element, so that it can be read several times."""
 
     def infer_output_type(self, input_type: Any) -> Any:
         return pa.Table

@@ -1,7 +1,6 @@
 """Probes: small encoders, each trained on some deciles of a sample and scored on labelled pairs.
 
-A probe is a unit of work, as a shard is for other jobs: its receipt holds its score and the key of
-what it was trained on.
+A probe is a unit of work. Its receipt holds its score and the key of its training input.
 """
 
 from __future__ import annotations
@@ -30,60 +29,57 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.languages import ENGLISH
 
-VERSION = 2
-"""Bump when a probe gives another score for the same pairs."""
+VERSION = 2  # bump when a probe gives another score for the same pairs
 
 
 class ProbeMeasurements(Measurements):
-    """What a probe reached."""
+    """Result of a probe."""
 
-    score: float = 0.0
-    """Pearson × 100."""
+    score: float = 0.0  # Pearson × 100
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Some deciles, and the seed that chooses among their pairs and trains."""
+    """A range of deciles, and the seed for drawing pairs and for training."""
 
     key: str
     deciles: tuple[int, ...]
     seed: int
-    rows: int  # that it trains on
+    rows: int  # pairs to train on
 
     @property
     def name(self) -> str:
-        """The name of its receipt."""
+        """Name of the probe's receipt."""
         return f"{''.join(map(str, self.deciles))}.{self.seed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probing:
-    """What all probes have in common: the pairs to train on, the training, and what judges it."""
+    """Settings that all probes share: pairs, training, and labelled pairs for the score."""
 
     shards: tuple[Shard, ...]
-    score: str  # whose deciles are tried
-    most: int  # pairs of a probe; more are drawn from
+    score: str  # the score whose deciles are tried
+    most: int  # maximum of pairs per probe; larger ranges are sampled
     options: EmbeddingOptions
     labelled: list[LabelledPairs]
-    vectors: str | None = None  # the digest of the initial vectors
+    vectors: str | None = None  # digest of the initial vectors
     language: str = ENGLISH
 
     @property
     def key(self) -> str:
-        """The key of all of it."""
+        """Key of these settings."""
         settings = self.options.replace(initial_vectors=self.vectors).chosen()
         sets = [[p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in self.labelled]
         digests = [shard.digest for shard in self.shards]
         return content_key(VERSION, digests, self.score, self.most, settings, sets, self.language)
 
     def counts(self) -> np.ndarray:
-        """The pairs in each decile: int64 [10]."""
+        """Pairs in each decile: int64 [10]."""
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
-        """References and translations that a probe trains on; of a wider range the same and more,
-        in the order of the sample.
-        """
+        """Draw references and translations for a probe. All ranges draw in the same random order,
+        so that they share pairs."""
         deciles = _deciles(self.shards, self.score)
         order = np.random.default_rng(probe.seed).permutation(len(deciles))
         rows = np.sort(order[np.isin(deciles[order], probe.deciles)][: self.most])
@@ -97,7 +93,7 @@ def run(
     output: str,
     arguments: Sequence[str],
 ) -> list[tuple[float, ...]]:
-    """The scores of deciles, one per seed: Pearson × 100, the mean over labelled data sets."""
+    """Train probes on ranges of deciles; return the score of each range and seed, Pearson × 100."""
     key, counts = probing.key, probing.counts()
     probes = [
         Probe(content_key(key, deciles, seed), deciles, seed, min(of, probing.most))
@@ -120,7 +116,7 @@ class _RunProbe(UnitDoFn):
         import torch
 
         super().setup()
-        torch.set_num_threads(1)  # more threads do not speed up small products
+        torch.set_num_threads(1)  # more do not speed up small products
 
     def make(self, probe: Probe) -> Receipt:
         from paraloom.models.embeddings.tasks.paraphrases import run_probe as train
@@ -143,7 +139,7 @@ class _RunProbe(UnitDoFn):
 
 @lru_cache(maxsize=1)
 def _texts(shards: tuple[Shard, ...]) -> list[pa.StringArray]:
-    """References and translations of the sample, read once in a worker process."""
+    """References and translations of the sample, read once per worker process."""
     sides = ["reference", "translation"]
     table = pa.concat_tables([read_shard(shard, sides) for shard in shards])
     return [column.combine_chunks() for column in table.columns]
@@ -151,6 +147,6 @@ def _texts(shards: tuple[Shard, ...]) -> list[pa.StringArray]:
 
 @lru_cache(maxsize=1)
 def _deciles(shards: tuple[Shard, ...], score: str) -> np.ndarray:
-    """The decile of each pair of the sample: int8 [n]."""
+    """Decile of each pair in the sample: int8 [n]."""
     name = schema.decile(score)
     return np.concatenate([read_shard(shard, [name])[name].to_numpy() for shard in shards])

@@ -1,7 +1,7 @@
-"""Scoring: every scorer of the configuration adds one column.
+"""Scoring: each scorer in the configuration adds one column.
 
-Columns are kept: if a shard is scored again because one scorer changed, only that scorer's column
-is computed, and the others are copied from the earlier output.
+If a shard is scored again because one scorer changed, only that column is computed; the others are
+copied from the earlier output.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.scorers.pair_scorer import outside
 from paraloom.models.scorers.plugins import ScorerSource
 
-VERSION = 1
-"""Bump when the job's rows change for the same input."""
+VERSION = 1  # bump when the job's rows change for the same input
 
 
 def score_table(
@@ -61,14 +60,14 @@ def score_table(
     given: pa.Table | None = None,
     target: pa.Schema | None = None,
 ) -> tuple[pa.Table, pa.Table]:
-    """Add the columns of `scorers` that the table does not have yet.
+    """Add the missing columns of `scorers`.
 
     Args:
-        given: columns that were computed before, for the same rows.
-        target: the schema of the scored rows, if the stage is not `score`.
+        given: columns computed before, for the same rows.
+        target: schema of the scored rows, if the stage is not `score`.
 
-    Returns the scored rows, and those with a score that is missing, not finite or outside its
-    scorer's range, with a `reason`.
+    Returns the scored rows, and with a `reason` those with a score that is missing, not finite or
+    outside its scorer's range.
     """
     if target is None:
         target = schema.scored(tuple(scorers), **schema.variant(table))
@@ -111,33 +110,23 @@ def _range(scorer: Scorer) -> str:
 
 
 class ScoreMeasurements(Measurements):
-    """What the job notes of a shard."""
+    """Measurements of a shard."""
 
     columns: dict[str, str] = Field(default_factory=dict)
-    """The key of everything that the values of a column depend on, by column; `outdate` keeps such
-    a receipt, so that columns with the same key are copied."""
+    """Key of everything that a column's values depend on, by column. `outdate` keeps receipts with
+    keys, so that columns with the same key can be copied."""
 
 
 @dataclass(eq=False)
 class Scoring:
-    """The scorers of a job, for its workers.
+    """The scorers of a job, for its workers."""
 
-    Attributes:
-        scorers: the scores of the output; those that the input already has are copied.
-        resources: what the scorers need, by name (`paraloom.models.scorers`): paths, or the
-            translation model.
-        sources: where scorers come from that are not in `SCORERS`.
-        language: the code of the language of references and translations.
-        threads: for a model; None: all cores.
-        accelerator: Beam resource hint, if there is a model.
-    """
-
-    scorers: Sequence[str]
+    scorers: Sequence[str]  # scores in the output; scores in the input are copied
     resources: Mapping[str, str | TranslatorFactory] = field(default_factory=dict)
-    sources: Sequence[ScorerSource] = ()
-    language: str = ENGLISH
-    threads: int | None = None
-    accelerator: str | None = None
+    sources: Sequence[ScorerSource] = ()  # of scorers that are not in `SCORERS`
+    language: str = ENGLISH  # of references and translations
+    threads: int | None = None  # for a model; None: all cores
+    accelerator: str | None = None  # Beam resource hint, if there is a model
 
     def __post_init__(self) -> None:
         self.scorers, self.resources = tuple(self.scorers), dict(self.resources)
@@ -146,17 +135,17 @@ class Scoring:
         self.models = {kind.name: Shared() for kind in kinds if kind.is_model}
 
     def find(self, name: str) -> Scorer | None:
-        """A scorer by its name; None for a score that the input has."""
+        """Find a scorer by name; None for a score in the input."""
         sources = {source.name: source for source in self.sources}
         return sources[name].load() if name in sources else SCORERS.get(name)
 
     def open(self, names: Sequence[str]) -> PairScorer:
-        """The scorers; resources are opened when they are first needed, models once a process."""
+        """Open the scorers. Resources open when first needed, and models once per process."""
         resources: dict[str, Any] = {}
         for name in names:
             kind = scorer.resource if (scorer := self.find(name)) else None
             if kind is None or kind.name not in self.resources:
-                continue  # `PairScorer` says what is missing
+                continue  # `PairScorer` names the missing one
             opening = partial(self._open_resource, kind)
             shared = self.models.get(kind.name)
             resources[kind.name] = partial(shared.acquire, opening) if shared else opening
@@ -190,15 +179,11 @@ def run(
     keys: Mapping[str, str] | None = None,
     max_rejected: float = 1.0,
 ) -> Result:
-    """Score `units` into `output`.
+    """Score `units` into `output`; reject at most the share `max_rejected` of the rows.
 
     With a model among the resources, one process scores with all cores of this machine, so that it
-    is loaded once.
-
-    Args:
-        keys: what each score depends on besides the pairs. A column with the same key in an earlier
-            output of a unit is copied.
-        max_rejected: largest share of rows that may be rejected.
+    is loaded once. `keys` are the dependencies of each score besides the pairs: a column with the
+    same key is copied from an earlier output of the unit.
     """
     scoring = replace(scoring, threads=threads_here(arguments))
     score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
@@ -226,7 +211,7 @@ class _Score(UnitDoFn):
         data = read_whole(unit.shard)
         table = decode(data)
         scorers = self.scoring.scorers
-        if self.scorer is None:  # all units of a worker have the same columns
+        if self.scorer is None:  # all units have the same columns
             self.scorer = self.scoring.open([n for n in scorers if n not in table.column_names])
         keys = {name: content_key(key, unit.shard.digest) for name, key in self.keys.items()}
         known, columns = self._computed_before(unit, table, keys)
@@ -245,7 +230,7 @@ class _Score(UnitDoFn):
                 new = table.filter(pc.invert(known))
                 parts.append(score_table(new, self.scorer, scorers))
         except UserError as error:
-            if error.__cause__:  # an error of a plug-in, for the log
+            if error.__cause__:  # a plug-in's error, for the log
                 traceback.print_exception(error.__cause__)
             raise UserError(f"{error} (shard {unit.name})") from None  # `launch` shows the first
         finally:
@@ -254,7 +239,7 @@ class _Score(UnitDoFn):
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
             accepted = accepted.take(pc.sort_indices(order))
-        # All rows and columns are still there: what is compressed stays as it is.
+        # No row or column was lost, so compressed pages are copied.
         if not rejected.num_rows and set(table.column_names) <= set(accepted.column_names):
             added = accepted.drop_columns(table.column_names)
             accepted = extended(data, added, accepted.schema)
@@ -264,10 +249,8 @@ class _Score(UnitDoFn):
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]
     ) -> tuple[pa.Array, pa.Table | None]:
-        """The rows of an earlier output of the unit (bool [n]), and its columns with these keys.
-
-        The earlier output lacks the rows that it rejected.
-        """
+        """Find the rows in an earlier output of the unit, which lacks rejected ones, bool [n], and
+        its columns with these keys."""
         everything = pa.array(np.ones(len(table), bool))
         before = read_receipt(self.output, unit.name, EARLIER)
         had = before.measured(ScoreMeasurements).columns if before else {}

@@ -42,36 +42,35 @@ from paraloom.beam_jobs.transforms.shares import quotas
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import SCORERS
 
-VERSION = 1
-"""Bump when the job's rows change for the same input."""
+VERSION = 1  # bump when the job's rows change for the same input
 
 PerSource = Literal["best", "diverse", "all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """The conditions for the selection of a pair."""
+    """Conditions that a pair must meet."""
 
-    by: str  # the score to which `deciles` refer; it is also exported in the TSV
-    deciles: tuple[int, ...] | None  # deciles to select, 0 the lowest; None selects all
-    max_tokens: int | None  # maximum of Moses tokens on either side; None sets no limit
+    by: str  # score of `deciles` and of the exported TSV
+    deciles: tuple[int, ...] | None  # to select, 0 the lowest; None: all
+    max_tokens: int | None  # Moses tokens on either side; None: unlimited
     size: int | None
-    """Number of pairs to sample from those that meet the other conditions; None takes all."""
+    """Number of pairs to sample from those that meet the other conditions; None: all."""
     seed: int
-    where: tuple[Predicate, ...] = ()  # further conditions; all must hold
+    where: tuple[Predicate, ...] = ()  # further conditions, which must all hold
     per_source: PerSource = "all"
-    """Which of the translations of a source that meet the other conditions: the best one, those
-    that differ from each other, or all."""
-    max_overlap: float = 1.0  # largest trigram overlap of two `diverse` translations of a source
+    """Which translations of a source to take, among those that meet the other conditions: the best
+    one, those that differ from each other, or all."""
+    max_overlap: float = 1.0  # trigram overlap of two `diverse` translations of a source, at most
     language: str = ENGLISH  # of the translations, for their overlap
-    exclude: Exclusion | None = None  # evaluation sentences, which no pair may hold
+    exclude: Exclusion | None = None  # evaluation sentences that no pair may contain
     generators: bool = False  # whether several generators made the translations
-    rank: str | None = None  # the score that orders the pairs of a source; None: as they stand
-    per_generator: float | None = None  # largest share of one generator in the corpus
+    rank: str | None = None  # score that orders a source's pairs; None: row order
+    per_generator: float | None = None  # maximum share of one generator in the corpus
 
     @property
     def columns(self) -> list[str]:
-        """The columns that `decide` reads."""
+        """Columns that `decide` reads."""
         texts = ("reference", "translation")
         columns = [*schema.ROW, *texts, *(f"{side}_tokens" for side in texts)]
         if self.deciles is not None:
@@ -82,21 +81,21 @@ class Criteria:
 
     @property
     def draws(self) -> bool:
-        """Whether it takes some of the pairs that meet the other conditions."""
+        """Whether only a sample of the matching pairs is taken."""
         return self.size is not None or self.per_generator is not None
 
     def quotas(self, rows: dict[str, int]) -> dict[str, int]:
-        """How many to take, of so many pairs of each generator, or of all pairs."""
+        """Number of pairs to take per generator, or in all."""
         return quotas(rows, self.per_generator, self.size)
 
     def ranks(self, rows: dict[str, int]) -> dict[str, list[int]]:
-        """The rank of the first row of each generator that is not taken."""
+        """Rank of each generator's first row that is not taken."""
         return {name: [quota] for name, quota in self.quotas(rows).items()}
 
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
-    """The conditions on n rows by themselves, in the order in which they reject: the reason, the
-    rows that fail, bool [n], what is compared, [n], and with which bounds."""
+    """Yield the conditions on single rows, in the order in which they reject: reason, rows that
+    fail (bool [n]), compared values [n], bounds."""
     if (chosen := criteria.deciles) is not None:
         decile = table[schema.decile(criteria.by)].to_numpy()
         reason = f"outside the selected deciles of {criteria.by}"
@@ -111,12 +110,12 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """For each row that fails one of `conditions` only its number, −1 for others: int [n]; and how
-    far the value is from the nearest bound, in units of the value: float64 [n]."""
+    """For rows that fail exactly one of `conditions`: its number, int [n] (−1 for other rows), and
+    the distance from the nearest bound, float64 [n]."""
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
         which[fails] = number
-        if bounds:  # a word has none
+        if bounds:  # words have no bounds
             away = values[fails].astype(np.float64)[:, None] - np.array(bounds)
             distance[fails] = np.abs(away).min(axis=1)
         failed += fails
@@ -124,11 +123,10 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
 
 
 def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Apply the conditions that do not depend on the rows of other sources.
+    """Apply the conditions that do not depend on rows with other sources.
 
-    Returns:
-        reasons of rejection [n] (object; "" where a row is accepted), and the 128-bit hashes of the
-        normalised texts of the m accepted rows, uint64 [m, 2].
+    Returns reasons for rejection, object [n] ("" if accepted), and 128-bit hashes of the m accepted
+    rows' normalised texts, uint64 [m, 2].
     """
     reasons = np.full(table.num_rows, "", object)
     for reason, fails, _, _ in conditions(table, criteria):
@@ -152,14 +150,14 @@ def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]
 
 
 def _why(predicate: Predicate) -> str:
-    """Why a pair fails; of a check that must pass, what the check found."""
+    """Give the reason why a pair fails; for a check, its finding."""
     scorer = SCORERS.get(predicate.column)
     found = scorer.failure if scorer and not predicate.holds(np.zeros(1)) else ""
     return found or f"not {predicate}"
 
 
 def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
-    """The chosen translations of each source, bool [n], and why others are rejected."""
+    """Choose translations of each source, bool [n]; the reason for rejecting the others."""
     order = np.arange(len(table))
     if criteria.rank:
         order = best_first(table, criteria.rank)
@@ -179,18 +177,14 @@ _NOT_DRAWN = "not drawn"
 
 
 class Select(beam.PTransform):
-    """Units in, receipts out: decide, find duplicate pairs, sample, write.
-
-    Args:
-        rows: approximate number of rows, for the search for duplicates.
-    """
+    """Selects pairs: units in, receipts out. `rows` is an estimate."""
 
     def __init__(self, output: str, criteria: Criteria, rows: int):
         super().__init__()
         self.output, self.criteria, self.rows = output, criteria, rows
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """One scan for duplicates, two for sampling (if `size` is set), and one that writes."""
+        """Scan once for duplicates, twice for sampling (if `size` is set), and once to write."""
         criteria = self.criteria
 
         def hashes(unit: Unit) -> Iterator[Hashes]:
@@ -213,15 +207,15 @@ class Select(beam.PTransform):
 
 
 class Preview(NamedTuple):
-    """What `run` would do."""
+    """Result of `preview`."""
 
-    counts: dict[str, int]  # rows by reason, the most frequent first; then those `selected`
-    units: np.ndarray  # int64 [n]: the part file of each pair that meets the conditions
-    rows: np.ndarray  # int64 [n]: its row there
+    counts: dict[str, int]  # rows by reason, falling; then those `selected`
+    units: np.ndarray  # int64 [n]: part file of each pair that meets the conditions
+    rows: np.ndarray  # int64 [n]: row in that file
 
 
 def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
-    """Judge pairs without a job; nothing is written. `size` is counted, but not drawn."""
+    """Apply the criteria without a job or output; `size` is counted, but not drawn."""
     counts: Counter[str] = Counter()
     hashes, units, rows, kinds = [np.empty((0, 2), np.uint64)], [], [], []
     for unit, shard in enumerate(shards):
@@ -248,7 +242,7 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     rows = sum(unit.rows for unit in units)
     select = Select(output, criteria, rows)
     similar = criteria.exclude is not None and criteria.exclude.similarity is not None
-    processes = 1 if similar else None  # the model is loaded once
+    processes = 1 if similar else None  # load the model once
     job = UnitJob(name="select", units=units, transform=select, output=output, processes=processes)
     result = launch(job, arguments)
     export_tsv(result.receipts, tsv_path(output), criteria.by, threads=local_workers(arguments))
@@ -256,13 +250,13 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
 
 
 def tsv_path(output: str) -> str:
-    """The path of the corpus in the format in which ParaNMT was released."""
+    """Path of the corpus in ParaNMT's release format."""
     return f"{output.rstrip('/')}.tsv.gz"
 
 
 def tsv_state(path: str) -> str:
-    """What changes when the text form is emptied, cut or zeroed: its bytes, and how it ends, which
-    is the checksum of the last part file's text. Raises a UserError if it is not there."""
+    """Size and final checksum of the TSV: they change if it is emptied, cut or zeroed. Raises a
+    UserError if it is missing."""
     with storage.open_file(path) as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(size - 8, 0))
@@ -270,10 +264,10 @@ def tsv_state(path: str) -> str:
 
 
 def export_tsv(receipts: Sequence[Receipt], path: str, score: str, threads: int = 1) -> None:
-    """Write reference, translation and score, tab-separated, one pair a line, gzip.
+    """Write reference, translation and score, tab-separated, one pair per line, gzip.
 
-    Each part file becomes a gzip member of its own, so that several are compressed at once. Texts
-    hold no tabs and line ends: `ingest` and the translators reject them.
+    Each part file becomes one gzip member, so that several are compressed at once. Texts hold no
+    tabs and line ends: `ingest` and the translators reject them.
     """
     shards = [shard for receipt in receipts for shard in receipt.shards if shard.rows]
     with ThreadPoolExecutor(threads) as pool, storage.writing(path) as stream:
@@ -290,7 +284,7 @@ def _tsv_member(shard: Shard, score: str) -> bytes:
     lines = pc.binary_join_element_wise(table["reference"], table["translation"], values, "\t")
     lines = lines.combine_chunks()
     whole = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
-    text = pc.binary_join(whole, "\n")[0].as_buffer()  # without the GIL, as is the compression
+    text = pc.binary_join(whole, "\n")[0].as_buffer()  # joins and compresses without the GIL
     return gzip.compress(text.to_pybytes() + b"\n", 6, mtime=0)
 
 
@@ -316,7 +310,7 @@ class _WriteCorpus(UnitDoFn):
 
 
 def _kinds(table: pa.Table, criteria: Criteria) -> np.ndarray:
-    """What the number of rows to draw depends on, text [n]: the generator with `per_generator`."""
+    """Kind of each row, text [n]; a number to draw is set per kind (generator or all)."""
     if criteria.per_generator is None:
         return np.full(len(table), "sample", object)
     return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)
@@ -325,13 +319,12 @@ def _kinds(table: pa.Table, criteria: Criteria) -> np.ndarray:
 def _drawn_from(
     table: pa.Table, reasons: np.ndarray, criteria: Criteria
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """The accepted rows of each kind, int64 [m], by its name."""
     kinds, accepted = _kinds(table, criteria), reasons == ""
     for name in sorted({*kinds[accepted]} or {"sample"}):
         yield name, np.flatnonzero(accepted & (kinds == name))
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:
-    """Equal scores, so that the hashes of the ids alone order the rows."""
+    """Set all scores equal, so that the hashes of the ids alone order the rows."""
     ids = schema.row_ids(table.take(pa.array(rows)))
     return Column(np.zeros(len(rows), np.uint32), ids)

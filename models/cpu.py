@@ -3,11 +3,11 @@
 import os
 
 CORES = "PARALOOM_CORES"
-"""Environment variable that limits a worker which shares its machine with others."""
+"""Environment variable that limits a worker if several workers share the machine."""
 
 
 def cores() -> int:
-    """CPU cores that this process may use: its affinity, limited by `PARALOOM_CORES`."""
+    """Number of cores that this process may use: its affinity, limited by `PARALOOM_CORES`."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         available = len(os.sched_getaffinity(0))
     else:

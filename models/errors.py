@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_EXTRAS = {  # of the package (pyproject.toml), by the libraries that each brings
+_EXTRAS = {  # of the package (pyproject.toml), with the libraries of each
     "chat": ("openai",),
     "dataflow": ("google",),
     "fairseq": ("fairseq", "fairseq_cli"),
@@ -12,7 +12,7 @@ _EXTRAS = {  # of the package (pyproject.toml), by the libraries that each bring
     "s3": ("boto3", "botocore"),
     "spacy": ("spacy",),
     "triplets": ("faiss",),
-    "translate": ("ctranslate2", "sacrebleu", "sentencepiece", "transformers"),  # `train`, too
+    "translate": ("ctranslate2", "sacrebleu", "sentencepiece", "transformers"),  # also for `train`
     "train": ("safetensors", "sentence_transformers", "sklearn", "tokenizers", "torch"),
 }
 _MISSING = re.compile(r"No module named '(\w+)")
@@ -21,7 +21,7 @@ _MISSING = re.compile(r"No module named '(\w+)")
 class UserError(Exception):
     """An error outside the program: in a file, a row, a configuration key, on a disk.
 
-    The message is one line that names the cause and, if there is one, the remedy. The command line
+    The message is one line that names the cause and, if possible, the remedy. The command line
     prints it without a traceback and exits with code 2.
 
     >>> raise UserError("data/a.gz: no such file")
@@ -31,17 +31,17 @@ class UserError(Exception):
 
 
 def one_line(text: object) -> str:
-    """The beginning of a text, on one line."""
+    """Shorten a text to one line."""
     return " ".join(str(text).split())[:200]
 
 
 class EmptyFileError(UserError):
-    """A file has no rows, as a shard of a data set may."""
+    """A file has no rows. Raised separately, since some shards of a data set may be empty."""
 
 
 @contextmanager
 def reading(what: object) -> Iterator[None]:
-    """Note in any exception what was being read; the command line begins its message with it.
+    """Name what was being read in any exception; the command line begins its message with it.
 
     >>> with reading("a.json"):
     ...     raise ValueError("line 3: a comma is missing")
@@ -58,10 +58,9 @@ def reading(what: object) -> Iterator[None]:
 
 @contextmanager
 def in_one_line(what: str) -> Iterator[None]:
-    """Turn a library's errors, which have many types, into a UserError that begins with `what`.
+    """Turn all errors of a library into a UserError that begins with `what`.
 
-    A library in Rust panics with a type of its own that is no `Exception`. A `SystemExit` in code
-    that is called is an error, too.
+    This includes Rust panics, which are no `Exception`, and `SystemExit`.
     """
     try:
         yield
@@ -71,13 +70,13 @@ def in_one_line(what: str) -> Iterator[None]:
         failed = isinstance(error, Exception | SystemExit)
         if not failed and type(error).__name__ != "PanicException":
             raise
-        reason = getattr(error, "strerror", None)  # of the operating system
+        reason = getattr(error, "strerror", None)  # from the operating system
         reason = reason or f"{type(error).__name__}: {one_line(error)}"
         raise UserError(f"{what} ({reason})") from error
 
 
 def missing_extra(text: str) -> str | None:
-    """What to install, if an error's text says that a library of an extra is missing.
+    """Return the remedy if an error says that an extra's library is missing.
 
     >>> missing_extra("ModuleNotFoundError: No module named 'sklearn.svm'")
     "sklearn is not installed: pip install 'paraloom[train]'"

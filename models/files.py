@@ -20,24 +20,20 @@ from paraloom.models.errors import UserError, in_one_line
 T = TypeVar("T", bound=Hashable)
 
 LOCKS = "PARALOOM_LOCKS"
-"""Environment variable: `off` takes no locks, for file systems that have none."""
+"""Environment variable; `off` disables locks, for file systems without them."""
 
-PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")
-"""The suffix of a compressed file."""
+PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
 
 CARD = "README.md"
 STAGE_RECORD = "_stage.json"
 """What a run records of a stage, in the stage's folder."""
 OWN_CARD = "# Written by Paraloom"
-"""How the second line of the model cards begins that Paraloom writes into encoder folders."""
+"""Prefix of the second line in model cards that Paraloom writes into encoder folders."""
 
 
 @contextmanager
 def atomic_file(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it to `path` if the block succeeds.
-
-    If the block is killed or fails, the former content of `path` stays.
-    """
+    """Yield a temporary path beside `path`; rename it to `path` if the block succeeds."""
     path = Path(path)
     with _writing(path):
         temporary = temporary_path(path)
@@ -53,8 +49,8 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 def atomic_folder(path: Path | str) -> Iterator[Path]:
     """Yield a temporary folder; it replaces `path` if the block succeeds.
 
-    It is in a hidden folder beside `path`, which is locked. What a killed process left there is
-    removed first; if it was killed while it replaced `path`, that is finished.
+    The temporary folder is in a locked hidden folder beside `path`. Leftovers of killed processes
+    are removed first, or finished if the process was killed while it replaced `path`.
     """
     path = Path(path)
     with _writing(path):
@@ -65,7 +61,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
             yield new
             for file in new.rglob("*"):
                 if file.is_file() and not file.is_symlink():
-                    with suppress(OSError):  # some libraries let nobody else read their files
+                    with suppress(OSError):  # some libraries make files private
                         file.chmod(file.stat().st_mode | new.stat().st_mode & 0o666)
                     _flush(file)
             if not _exchanged(new, path):
@@ -75,23 +71,22 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
 
 
 def _exchanged(new: Path, path: Path) -> bool:
-    """Exchange two folders at once, so that no moment is without; False where that cannot be."""
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE: of Linux, not on every file system
+    """Exchange two folders atomically; False if the system cannot."""
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE: Linux, not on every file system
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     paths = (here, os.fsencode(new), here, os.fsencode(path))
     return rename is not None and rename(*paths, exchange) == 0
 
 
 def _former(scratch: Path, path: Path) -> Path:
-    """Where what stood at `path` is while two renames replace it."""
+    """Path of the former folder while two renames replace it."""
     return scratch / f"{path.name}.former"
 
 
 def finish_killed(path: Path) -> None:
-    """Finish or remove what killed processes left of `atomic_folder(path)`; nothing that a living
-    process is at work on."""
+    """Finish or remove what killed processes left of `atomic_folder(path)`."""
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
-        if not scratch.name[-8:].isdigit():  # a date, of a user's folder
+        if not scratch.name[-8:].isdigit():  # a date, in a user's folder
             with suppress(OSError), _locked_folder(scratch):
                 _finish(scratch, path)
 
@@ -104,13 +99,13 @@ def _finish(scratch: Path, path: Path) -> None:
 
 @contextmanager
 def _scratch(path: Path) -> Iterator[Path]:
-    """A locked folder beside `path`, which is removed at the end; it is locked before it has the
-    name by which `finish_killed` finds it."""
+    """Make a locked folder beside `path`, removed at the end. It gets the name that `finish_killed`
+    looks for only after it is locked."""
     folder = temporary_path(path)
     new = folder.with_name(f"{folder.name}-")
     new.mkdir()
     with ExitStack() as lock:
-        with suppress(OSError):  # a file system without locks
+        with suppress(OSError):  # the file system has no locks
             lock.enter_context(_locked_folder(new))
         try:
             yield new.rename(folder)
@@ -121,7 +116,7 @@ def _scratch(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder for this process alone; OSError if it is locked, or locks are off."""
+    """Lock a folder exclusively; raises OSError if it is locked, or locks are off."""
     if os.environ.get(LOCKS) == "off":
         raise OSError("no locks")
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -133,13 +128,13 @@ def _locked_folder(folder: Path) -> Iterator[None]:
 
 
 def looked_up(path: str) -> str:
-    """Where a relative path that leads nowhere was looked up, for an error; "" of other paths."""
+    """Explain in an error where a relative path was looked up; "" for other paths."""
     relative = "://" not in path and not Path(path).is_absolute()
     return f" (relative to the current folder, {Path.cwd()})" if relative else ""
 
 
 def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
-    """For each of some things, the first of its names that no other has; else its last.
+    """For each item, its first name that no other item has; otherwise its last name.
 
     >>> distinct_names([("dev", "a/dev"), ("test", "a/test"), ("test", "b/test")])
     ['dev', 'a/test', 'b/test']
@@ -156,7 +151,7 @@ def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
 
 
 def check_writable(path: Path) -> None:
-    """Check that a file can be written, before the work for it is done."""
+    """Check that a file can be written, before doing the work for it."""
     with _writing(path):
         if path.is_dir():
             raise OSError("Is a directory")
@@ -164,21 +159,21 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """A new hidden name beside `path`, which is no date; `tempfile` would not let the umask decide
-    on the mode."""
+    """Make a hidden name beside `path` that is not a date. With `tempfile`, the umask would not set
+    the mode."""
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 
 def user_cache() -> Path:
-    """The folder of what Paraloom keeps for this user, on this machine: `$XDG_CACHE_HOME`."""
+    """Paraloom's cache folder for this user and machine, in `$XDG_CACHE_HOME`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom"
 
 
 @contextmanager
 def locked(path: Path, busy: str | None = None) -> Iterator[None]:
-    """Lock a file, which is made, for this process alone as long as the block runs.
+    """Create a file and lock it exclusively during the block.
 
-    Waits while another process has the lock, or with `busy` ends with this message.
+    If another process has the lock, wait, or raise a UserError with the message `busy`.
     """
     with _writing(path):
         stream = path.open("ab")
@@ -199,9 +194,8 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
     """SHA-256 of a file, or of a folder's relative paths and files, in hexadecimal.
 
-    Hidden files and folders (names that begin with a dot) are ignored: they hold caches. So are
-    the model cards and records that a run writes: they change with its results, the models do not.
-    `ignored` has the relative paths of further files to ignore.
+    It ignores hidden files and folders, which hold caches; model cards and records that a run
+    writes, which change with its results; and the relative paths in `ignored`.
     """
     path = Path(path)
     if path.is_dir():
@@ -225,16 +219,16 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Make the folder of `path`; turn errors of the system in the block into one that names it.
+    """Make the folder of `path`; turn the block's errors into one that names `path`.
 
-    A rename would take /dev/null from every program, so nothing special is replaced.
+    Special files are refused: a rename would replace /dev/null for every program.
     """
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError("it is not a regular file; choose another path")
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
-    except Exception as error:  # libraries in Rust have classes of their own
+    except Exception as error:  # Rust libraries have their own classes
         rust = "(os error " in str(error) and not isinstance(error, UserError)
         if not isinstance(error, OSError) and not rust:
             raise

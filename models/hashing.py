@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
-    """A hash of each number for every seed: every input bit changes half of the output bits."""
+    """Hash each number for every seed; each input bit changes half of the output bits."""
     with np.errstate(over="ignore"):
         x = x + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -16,12 +16,12 @@ def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
 
 
 def threshold(share: float) -> np.uint64:
-    """The largest hash of so large a share of all hashes."""
+    """Largest hash in the lowest `share` of all hashes."""
     return np.uint64(min(int(share * 2**64), 2**64 - 1))
 
 
 def text_hashes(texts: pa.Array, seed: int = 0) -> NDArray[np.uint64]:
-    """A hash of each text: uint64 [n]."""
+    """Hash each text: uint64 [n]."""
     digest = xxhash.xxh3_64_intdigest
     values = texts.cast(pa.binary()).to_pylist()
     return np.fromiter((digest(value, seed) for value in values), np.uint64, len(values))

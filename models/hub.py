@@ -1,6 +1,4 @@
-"""Models and data sets of Hugging Face's Hub, `owner/name` or `owner/name@revision`, and files in
-its format.
-"""
+"""Models and data sets on the Hugging Face Hub, named `owner/name` or `owner/name@revision`."""
 
 import hashlib
 import json
@@ -19,12 +17,12 @@ _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
 _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
 _WEIGHTS = (r"model(-\d+-of-\d+)?\.safetensors", r"pytorch_model(-\d+-of-\d+)?\.bin")
 
-# What a setting may name of torch: modules and types. The libraries call what it names.
+# Modules and types in torch that settings may name; libraries call the named objects.
 _TORCH = re.compile(r"torch\.(nn\.(modules\.\w+\.)?[A-Z]\w*|(b?float|q?u?int)\d\w*)")
 
 
 def is_hub_name(model: str) -> bool:
-    """Whether a model is named as on the Hub; a folder that exists goes first.
+    """Whether a model has the form of a Hub name; an existing folder takes precedence.
 
     >>> is_hub_name("Helsinki-NLP/opus-mt-cs-en@main"), is_hub_name("/models/cs-en")
     (True, False)
@@ -33,10 +31,10 @@ def is_hub_name(model: str) -> bool:
 
 
 def fetch(model: str, key: str = "nmt.model") -> Path:
-    """The folder of a model: `model` itself, or a snapshot in the Hub's cache of what it names.
+    """Folder of a model: `model` itself, or its snapshot in the Hub's cache.
 
-    The whole snapshot is of one commit. What is in the cache needs no network. Errors name the
-    configuration's `key`.
+    The whole snapshot belongs to one commit. Cached files need no network. Errors name the
+    configuration `key`.
     """
     if not is_hub_name(model):
         return Path(model)
@@ -59,19 +57,19 @@ def fetch(model: str, key: str = "nmt.model") -> Path:
 
 
 def revision(folder: Path) -> str | None:
-    """The commit of a snapshot in the Hub's cache; None for other folders."""
+    """Commit of a snapshot in the Hub's cache; None for other folders."""
     return folder.name if folder.parent.name == "snapshots" else None
 
 
 def pinned(model: str) -> str:
-    """A Hub name with its commit, which must be in the cache; other models unchanged."""
+    """Add the commit of the cached snapshot to a Hub name; other models stay unchanged."""
     if not is_hub_name(model):
         return model
     return f"{model.partition('@')[0]}@{revision(fetch(model))}"
 
 
 def check_settings(file: Path, values: Any) -> None:
-    """Check that no setting of a file, at any depth, makes a library run code that others chose."""
+    """Check that no setting in a file, at any depth, makes a library run third-party code."""
     for inner in values if isinstance(values, list) else ():
         check_settings(file, inner)
     for key, value in values.items() if isinstance(values, dict) else ():
@@ -84,7 +82,7 @@ def check_settings(file: Path, values: Any) -> None:
 
 
 def check_index(file: Path) -> None:
-    """Check that the list of a model's files with weights, `*.index.json`, names its neighbours."""
+    """Check that a model's weight index, `*.index.json`, names only files beside it."""
     index = read_json(file, dict[str, Any], "a list of files with weights")
     files = index.get("weight_map")
     for name in files.values() if isinstance(files, dict) else ():
@@ -93,7 +91,7 @@ def check_index(file: Path) -> None:
 
 
 def brings_code(file: Path, name: str) -> UserError:
-    """The error for a file that names code to run."""
+    """Make the error for a file that names code to run."""
     return UserError(
         f"{file}: the model cannot be loaded: it brings code of its own "
         f"({one_line(name)}), which is not run"
@@ -105,12 +103,12 @@ def fetch_dataset(
 ) -> tuple[Path, list[str]]:
     """Fetch files of a data set: a snapshot of one commit in the Hub's cache, and their names.
 
-    No code is run. What was fetched whole needs no network again.
+    No code is run. A complete snapshot needs no network again.
 
     Args:
-        choose: the files to fetch, given the names of all, and the card, if there is one.
-        asked: what they depend on besides.
-        key: the configuration's, for errors.
+        choose: selects files from all names and the card, if any.
+        asked: what the selection depends on besides.
+        key: configuration key, for errors.
     """
     import huggingface_hub
 
@@ -124,7 +122,7 @@ def fetch_dataset(
     assert match
     with _answering(name, key, "data set"):
         names: list[str] = []
-        # The Hub keeps data sets of other formats as Parquet, too.
+        # The Hub also keeps a Parquet copy of data sets in other formats.
         for revision in [match[2]] if match[2] else [None, "refs/convert/parquet"]:
             if not any(file.endswith(".parquet") for file in names):
                 info = huggingface_hub.HfApi().dataset_info(match[1], revision=revision)
@@ -140,7 +138,7 @@ def fetch_dataset(
 
 
 def _answering(name: str, key: str, kind: str) -> AbstractContextManager[None]:
-    """Turn what the Hub or the way to it refuses in a block into one line with the way round."""
+    """Turn errors of the Hub or the network into one line with a workaround."""
     repo, _, revision = name.partition("@")
     version = f" --revision {revision}" if revision else ""
     version += " --repo-type dataset" if kind != "model" else ""
@@ -152,7 +150,7 @@ def _answering(name: str, key: str, kind: str) -> AbstractContextManager[None]:
 
 
 def needed(names: Sequence[str]) -> list[str]:
-    """The files of a model that loading it needs, and its model card.
+    """Files needed to load a model, and its model card.
 
     >>> needed(["config.json", "onnx/model.onnx", "model.safetensors", "pytorch_model.bin"])
     ['config.json', 'model.safetensors']
@@ -161,8 +159,7 @@ def needed(names: Sequence[str]) -> list[str]:
 
 
 def _weights(names: Sequence[str]) -> list[str]:
-    """The files with weights of a model, and of its modules if it has folders of them; of each, in
-    the first form of `_WEIGHTS` that it has.
+    """Weight files of a model and of its module folders, each in its first form in `_WEIGHTS`.
 
     >>> _weights(["pytorch_model.bin", "model.safetensors", "2_Dense/pytorch_model.bin"])
     ['model.safetensors', '2_Dense/pytorch_model.bin']

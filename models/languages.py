@@ -1,4 +1,4 @@
-"""Language codes as users write them, English names of languages, which have no spaces."""
+"""Language codes as users write them, English language names, unspaced languages."""
 
 import difflib
 import re
@@ -10,14 +10,14 @@ from langcodes.tag_parser import LanguageTagError
 ENGLISH = "en"
 
 _FAR = 80
-"""Least distance in CLDR of languages that few people can read both of: Czech and Slovak have 24,
+"""Minimum CLDR distance of languages that few people can both read: Czech and Slovak have 24,
 Croatian and Serbian 59, Czech and Polish 84."""
 
 _UNSPACED = (
     *("Hani", "Hans", "Hant", "Hira", "Jpan", "Kana", "Khmr", "Lana", "Laoo", "Mymr"),
     *("Tale", "Talu", "Tavt", "Thai", "Tibt", "Yiii"),
 )
-"""The scripts that put no spaces between words, by their ISO 15924 codes."""
+"""ISO 15924 codes of scripts without spaces between words."""
 
 _NAMES = """
 af Afrikaans, am Amharic, ar Arabic, as Assamese, ast Asturian, az Azerbaijani, ba Bashkir,
@@ -42,7 +42,7 @@ _BY_CODE = dict(entry.split(" ", 1) for entry in " ".join(_NAMES.split()).split(
 
 
 def parse_language(code: str) -> Language | None:
-    """A code in any standard (`cs`, `ces`, `cs_CZ`, `ces_Latn`); None if there is no such language.
+    """Parse a code in any standard (`cs`, `ces`, `cs_CZ`, `ces_Latn`); None for no language.
 
     >>> parse_language("ces_Latn").language, parse_language("cz")
     ('cs', None)
@@ -55,7 +55,7 @@ def parse_language(code: str) -> Language | None:
 
 
 def no_code(code: str) -> str:
-    """What to say of a code that names no language, with the one that may be meant; else "".
+    """Message for a code that names no language, with a likely correction; "" for valid codes.
 
     >>> no_code("cz"), no_code("cs")
     ('cz is no language code; Czech is cs', '')
@@ -70,7 +70,7 @@ def no_code(code: str) -> str:
 
 
 def differ(code: str, other: str) -> bool:
-    """Whether two codes are of well-known languages that are not near each other.
+    """Whether two codes name well-known languages that are not closely related.
 
     >>> differ("cs", "de"), differ("ces_Latn", "sk"), differ("hr", "sr"), differ("cs", "src")
     (True, False, False, False)
@@ -82,10 +82,10 @@ def differ(code: str, other: str) -> bool:
 
 @cache
 def short_code(code: str) -> str:
-    """The shortest code of a language, for tokenisers and keys; the same for all its spellings.
+    """Shortest code of a language, for tokenisers and keys; equal for all its spellings.
 
-    Regions are left out, and scripts if they are the usual one. A country stands for its most
-    spoken language (`cz`, `jp`). An unknown code is returned in lower case.
+    Regions and usual scripts are dropped. A country means its most spoken language (`cz`, `jp`). An
+    unknown code is returned in lower case.
 
     >>> [short_code(code) for code in ("ces_Latn", "cz", "en-GB", "zho_Hans", "sr-Latn")]
     ['cs', 'cs', 'en', 'zh', 'sr-Latn']
@@ -93,7 +93,7 @@ def short_code(code: str) -> str:
     found = parse_language(code)
     if found is None and len(code) == 2 and code.isalpha():
         found = Language.make(territory=code.upper()).maximize()
-        if found.language == ENGLISH:  # also what an unknown country gives
+        if found.language == ENGLISH:  # also returned for unknown countries
             found = None
     if found is None or not found.language:
         return code.lower()
@@ -104,7 +104,7 @@ def short_code(code: str) -> str:
 
 
 def language_name(code: str) -> str:
-    """The English name of a language; its code in quotes if it is not among the known ones.
+    """English name of a language; the quoted code if it is unknown.
 
     >>> language_name("fra"), language_name("sr-Latn"), language_name("tlh")
     ('French', 'Serbian', "'tlh'")

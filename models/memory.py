@@ -1,4 +1,4 @@
-"""Peak resident memory of this process, and bounds of what loading a model may take."""
+"""Peak resident memory of this process, and limits on loading a model."""
 
 import resource
 import sys
@@ -9,12 +9,12 @@ from typing import Any
 
 from paraloom.models.errors import UserError
 
-_SPARE = 64 << 20  # bytes of tensors that no file has, such as masks
+_SPARE = 64 << 20  # bytes of tensors that are not in files, such as masks
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def peak_memory() -> int:
-    """Peak resident memory in bytes since the start of the process, or since `forget_peak`."""
+    """Peak resident memory in bytes since the process started, or since `forget_peak`."""
     with suppress(OSError):
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -24,22 +24,23 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> None:
-    """Reset the peak to the present memory; does nothing on systems other than Linux."""
+    """Reset the peak to the present memory; only on Linux."""
     with suppress(OSError):
         _CLEAR.write_text("5")
 
 
 @contextmanager
 def bounded_by_files(folder: Path) -> Iterator[None]:
-    """Bound the tensors that this thread makes in the block by the size of a model's files.
+    """Limit the tensors that this thread makes in the block by the size of a model's files.
 
-    Libraries make the tensors that config.json describes before they look for them in the weights.
+    Libraries allocate the tensors described in config.json before they look for them in the
+    weights.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     files = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    most = 4 * files + _SPARE  # 4: of numbers in one byte float32 is made
+    most = 4 * files + _SPARE  # 4: one-byte numbers become float32
 
     class Bounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         made = 0
@@ -61,7 +62,7 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
     try:
         with bounded:
             yield
-    except Exception as error:  # libraries raise errors of their own in place of ours
+    except Exception as error:  # libraries replace our error with their own
         if bounded.made <= most:
             raise
         raise UserError(

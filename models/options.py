@@ -1,10 +1,9 @@
-"""The base class of all options: typed and frozen, checked when built, with errors of one line.
+"""Base class of all options: typed, frozen, checked when built, with one-line errors.
 
-An options class holds one section of the configuration. A field's docstring is its description: it
-is shown in the documentation and by editors. Bounds are part of a field's type (`Count`, `Rate`),
-checks across fields stand in `_check`. A key that names an input file or folder has the type
-`Annotated[str, InputPath()]`, which is all that is needed to check it and to copy it from an object
-store.
+An options class holds one section of the configuration. A field's docstring is its description in
+the documentation and in editors. Bounds are part of a field's type (`Count`, `Rate`); `_check`
+compares fields. The type `Annotated[str, InputPath()]` marks an input file or folder: that suffices
+to check it and to copy it from an object store.
 """
 
 import difflib
@@ -18,7 +17,7 @@ from pydantic_core import CoreSchema, ErrorDetails
 
 Count = Annotated[int, Field(ge=1, le=10**12)]
 Size = Annotated[int, Field(ge=1, le=65_536)]
-"""The length of a vector, a layer or a beam."""
+"""Length of a vector, a layer or a beam."""
 PositiveNumber = Annotated[float, Field(gt=0)]
 NonNegativeNumber = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
@@ -31,8 +30,8 @@ class InputPath:
 
     copied: bool = True  # from an object store to this machine, before a stage reads it
     checked: bool = True  # the path must exist when a run starts
-    hub: bool = False  # it may also be a name on Hugging Face's Hub
-    keyword: str | None = None  # a value that is no path
+    hub: bool = False  # it may also be a name on the Hugging Face Hub
+    keyword: str | None = None  # a value that is not a path
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -45,7 +44,7 @@ Change = Callable[[str, str, InputPath], str]
 
 
 class Options(BaseModel):
-    """A section of the configuration."""
+    """Base class of a section of the configuration; subclass it to add one."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -67,31 +66,28 @@ class Options(BaseModel):
         self._check()
 
     def _check(self) -> None:
-        """Raise a ValueError that names the key where values do not fit together."""
+        """Raise a ValueError that names the key if values contradict each other."""
 
     @classmethod
     def of(cls, values: Any) -> Self:
-        """The options that a mapping gives, as YAML or JSON hold it; errors as `__init__`."""
+        """Build options from a mapping, as in YAML or JSON; raises the errors of `__init__`."""
         if not isinstance(values, Mapping):
             raise ValueError(f"configuration: must be key: value, not {values!r}")
         return cls(**values)
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with other values, which are checked."""
+        """Copy the options with other values, which are checked."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
         copy = type(self)(**{**given, **changes})
         object.__setattr__(copy, "__pydantic_private__", self.__pydantic_private__)
         return copy
 
     def keys_in_use(self) -> Iterable[str]:
-        """The keys that count; a class whose sections exclude each other leaves out some."""
+        """Keys in effect; override if sections exclude each other."""
         return type(self).model_fields
 
     def files(self, select: Callable[[InputPath], bool] = lambda _: True) -> dict[str, str]:
-        """The input files and folders by dotted key; `data[0]` where the key holds a list.
-
-        `select` chooses by the mark on a key.
-        """
+        """Input files and folders by dotted key; `data[0]` for lists. `select` filters by mark."""
         found: dict[str, str] = {}
 
         def visit(key: str, path: str, mark: InputPath) -> str:
@@ -103,7 +99,7 @@ class Options(BaseModel):
         return found
 
     def map_files(self, change: Change) -> Self:
-        """The same options with every input path replaced by `change(key, path, mark)`."""
+        """Copy the options with every input path replaced by `change(key, path, mark)`."""
         return cast(Self, _map_files(self, "", None, change))
 
 
@@ -128,14 +124,13 @@ def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> 
 
 
 def _mark(hint: Any) -> InputPath | None:
-    """The mark in a type, at any depth."""
     if isinstance(hint, InputPath):
         return hint
     return next(filter(None, map(_mark, get_args(hint))), None)
 
 
 def _first_problem(cls: type[Options], values: dict[str, Any], error: ValidationError) -> str:
-    """One line about the first error that pydantic found; unknown keys go before other errors."""
+    """Describe the first pydantic error in one line; unknown keys precede other errors."""
     errors = error.errors(include_url=False)
     first = next((item for item in errors if item["type"] == "extra_forbidden"), errors[0])
     if not first["loc"]:  # a check across fields, which names the key
@@ -149,7 +144,7 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
         return f"{name}: is missing"
     if first["type"] == "value_error":  # in a section, or in a list of sections
         return f"{''.join(_path(values, first['loc']))}.{first['ctx']['error']}"
-    # A value of a union has an error for each of its types; the type that fits best gets furthest.
+    # A union's value has one error per type; the type that fits best gets furthest.
     found = [(_path(values, item["loc"]), item) for item in errors if item["loc"][0] == name]
     path, problem = max(found, key=lambda item: len(item[0]))
     said = [_said(item) for at, item in found if at == path]
@@ -160,7 +155,7 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
 
 
 def _said(problem: ErrorDetails) -> str:
-    """Pydantic's words for a problem, without the names of classes."""
+    """Pydantic's message for a problem, without class names."""
     if problem["type"] in ("model_type", "dict_type"):
         return "must be key: value"
     text = problem["msg"].replace("Input should", "must")
@@ -168,7 +163,7 @@ def _said(problem: ErrorDetails) -> str:
 
 
 def _path(value: Any, steps: tuple[int | str, ...]) -> list[str]:
-    """The steps to an error, without the names that pydantic gives to the types of a union."""
+    """The path to an error, without pydantic's names for union members."""
     path: list[str] = []
     for step in steps:
         if isinstance(value, list) and isinstance(step, int):

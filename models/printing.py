@@ -1,7 +1,7 @@
-"""Lines for people, on standard output and standard error: all printing goes through here.
+"""All printing for people, on standard output and standard error.
 
-Sentences, names and messages may come from anywhere. A terminal obeys the escape sequences in what
-it shows, so control characters are shown, not sent.
+Sentences, names and messages may come from anywhere, and a terminal obeys escape sequences. So
+control characters are made visible instead of sent.
 """
 
 import re
@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import IO, Any
 
 INTERRUPTED = "paraloom: interrupted; the same command resumes the work"
-"""Told when Ctrl-C has ended a command."""
+"""Printed after Ctrl-C has ended a command."""
 
-# C0 without tab and line feed, DEL, C1; overrides of the direction of text; separators of lines and
-# paragraphs; halves of surrogate pairs, which cannot be encoded.
+# C0 without tab and line feed, DEL, C1; overrides of text direction; line and paragraph separators;
+# halves of surrogate pairs, which cannot be encoded.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -39,7 +39,7 @@ def _escaped(found: re.Match[str]) -> str:
 class Lossy:
     """A stream for messages and logs that ignores write errors (a full disk, a closed pipe).
 
-    What nobody can read must not end a run; and Beam prints an error before it reports it.
+    Messages that nobody can read must not end a run, and Beam prints an error before it reports it.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -57,7 +57,7 @@ class Lossy:
             self._stream.flush()
 
     def close(self) -> None:
-        """Close; what cannot be written is lost."""
+        """Close; unwritten text is lost."""
         with suppress(OSError):
             self._stream.close()
 
@@ -66,12 +66,12 @@ class Lossy:
 
 
 def say(line: object, stream: IO[str] | None = None) -> None:
-    """Print a message of one line on standard error, or on `stream`."""
+    """Print a one-line message on standard error, or on `stream`."""
     print(on_one_line(str(line)), file=stream or sys.stderr, flush=True)
 
 
 def show(text: object = "", stream: IO[str] | None = None) -> None:
-    """Print a result on standard output, or on a stream in its place."""
+    """Print a result on standard output, or on `stream`."""
     print(visible(str(text)), file=stream, flush=True)
 
 

@@ -15,15 +15,15 @@ from paraloom.models.printing import on_one_line, say
 
 _LINE_EVERY = 15.0  # seconds between lines
 SHOW_CURSOR = "\x1b[?25h\n"
-_WHOLE_TIME = 1e9  # seconds: the whole work gives the rate
+_WHOLE_TIME = 1e9  # seconds: the rate is averaged over the whole work
 
 
 listeners: list[Callable[[int], None]] = []
-"""The last one is told of the batches of the models that `hear_batches` has got."""
+"""The last listener gets the batch sizes of models passed to `hear_batches`."""
 
 
 def hear_batches(model: Any) -> None:
-    """Tell of every batch of a model of sentence-transformers: the number of its texts."""
+    """Report the size of every batch in a model of sentence-transformers."""
 
     def tell(_: Any, inputs: tuple[Any, ...], __: Any) -> None:
         for listener in listeners[-1:]:
@@ -41,7 +41,7 @@ class Meter:
         self._printed = time.monotonic()
 
     def set(self, done: float, *, total: float | None = None, **fields: Any) -> None:
-        """Set the units that are done; `note` (a loss, a count) is printed beside the rate."""
+        """Set the finished units; `note` (a loss, a count) is printed beside the rate."""
         self._bar.update(self._task, completed=done, total=total, **fields)
         if self._bar.disable and time.monotonic() - self._printed >= _LINE_EVERY:
             self._printed = time.monotonic()
@@ -53,7 +53,7 @@ class Meter:
         self._bar.console.print(on_one_line(line), markup=False, highlight=False, soft_wrap=True)
 
     def stop(self) -> None:
-        """Show no more progress."""
+        """Hide the progress."""
         self._bar.stop()
 
 
@@ -81,9 +81,7 @@ def meter(
     *,
     stream: TextIO | None = None,
 ) -> Iterator[Meter]:
-    """Show the progress of the block on standard error, or on `stream`.
-
-    With `stream`, standard error is left alone: it goes elsewhere.
+    """Show the block's progress on standard error, or on `stream` if standard error is redirected.
 
     >>> with meter("score", total=2, unit="shards") as progress:
     ...     progress.set(1, note="loss 0.3")

@@ -1,4 +1,4 @@
-"""Models of sentence-transformers, in a folder or on the Hub. Code that they bring is not run."""
+"""Models of sentence-transformers, in a folder or on the Hub. Their own code is not run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 def find_model(name: str, option: str, settings: str) -> Path:
-    """The folder of a model, named as a folder or as on the Hub; it has a file `settings`.
-
-    Errors begin with the option or configuration key that names the model.
-    """
+    """Find a model folder by path or Hub name, check for `settings`; errors begin with `option`."""
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
         raise UserError(
@@ -36,7 +33,7 @@ def is_sentence_model(folder: Path) -> bool:
 
 
 def load_sentence_model(folder: Path) -> SentenceTransformer:
-    """Load a model that gives sentence vectors, on a GPU if there is one."""
+    """Load a model that makes sentence vectors, on a GPU if there is one."""
     from sentence_transformers import SentenceTransformer
 
     model: SentenceTransformer = load(
@@ -46,11 +43,11 @@ def load_sentence_model(folder: Path) -> SentenceTransformer:
 
 
 def load(build: Callable[[], Any], folder: Path) -> Any:
-    """Call a function of the library that loads a model."""
+    """Call a library function that loads a model."""
     from transformers.utils import logging
 
     _check_settings(folder)
-    hide_progress: Any = logging.disable_progress_bar  # of loading weights
+    hide_progress: Any = logging.disable_progress_bar  # while weights are loaded
     hide_progress()
     with in_one_line(f"{folder}: the model cannot be loaded"), bounded_by_files(folder):
         return build()
@@ -58,13 +55,13 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
 
 _TRUSTED = ("sentence_transformers.", "torch.nn.", "paraloom.models.embeddings.")
 _NAMING = ("modules.json", "router_config.json", "config.json")  # files that name classes
-# These take time or Python objects; `bounded_by_files` sees only tensors.
+# These cost time or Python objects; `bounded_by_files` sees only tensors.
 _LARGEST = {
     r".*(layer|block|depth|stage|expert|group|head)(s|_sizes)?": 1_000,
     r"num_labels": 1 << 16,
     r".*positions?(_embeddings)?": 1 << 20,
 }
-# A module's settings may hold arguments for the loaders of Transformers, which can do anything:
+# A module's settings may hold arguments for Transformers' loaders, which can do anything:
 # `weights_only: false` would unpickle. These are harmless.
 _FOR_LOADERS = re.compile(r"(model|tokenizer|processor|config)_(args|kwargs)")
 _HARMLESS = {
@@ -74,10 +71,9 @@ _HARMLESS = {
 
 
 def _check_settings(folder: Path) -> None:
-    """Refuse a model that names classes of other packages, or of Python files that it brings: the
-    library imports them, from a folder even without `trust_remote_code`. Refuse one of absurd size,
-    one that sets how it is loaded, and one with a link to another folder.
-    """
+    """Refuse a model with classes from other packages or from its own Python files, which the
+    library imports from a folder even without `trust_remote_code`. Also refuse absurd sizes, loader
+    settings, and links to other folders."""
     for file in sorted(folder.rglob("*")):
         if file.is_dir() and file.is_symlink():
             raise UserError(f"{file}: a model may hold no link to a folder; put the folder there")
@@ -104,7 +100,7 @@ def _check_values(file: Path, values: Any) -> None:
 
 
 def _classes(values: Any) -> Iterator[str]:
-    """The names of classes and functions in a file of settings, as the library finds them."""
+    """Names of classes and functions in settings, as the library finds them."""
     if isinstance(values, list):
         for value in values:
             yield from _classes(value)

@@ -1,4 +1,4 @@
-"""YAML and JSON: errors of one line, checked against a type."""
+"""YAML and JSON, checked against a type, with one-line errors."""
 
 import codecs
 import re
@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 
 def read_yaml(path: Path | str) -> Any:
-    """The content of a YAML file; a duplicate key is an error."""
+    """Read a YAML file; a duplicate key is an error."""
     with in_one_line(f"{path}: cannot be read"):
         text = Path(path).read_text(encoding="utf-8-sig")
     return parse_yaml(text, str(path))
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """The content of a YAML text, which comes from `where`; a duplicate key is an error."""
+    """Parse YAML from `where`; a duplicate key is an error."""
     try:
         return yaml.load(text, _Loader)
-    except Exception as error:  # a date with a 13th month is a ValueError
+    except Exception as error:  # a date with month 13 is a ValueError
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
@@ -34,7 +34,8 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def front_matter(path: Path) -> Any:
-    """The YAML between two lines `---` at the beginning of a text, such as a card; None without."""
+    """Read the YAML between two lines `---` at the beginning of a text, such as a card; None
+    without."""
     with in_one_line(f"{path}: cannot be read"):
         text = path.read_text("utf-8-sig", errors="replace")
     found = re.match(r"\s*---\r?\n(.*?)\n---\s*$", text, re.DOTALL | re.MULTILINE)
@@ -42,10 +43,7 @@ def front_matter(path: Path) -> Any:
 
 
 def read_json(path: Path, kind: type[T], what: str) -> T:
-    """The content of a JSON file of a type, which may be a pydantic model.
-
-    An error says that the file is not `what`.
-    """
+    """Read a JSON file as `kind`, such as a pydantic model; errors say that it is not `what`."""
     with in_one_line(f"{path}: cannot be read"):
         data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     try:
@@ -55,7 +53,7 @@ def read_json(path: Path, kind: type[T], what: str) -> T:
 
 
 def parse_json(data: bytes | str, kind: type[T]) -> T:
-    """The content of a JSON text of a type."""
+    """Parse JSON as `kind`."""
     try:
         return TypeAdapter(kind).validate_json(data)
     except ValidationError as error:
@@ -65,9 +63,9 @@ def parse_json(data: bytes | str, kind: type[T]) -> T:
 
 
 def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
-    """Check the whole numbers in a file's values, at any depth, against bounds.
+    """Check the integers in a file's values, at any depth, against bounds.
 
-    `largest` has bounds by patterns of keys; the first pattern that fits a key holds.
+    `largest` has bounds by key pattern; the first pattern that matches a key applies.
     """
     for inner in values if isinstance(values, list) else ():
         check_sizes(path, inner, largest)
@@ -79,7 +77,7 @@ def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
         check_sizes(path, value, largest)
 
 
-_MOST = 10_000  # values that the aliases of a YAML text stand for
+_MOST = 10_000  # values that YAML aliases may expand to
 
 
 class _Loader(yaml.SafeLoader):
@@ -89,7 +87,7 @@ class _Loader(yaml.SafeLoader):
         written: dict[yaml.Node, int] = {}
         if _values(node, written) - len(written) > _MOST:
             raise yaml.constructor.ConstructorError(
-                None, None, f"its aliases stand for more than {_MOST:,} values", node.start_mark
+                None, None, f"its aliases expand to more than {_MOST:,} values", node.start_mark
             )
         return super().construct_document(node)
 
@@ -105,21 +103,21 @@ class _Loader(yaml.SafeLoader):
 
 
 def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
-    """The values in a node, with aliases written out; `known` has those of nodes seen before."""
+    """Count the values in a node with aliases expanded; `known` has the counts so far."""
     if node not in known:
-        known[node] = 0  # while its values are counted
+        known[node] = 0  # until its values are counted
         pairs = isinstance(node, yaml.MappingNode)
         inner = chain.from_iterable(node.value) if pairs else node.value
         inner = inner if isinstance(node, yaml.CollectionNode) else ()
         known[node] = 1 + sum(_values(each, known) for each in inner)
     elif not known[node]:
         raise yaml.constructor.ConstructorError(
-            None, None, "an alias stands for what it is in", node.start_mark
+            None, None, "an alias contains itself", node.start_mark
         )
     return known[node]
 
 
-# YAML 1.1 reads 1e-5 as text, for want of a point.
+# YAML 1.1 reads 1e-5 as text, because it lacks a decimal point.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), "-+0123456789"
 )

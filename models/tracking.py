@@ -1,4 +1,4 @@
-"""Figures of a training, for TensorBoard."""
+"""Training metrics for TensorBoard."""
 
 import shutil
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from typing import Any
 
 
 class Board:
-    """TensorBoard's event files of one training in `<place>/logs/tensorboard/<name>`, beside the
-    model's `folder`; earlier ones are removed. Without tensorboard there are none."""
+    """TensorBoard's event files for one training in `<place>/logs/tensorboard/<name>`, beside the
+    model's `folder`; replaces earlier ones. Without tensorboard, does nothing."""
 
     def __init__(self, folder: Path) -> None:
         self.place = folder.parent / "logs" / "tensorboard" / folder.name
@@ -17,7 +17,7 @@ class Board:
         self.writer: Any = None
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """Write a line of metrics: figures at a `step`."""
+        """Write a line of metrics at its `step`."""
         with suppress(ImportError):
             from torch.utils.tensorboard import SummaryWriter
 

@@ -1,27 +1,24 @@
 """Reading of bitext files as Arrow record batches; invalid rows are rejected with a reason.
 
-`formats` has the reader class of each format, or imports it, and says how to add another. Files are
-opened as `paraloom.models.text.files` says; lines end in LF or CRLF.
+`formats` lists the reader class of each format and says how to add one.
+`paraloom.models.text.files` opens the files. Lines end in LF or CRLF.
 
-Rows without an id get `<position of the file>-<its name>:<row>`, for instance `1-train.cs:17`; the
-name has no `.gz` and the like, nor `.parquet`, `.jsonl`, `.tmx`; Moses pairs use that of the source
-file. Such ids do not depend on the folder, so the same files give the same ids everywhere.
+A row without an id gets `<position of the file>-<its name>:<row>`, for instance `1-train.cs:17`.
+The name has no suffix for compression or format (`.gz`, `.parquet`, `.jsonl`, `.tmx`); a Moses pair
+uses the name of its source file. Ids do not depend on the folder: the same files give the same ids.
 
-White space around ids and sentences is removed; the text is otherwise unchanged (no Unicode
-normalisation, no unescaping), unless the layout says how to `clean` it. A row is rejected, after
-that, with a reason, if
+White space around ids and sentences is removed. The text is otherwise unchanged (no Unicode
+normalisation, no unescaping), unless the layout asks to `clean` it. Then a row is rejected if
 
-- it has the wrong number of columns, or is no JSON object, no CSV, or no well-formed unit of TMX;
-- a value is missing, or of another type (but kept columns may have no value);
-- id, source or reference is empty, or longer than `max_characters` (including surrounding white
-  space), or the whole line is far longer than that allows;
-- a column is not valid UTF-8, or contains a control character (C0, DEL, C1; where tabs do not
-  separate columns also the tab) or one of the separators U+2028 and U+2029, at which some tools
-  would break the line.
+- it has the wrong number of columns, or is no valid JSON object, CSV row or TMX unit;
+- a value is missing or has the wrong type (kept columns may be empty);
+- its id, source or reference is empty or longer than `max_characters` (with the white space around
+  it), or the whole line is far longer;
+- a column is not valid UTF-8, or contains a control character (C0, DEL, C1; a tab only where tabs
+  do not separate columns) or one of U+2028 and U+2029, at which some tools break lines.
 
-Missing, unreadable, truncated or corrupt files, none that is not empty, a glob without a match,
-archives and other files without text, missing columns and Moses files of different length raise
-`UserError`.
+A `UserError` reports files that are missing, unreadable, truncated, corrupt, all empty or no text
+(such as archives), a glob without a match, missing columns, and Moses files that differ in length.
 """
 
 from paraloom.beam_jobs.bitext.formats import (

@@ -1,7 +1,7 @@
 """The bitext formats: one reader class each.
 
-To add a format, write a subclass of `BitextReader` here and add it to `_FORMATS`; `input.format` of
-the configuration, the search for files, the preview and `ingest` then know it.
+To add a format, write a subclass of `BitextReader` here and list it in `_FORMATS`. `input.format`,
+the search for files, the preview and `ingest` then know it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ class CzEng20(BitextReader):
 
 
 class Moses(BitextReader):
-    """Two files; line n of one is the translation of line n of the other."""
+    """Two files in which lines with the same number translate each other."""
 
     name = "moses"
     columns = ("source", "reference")
@@ -66,13 +66,13 @@ class Moses(BitextReader):
 
 
 class Tsv(BitextReader):
-    """Tab-separated source, reference or id, source, reference; the first line says which."""
+    """Tab-separated: source and reference, or id, source and reference, as in the first line."""
 
     name = "tsv"
     columns = ("id", "source", "reference")
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """All columns, or all but the id."""
+        """All three columns, or source and reference."""
         count = first_line.count(b"\t") + 1
         if count not in (2, 3):
             raise UserError(
@@ -83,24 +83,24 @@ class Tsv(BitextReader):
 
 
 class PlainText(BitextReader):
-    """Sentences of one language, which are the references; `pivot` makes the sources."""
+    """Sentences in one language: they become references, and `pivot` makes their sources."""
 
     name = "text"
     columns = ("reference",)
 
 
 class JsonLines(RecordReader):
-    """JSON Lines: an object a line; a dot in the name of a column leads into an object."""
+    """JSON Lines: one object per line; a dot in a column name leads into a nested object."""
 
     name = "jsonl"
     skip_empty_lines = True
 
     def line_limit(self, max_characters: int) -> int:
-        """Up to 12 bytes a character, and further columns."""
+        """Up to 12 bytes per character, and further columns."""
         return 36 * max_characters + 30_000
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """The objects among the first lines."""
+        """Objects in the first lines."""
         with open_text(path) as stream:
             lines = stream.read(CHUNK).split(b"\n")[:HEAD]
         records = [record for line in lines if (record := json_object(line))]
@@ -111,7 +111,7 @@ class JsonLines(RecordReader):
     def parse(
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
     ) -> RawRows:
-        """The objects in some lines."""
+        """Objects in some lines."""
         (lines,), objects = group, [*map(json_object, group[0])]
         no = {row: "no JSON object" for row, record in enumerate(objects) if record is None}
         found = from_records(bitext, [of or {} for of in objects], numbers, no)
@@ -119,7 +119,7 @@ class JsonLines(RecordReader):
 
 
 class Csv(RecordReader):
-    """CSV with names of columns: separated by commas, semicolons or tabs, quoted by `"`."""
+    """CSV with a header row; separated by commas, semicolons or tabs, quoted by `"`."""
 
     name = "csv"
 
@@ -131,23 +131,22 @@ class Csv(RecordReader):
             return [], []
         (_, names, fault), *rows = found
         if twice := [name for name in names if name and names.count(name) > 1]:
-            fault = f"the column {twice[0]} is there twice"
+            fault = f"the column {twice[0]} occurs twice"
         if fault:
             raise UserError(f"{path}: the first row names no columns: {fault}")
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
 
     def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
-        """A quoted text may have line feeds, so the file is not divided, and has as many rows as
-        lines at most.
-        """
+        """Do not divide the file, because quoted text may contain line feeds; its lines bound its
+        rows."""
         return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
 
     def count_in(self, text: bytes) -> int:
-        """The line feeds that no quotes are around, but for the first row's."""
+        """Count line feeds outside quotes, without the header's."""
         return sum(part.count(b"\n") for part in text.split(b'"')[::2]) - 1
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """The rows of a file, `rows` at a time."""
+        """Rows of a file, `rows` at a time."""
         with open_text(bitext.paths[0], *bitext.sha256) as stream:
             found = _csv_rows(stream)
             _, names, _ = next(found)
@@ -186,21 +185,21 @@ _FORMATS: tuple[type[BitextReader], ...] = (
 )
 
 READERS = {reader.name: reader() for reader in _FORMATS}
-"""The reader of each format, by the name that `input.format` uses."""
+"""The reader of each format, by its name in `input.format`."""
 
 if TYPE_CHECKING:
     Format = str
 else:
     Format = Literal[tuple(READERS)]
-    """The type of `input.format`, for the validation of the configuration."""
+    """The type of `input.format`, for validation of the configuration."""
 
 
 def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> list[Bitext]:
     """Expand paths and globs, and check that every file can be opened.
 
-    The matches of a glob are sorted; a file that several globs match is taken once. Moses takes
-    `{"source": …, "reference": …}`, each a path, a glob or a list, and pairs them in this order. Of
-    other formats, some files may be empty.
+    The matches of a glob are sorted, and a file that several globs match is taken once. Moses takes
+    `{"source": …, "reference": …}`, each a path, a glob or a list, and pairs the files in this
+    order. In other formats some files may be empty.
 
     >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
     ... # doctest: +SKIP
@@ -231,17 +230,14 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
 
 
 def find_ranges(bitext: Bitext, lines: int) -> list[Range]:
-    """Divide a bitext, as far as its format can be divided, into ranges of at least `lines` rows,
-    except the last.
-
-    `lines` is a multiple of the rows of a shard.
-    """
+    """Divide a bitext into ranges of `lines` rows or more (the last may be shorter), where its
+    format allows it. `lines` is a multiple of the rows per shard."""
     return READERS[bitext.format].ranges(bitext, lines)
 
 
 def read_bitext(
     bitext: Bitext, *, rows: int = 10_000, max_characters: int = 2_000, part: Range | None = None
 ) -> Iterator[RowBlock]:
-    """Read a bitext, or a part, with the reader of its format; see `BitextReader.read`."""
+    """Read a bitext, or a part, with the reader for its format; see `BitextReader.read`."""
     reader = READERS[bitext.format]
     return reader.read(bitext, rows=rows, max_characters=max_characters, part=part)

@@ -1,4 +1,4 @@
-"""Data sets of the Hub: Parquet files by subset and split, as its library `datasets` has them."""
+"""Hugging Face Hub data sets: Parquet files by subset and split, as in the library `datasets`."""
 
 import posixpath
 import re
@@ -18,32 +18,32 @@ from paraloom.models.files import CARD
 from paraloom.models.hub import fetch_dataset, is_hub_name
 from paraloom.models.structured import parse_yaml
 
-_HEAD = re.compile(r"\s*---\n(.*?)\n---\s*$", re.DOTALL | re.MULTILINE)  # of a card
+_HEAD = re.compile(r"\s*---\n(.*?)\n---\s*$", re.DOTALL | re.MULTILINE)  # the metadata of a card
 _CONVERTED = re.compile(r"(?!data/)([^/]+)/(?:partial-)?([^/]+?)(?:-part\d+)?/\d{4}\.parquet")
-"""Subset, split and file, as the Hub names what it converts."""
+"""Subset, split and file, as the Hub names its converted files."""
 _SHARD = re.compile(r"^data/([^/]+)-\d{5}-of-\d{5}[^/]*\.[^/]*$")
 _WORDS = {
     "train": "train|training",
     "validation": "validation|valid|dev|val",
     "test": "test|testing|eval|evaluation",
 }
-_BREAK = "[-._ 0-9]"  # what stands around such a word in a name
+_BREAK = "[-._ 0-9]"  # a character around such a word in a name
 _WAYS: tuple[Callable[[list[str]], Iterable[str]], ...] = (
     lambda parts: _SHARD.findall("/".join(parts)),
     lambda parts: {split for folder in parts[:-1] for split in _named(folder)},
     lambda parts: _named(parts[-1]),
     lambda parts: ["train"],
 )
-"""How the path of a file tells its splits; the first way holds that tells any of a data set."""
+"""Ways to find splits in file paths; the first way that finds any in a data set is used."""
 
 
 class Hub(Parquet):
-    """A data set of the Hub, or a folder like one: its Parquet files of a subset and a split."""
+    """A data set on the Hub, or a local folder with that layout: the Parquet files of one split."""
 
     name = "hub"
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """The files of each data set; a data set of the Hub is fetched."""
+        """List the files of each data set; download it if it is on the Hub."""
         if isinstance(paths, dict):
             return super().group_files(paths, layout)
         return [(file,) for name in paths for file in _files(name, layout)]
@@ -74,11 +74,11 @@ def _files(name: str, layout: Layout) -> list[str]:
 
 
 def by_split(names: Iterable[str], card: str = "") -> dict[str, dict[str, list[str]]]:
-    """The Parquet files of each subset and split; the subset "" is read where none is named.
+    """Group Parquet files by subset and split; the subset "" is read if the user names none.
 
-    The `configs` of a card are the subsets. Without any, folders are, but for those that name a
-    split. `datasets` would join the files of these subsets, which may be of several languages;
-    here, "" has no such split.
+    The `configs` in the card define the subsets. Without them each folder is a subset, unless its
+    name is a split's. `datasets` would join the files of such subsets, possibly in several
+    languages; here the subset "" lacks a split that several folders have.
 
     >>> by_split(["cs-en/train.parquet", "de-en/train.parquet", "de-en/dev.parquet"])[""]
     {'validation': ['de-en/dev.parquet']}
@@ -104,7 +104,7 @@ def by_split(names: Iterable[str], card: str = "") -> dict[str, dict[str, list[s
 
 
 def _configured(config: dict[str, Any], names: list[str]) -> dict[str, list[str]]:
-    """The files of each split in a configuration of a card."""
+    """List the files of each split in one of the card's `configs`."""
     base, files = config.get("data_dir") or ".", config.get("data_files")
     if files is None:
         return _by_names(names, base)
@@ -118,18 +118,18 @@ def _configured(config: dict[str, Any], names: list[str]) -> dict[str, list[str]
             if fitting := [name for name in same if re.match(glob_translate(pattern), name)]:
                 found.setdefault(of["split"], []).extend(fitting)
             elif glob.endswith(".parquet") and not has_magic(glob):
-                raise UserError(f"{glob}: {CARD} names this file of the data set; it is not there")
+                raise UserError(f"{glob}: {CARD} names this file, but the data set lacks it")
     return found
 
 
 def _hidden(path: str) -> int:
-    """The number of hidden parts of a path, which a glob must name."""
+    """Count the hidden parts of a path, which a glob matches only by name."""
     parts = path.split("/")
     return sum(part[0] == "." for part in parts) + sum(part[:2] == "__" for part in parts[:-1])
 
 
 def _by_names(names: list[str], base: str = ".") -> dict[str, list[str]]:
-    """The files of each split below a folder."""
+    """List the files of each split below a folder."""
     for way in _WAYS:
         found: dict[str, list[str]] = {}
         for name in names:
@@ -142,13 +142,13 @@ def _by_names(names: list[str], base: str = ".") -> dict[str, list[str]]:
 
 
 def _named(part: str) -> list[str]:
-    """The splits that the name of a folder or file tells."""
+    """Find the splits in the name of a folder or file."""
     words = ((split, rf"(.*{_BREAK})?({words})({_BREAK}.*)?") for split, words in _WORDS.items())
     return [split for split, pattern in words if re.fullmatch(pattern, part)]
 
 
 def _subset(name: str) -> str:
-    """The folders of a file, but for `data`, partitions, and those from a split's on."""
+    """Take the folders of a file as its subset, without `data`, partitions and the split."""
     folders = takewhile(lambda folder: not _named(folder), name.split("/")[:-1])
     kept = [folder for folder in folders if "=" not in folder]
     return "/".join(kept[kept[:1] == ["data"] :])

@@ -1,4 +1,4 @@
-"""The lines of files of text, read with bounded memory, and parts of plain files."""
+"""Reading lines of text files in bounded memory, whole or by ranges of plain files."""
 
 import hashlib
 import io
@@ -17,21 +17,21 @@ from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.files import looked_up
 from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain
 
-_HEAD = 1 << 22  # bytes at the beginning of a file
-_TEXT = 1 << 25  # bytes that they may become: gzip can make a thousand of one
-_SHOWN = 4_000  # bytes of a line that is too long
+_HEAD = 1 << 22  # compressed bytes read at the beginning of a file
+_TEXT = 1 << 25  # decompressed bytes kept of them: gzip may expand a thousandfold
+_SHOWN = 4_000  # bytes kept of a line that is too long
 
 
 class Span(NamedTuple):
     """Consecutive lines of a plain file."""
 
-    start: int  # bytes before them
-    size: int  # their bytes
-    digest: str  # XXH3 of them
+    start: int  # offset in bytes
+    size: int  # bytes
+    digest: str  # XXH3
 
 
 class _Digested(io.RawIOBase):
-    """So many bytes of a file, digested while they are read."""
+    """A limited number of bytes of a file, digested while they are read."""
 
     def __init__(self, file: BinaryIO, algorithm: Any, size: int = sys.maxsize) -> None:
         self._file, self._digest, self._left = file, algorithm(), size
@@ -50,7 +50,7 @@ class _Digested(io.RawIOBase):
         return len(data)
 
     def digest(self) -> str:
-        """The digest of all bytes; reads what is left of them."""
+        """Digest all bytes, after reading the remaining ones."""
         while self.read(CHUNK):
             pass
         return str(self._digest.hexdigest())
@@ -58,14 +58,11 @@ class _Digested(io.RawIOBase):
 
 @contextmanager
 def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file as `as_text`.
-
-    Args:
-        sha256: the checksum that the caller expects of the file.
+    """Open a file with `as_text`, and check that its SHA-256 is `sha256`, if that is given.
 
     Raises:
-        UserError: the file cannot be opened, is empty, or is no text; or, while the block reads,
-            it is truncated or corrupt; or, after the block, what was read is not the expected file.
+        UserError: on opening, if the file is empty, no text or unreadable; in the block, if it is
+            truncated or corrupt; after the block, if its checksum differs.
     """
     with file_errors(path), open_file(path) as raw:
         digested = _Digested(raw, hashlib.sha256) if sha256 else None
@@ -79,10 +76,10 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
 
 @contextmanager
 def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
-    """Open some lines of a plain file.
+    """Open a range of lines in a plain file.
 
     Raises:
-        UserError: as `open_text`; or, after the block, they are not those that were indexed.
+        UserError: as `open_text`; or, after the block, the lines changed since they were indexed.
     """
     with file_errors(path), open_file(path) as raw:
         raw.seek(span.start)
@@ -93,9 +90,8 @@ def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
 
 
 def index(path: str, sha256: str | None, lines: int) -> tuple[int, list[Span]]:
-    """The number of lines of a file, and the spans of `lines` lines, the last with fewer; no span
-    of a compressed file, which can only be read from its beginning.
-    """
+    """Count the lines of a file, and divide it into spans of `lines` lines (the last may be
+    shorter). A compressed file has no spans, since it can only be read from its beginning."""
     spans, total, here, last = list[Span](), 0, 0, b""
     with open_text(path, sha256) as stream:
         plain = is_plain(stream)
@@ -118,33 +114,33 @@ def index(path: str, sha256: str | None, lines: int) -> tuple[int, list[Span]]:
 
 
 def beginning(path: str) -> tuple[bytes, int]:
-    """The text of the first bytes of a file, as far as it is not too long, and how many these are.
-    The whole text of a file ends its last line.
-    """
+    """Decompress the beginning of a file, up to a limit; return the text and the bytes read for it.
+    At the end of the file, the last line is complete."""
     with file_errors(path), open_file(path) as raw:
         data = io.BytesIO(raw.read(_HEAD))
     source, text = buffered(data), bytearray()
-    with suppress(UserError):  # it is cut
+    with suppress(UserError):  # the text is cut off
         stream = as_text(source, path)
         while more := stream.read1(_TEXT - len(text)):
             text += more
-    seen = source.tell() - (len(text) == _TEXT)  # then there is more
+    seen = source.tell() - (len(text) == _TEXT)  # the text continues
     if seen == size(path) and text and not text.endswith(b"\n"):
         text += b"\n"
     return bytes(text), seen
 
 
 def changed(path: str) -> UserError:
-    """The error for a file that is not the one whose digest was taken."""
+    """Make the error for a file that changed after its digest was taken."""
     return UserError(
         f"{path}: changed while the run read it; the same command reads it from the beginning"
     )
 
 
 def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
-    """The lines of `stream` without their ends, `rows` at a time, fewer only at the end.
+    """Split `stream` into lines without line ends, `rows` at a time (fewer at the end).
 
-    A line longer than `limit` bytes is cut, and ends in a line feed, which no other line contains.
+    A line longer than `limit` bytes is cut and marked by a final line feed, which no other line
+    has.
     """
     lines = chain.from_iterable(_split(stream, limit))
     return iter(lambda: list(islice(lines, rows)), [])
@@ -155,7 +151,7 @@ def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
     while chunk := stream.read(CHUNK):
         text = rest + chunk
         *lines, rest = text.split(b"\n")
-        # Enough to detect that the line is too long, even if the last byte is half a CRLF.
+        # Enough to see that the line is too long, even if the last byte is half a CRLF.
         rest = rest[: limit + 2]
         yield _trim(lines, limit, crlf=b"\r" in text)
     if rest:
@@ -173,7 +169,7 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
 
 @contextmanager
 def file_errors(path: str) -> Iterator[None]:
-    """Turn errors of reading `path` in the block into a UserError that names it."""
+    """Turn errors while reading `path` into a UserError that names it."""
     try:
         yield
     except pa.ArrowException as error:

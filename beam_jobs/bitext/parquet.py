@@ -20,23 +20,23 @@ from paraloom.models.text.files import CHUNK, flat, is_text
 
 
 class Parquet(RecordReader):
-    """Parquet; a dot in the name of a column leads into a structure.
+    """Parquet; a dot in a column name leads into a struct.
 
-    A range begins where a shard does. Its reading begins with the row group that holds its
-    beginning, so a file of one row group is one range.
+    Ranges begin where shards begin. Reading a range starts at the row group that holds its first
+    row, so a file with one row group is one range.
     """
 
     name = "parquet"
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """A record with values of the columns' types; the names of all columns."""
+        """Example record with values of the column types; the names of all columns."""
         with _opened(path) as file:
             schema, rows = flat(file.schema_arrow.empty_table()).schema, file.metadata.num_rows
         example = {name: _example(schema.field(name).type) for name in schema.names}
         return [example] * min(rows, 1), schema.names
 
     def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
-        """Divide a file at row groups, as far as these are smaller."""
+        """Divide a file at row groups, where they are small enough."""
         with _opened(bitext.paths[0]) as file:
             *starts, total = _starts(file)
         found, before = [], 0
@@ -47,19 +47,19 @@ class Parquet(RecordReader):
         return [*found, Range(before, total - before)]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """The rows of a file, and its size."""
+        """Rows and bytes of a file."""
         with _opened(bitext.paths[0]) as file:
             return int(file.metadata.num_rows), size(bitext.paths[0])
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """The rows of a part, `rows` at a time; a file that was changed is detected at its end."""
+        """Rows of a part, `rows` at a time; reports at the end if the file changed."""
         (path,), at = bitext.paths, part.before
         with _opened(path) as file:
             end = min(at + part.lines, file.metadata.num_rows)
             for table in _tables(file, path, bitext.places, (at, end), rows):
                 columns, faults = {}, dict[int, str]()
                 for name, place, kind in columns_of(bitext):
-                    there = place in table.column_names  # a kept column may be in other files only
+                    there = place in table.column_names  # other files may have the kept column
                     leaf = table[place].combine_chunks() if there else pa.nulls(len(table))
                     try:
                         columns[name] = leaf.cast(kind, safe=kind != pa.string())  # checked later
@@ -81,7 +81,6 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
 
 
 def _starts(file: pq.ParquetFile) -> list[int]:
-    """The first row of each row group, and the number of rows."""
     groups = range(file.num_row_groups)
     return [0, *accumulate(file.metadata.row_group(group).num_rows for group in groups)]
 
@@ -93,7 +92,6 @@ def _group(starts: list[int], row: int) -> int:
 def _tables(
     file: pq.ParquetFile, path: str, columns: tuple[str, ...], part: tuple[int, int], rows: int
 ) -> Iterator[pa.Table]:
-    """The rows of a part, `rows` at a time."""
     (at, end), starts = part, _starts(file)
     groups = range(_group(starts, at), _group(starts, end - 1) + 1)
     batches = file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
@@ -111,7 +109,7 @@ def _tables(
 
 
 def _example(kind: pa.DataType) -> Any:
-    """A value as Python has it; a type that no column may have stands for itself."""
+    """Make an example value of a type; return a type that no column may have unchanged."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = {
         "": lambda of: is_text(of) or re.match("(large_|fixed_size_)?binary", str(of)),

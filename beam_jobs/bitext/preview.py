@@ -1,4 +1,4 @@
-"""A preview of a bitext: an estimate of its rows, and some of them, without reading all of it."""
+"""Preview of a bitext: an estimate of its rows and a few of them, without reading everything."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ from paraloom.beam_jobs.bitext.formats import READERS, read_bitext
 from paraloom.beam_jobs.bitext.rows import Bitext
 from paraloom.models.errors import UserError
 
-_FILES = 20  # files that are sampled
+_FILES = 20  # files to sample
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BitextPreview:
-    """What the beginnings of some files contain."""
+    """Contents at the beginnings of some files."""
 
     pairs: pa.Table  # valid pairs from the beginnings of `files` files
-    rows: int  # rows of the whole input
-    counted: bool  # True if `rows` is exact, False if it is estimated from the sizes of the files
-    rejected: float  # the share of invalid rows among those that were read
+    rows: int  # rows in the whole input
+    counted: bool  # True if `rows` is exact, False if it is estimated from file sizes
+    rejected: float  # share of invalid rows among the rows read
     files: int
 
 
 def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> BitextPreview:
-    """Read about `rows` rows from files spread evenly over the input, and count or estimate all.
+    """Read about `rows` rows, spread evenly over the files, and count or estimate all rows.
 
     Raises:
         UserError: none of the rows that were read can be used.

@@ -1,4 +1,4 @@
-"""The base classes of bitext readers: rows that are lines, and rows that are records with names."""
+"""Base classes of bitext readers: one for rows that are lines, one for records with names."""
 
 import re
 import sys
@@ -26,8 +26,7 @@ from paraloom.beam_jobs.engine.schema import INGEST
 from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.text.files import CHUNK, text_array
 
-HEAD = 1_000
-"""Rows that tell the types of columns, where a file does not."""
+HEAD = 1_000  # rows read to infer column types, where the file does not declare them
 
 Columns = tuple[tuple[str, ...], tuple[str, ...], pa.Schema]
 """`columns`, `places` and `kept` of a `Bitext`."""
@@ -35,30 +34,30 @@ Record = Mapping[str, Any]
 
 
 class BitextReader:
-    """Reads the files of one format; a subclass declares what is particular to the format."""
+    """Base class of a reader for one format. Subclass it, or `RecordReader`, to add a format."""
 
     name: ClassVar[str]  # the value of `input.format`
     columns: ClassVar[tuple[str, ...]]
-    """The columns of a row, separated by tabs in a line, unless each has a file of its own.
-    `reference` is required, and `source` except in plain text, where it is empty; without `id`,
-    rows get a generated one. Other columns are only checked, or kept."""
+    """Column names, in the order of a line's tab-separated fields, or one per file. `reference` is
+    required; `source` is too, except in plain text, where it is empty. Without `id`, rows get
+    generated ids. Other columns are only checked, or kept."""
     skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
-    named: ClassVar[tuple[str, ...]] = ()  # the columns that `input.columns` may name
-    by_language: ClassVar[bool] = False  # the languages tell the sides
+    named: ClassVar[tuple[str, ...]] = ()  # columns that `input.columns` may rename
+    by_language: ClassVar[bool] = False  # True if segments are found by language
 
     @property
     def has_source(self) -> bool:
-        """Whether its rows are pairs, and not sentences of one language."""
+        """Whether rows are pairs rather than sentences in one language."""
         return "source" in self.columns
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """The files of each bitext in `input.paths`: one each, unless a format overrides this."""
+        """Group `input.paths` into bitexts: one file each, unless a format overrides this."""
         if isinstance(paths, dict):
             raise UserError(f"input.paths: {self.name} takes a list, not source and reference")
         return [(path,) for path in expand(paths, "input.paths")]
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """The columns of a file, which is opened; types of kept ones are null if unknown."""
+        """Open a file and describe its columns; unknown types of kept columns are null."""
         with open_text(path) as stream:
             columns = self.columns_of(path, stream.readline(CHUNK))
         further = [name for name in columns if name not in INGEST.names]
@@ -69,11 +68,11 @@ class BitextReader:
         return columns, (), pa.schema([(name, pa.string()) for name in layout.keep])
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """The columns of one file, where they are not the same in all files of the format."""
+        """Columns of one file; override if files of the format may differ."""
         return self.columns
 
     def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
-        """Ranges of `rows` rows, as far as the format can be divided; here of lines."""
+        """Divide a bitext into ranges of `rows` rows, where the format allows it; here by lines."""
         files = zip_longest(bitext.paths, bitext.sha256)
         counts, spans = zip(*(index(*file, rows) for file in files), strict=True)
         if len(set(counts)) > 1:
@@ -90,37 +89,36 @@ class BitextReader:
         ]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Rows at the beginning of a file (of a Moses pair, the source file), and its bytes."""
+        """Rows at the beginning of a file (in a Moses pair, the source file), and its bytes."""
         text, size = beginning(bitext.paths[0])
         return self.count_in(text), size
 
     def count_in(self, text: bytes) -> int:
-        """The rows in the beginning of a file."""
+        """Count the rows in the beginning of a file."""
         if not self.skip_empty_lines:
             return text.count(b"\n")
         return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
 
     def line_limit(self, max_characters: int) -> int:
-        """Bytes of the longest line that is read: three columns of up to 4 bytes a character, and
-        the scores between them.
-        """
+        """Longest line that is read, in bytes: three columns with 4 bytes per character, and
+        scores."""
         return 12 * max_characters + 1_000
 
     def read(
         self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
     ) -> Iterator[RowBlock]:
-        """Read a bitext, or a part of it, in blocks of `rows` rows or lines; the last may be
-        shorter. The content of a block depends on the files alone.
+        """Read a bitext, or a part, in blocks of `rows` rows or lines; the last may be shorter. The
+        content of a block depends on the files alone.
 
-        A truncated, shorter or changed file is only detected at its end: do not publish any block
-        before the last one has been read.
+        Truncation and changes are only detected at the end of a file: publish nothing before the
+        last block has been read.
         """
         part = part or Range(0, sys.maxsize)
         for block in self.rows(bitext, rows, part, self.line_limit(max_characters)):
             yield checked(bitext, block, max_characters)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """The rows of a part; at most `rows` lines of `limit` bytes of each file are in memory."""
+        """Rows of a part; in memory are at most `rows` lines of `limit` bytes of each file."""
         before = part.before
         with ExitStack() as stack:
             if part.spans:
@@ -144,7 +142,7 @@ class BitextReader:
     def parse(
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
     ) -> RawRows:
-        """The rows in some lines of each file."""
+        """Parse some lines of each file."""
         names, (lines, *others) = bitext.columns or self.columns, group
         texts = list(map(b"\t".join, zip(*group, strict=True))) if others else lines
         faults = {row: why for side in group for row, why in too_long(side, limit).items()}
@@ -165,7 +163,7 @@ class BitextReader:
             n = int(counts[row])
             faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
         starts = fields.offsets.to_numpy()[:-1]
-        masks = [counts < 2 if name == "id" else wrong for name in names]  # it is the first
+        masks = [counts < 2 if name == "id" else wrong for name in names]  # the id comes first
         at = [pa.array(starts + i, mask=mask) for i, mask in enumerate(masks)]
         found = {name: fields.values.take(of) for name, of in zip(names, at, strict=True)}
         return RawRows(columns=found, numbers=numbers, texts=texts, faults=faults)
@@ -175,7 +173,7 @@ _LINE_BY_LINE = "line n of one must translate line n of the other"
 
 
 def too_long(lines: Sequence[bytes], limit: int) -> dict[int, str]:
-    """The lines that `blocks` cut, as rows that are invalid."""
+    """Mark the lines that `blocks` cut as invalid rows."""
     cut = (row for row, line in enumerate(lines) if line.endswith(b"\n"))
     return dict.fromkeys(cut, f"line longer than {limit:,} bytes")
 
@@ -184,23 +182,23 @@ _TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64
 
 
 class RecordReader(BitextReader):
-    """Reads records; `input.columns` says what they call id, source and reference."""
+    """Base class of readers for records, whose column names `input.columns` maps."""
 
     columns = ("id", "source", "reference")
     named: ClassVar[tuple[str, ...]] = ("source", "reference", "id")
     remedy: ClassVar[str] = "input.columns names them"
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """The first records of a file, and the names of all columns."""
+        """First records of a file, and the names of all columns."""
         raise NotImplementedError
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """What a file calls the columns of the pair, then the kept ones."""
+        """Names in the file of the pair's columns, then of the kept columns."""
         own = [name for name in self.columns if name != "id" or name in layout.columns]
         return {name: layout.columns.get(name, name) for name in (*own, *layout.keep)}
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Check that the first records have the columns; their values tell the types."""
+        """Check that the first records have the columns, and infer their types."""
         places, kept = self.places(layout), []
         records, known = self.head(path)
         if not records:
@@ -232,7 +230,7 @@ class RecordReader(BitextReader):
 def from_records(
     bitext: Bitext, records: Sequence[Record], numbers: np.ndarray, faults: dict[int, str]
 ) -> RawRows:
-    """The rows of some records; a value of another type than its column's is a fault, too."""
+    """Convert records to rows; a value with the wrong type is a fault."""
     columns = {}
     for name, place, kind in columns_of(bitext):
         columns[name] = typed(name, (_find(record, place) for record in records), kind, faults)
@@ -240,7 +238,7 @@ def from_records(
 
 
 def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int, str]) -> pa.Array:
-    """A column of Python's values; one that its type does not hold exactly is a fault."""
+    """Build a column from Python values; a value that the type cannot hold exactly is a fault."""
     found = []
     for row, value in enumerate(values):
         if type(value) is int:
@@ -257,14 +255,14 @@ def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int,
 
 
 def columns_of(bitext: Bitext) -> Iterable[tuple[str, str, pa.DataType]]:
-    """The columns of a bitext: their names, what its file calls them, and their types."""
+    """Columns of a bitext: name, name in the file, type."""
     kept = {field.name: field.type for field in bitext.kept}
     for name, place in zip(bitext.columns, bitext.places, strict=True):
         yield name, place, kept.get(name, pa.string())
 
 
 def _find(record: Record, place: str) -> Any:
-    """A value of a record, or of an object within it; None if it has none."""
+    """Find a value in a record, or in a nested object; None if it is missing."""
     if place in record or "." not in place:
         return record.get(place)
     found: Any = record

@@ -1,4 +1,4 @@
-"""Bitexts, the rows of their files, and the rules by which rows are valid."""
+"""Bitexts, the rows of their files, and the rules for valid rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from paraloom.models.text.cleaning import clean
 from paraloom.models.text.controls import find_control
 
 Paths = list[str] | dict[str, str | list[str]]
-"""`input.paths`: paths and globs, for each side if the format has two files."""
+"""`input.paths`: paths and globs, one list for each side if the format has two files."""
 
 _REQUIRED = ("id", "source", "reference")
 _TEXT = 1_000  # characters of a rejected row that are recorded
@@ -22,11 +22,11 @@ _TEXT = 1_000  # characters of a rejected row that are recorded
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """What `input` says of the columns of its files, and of the files of a data set."""
+    """Settings in `input` about columns and about subsets of a data set."""
 
-    columns: Mapping[str, str] = field(default_factory=dict)  # theirs, by ours
+    columns: Mapping[str, str] = field(default_factory=dict)  # name in the file, by our name
     keep: tuple[str, ...] = ()
-    languages: tuple[str, str] = ("cs", "en")  # of source and reference, as short codes
+    languages: tuple[str, str] = ("cs", "en")  # codes of the source and reference languages
     subset: str | None = None
     split: str = "train"
     clean: tuple[str, ...] = ()
@@ -34,66 +34,58 @@ class Layout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bitext:
-    """What can be read independently: one file, or the two files of a Moses pair."""
+    """A unit of the input: one file, or the two files of a Moses pair."""
 
     format: str
     paths: tuple[str, ...]
-    name: str  # unique in the input, and independent of the folder of the files
-    columns: tuple[str, ...] = ()
-    """Of its rows, where they are not the same in all files of the format."""
-    places: tuple[str, ...] = ()
-    """What its file calls `columns`, in a format with names."""
+    name: str  # unique in the input, independent of the folder
+    columns: tuple[str, ...] = ()  # column names, if files of the format may differ
+    places: tuple[str, ...] = ()  # names of `columns` in the file, if the format has names
     kept: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    """The columns that travel with the pairs."""
-    clean: tuple[str, ...] = ()
-    """How source and reference are cleaned (`CLEANERS`)."""
-    sha256: tuple[str, ...] = ()
-    """Of the files; if it is given, reading other files ends in an error."""
+    """Columns that stay with the pairs."""
+    clean: tuple[str, ...] = ()  # how source and reference are cleaned (`CLEANERS`)
+    sha256: tuple[str, ...] = ()  # expected checksums; reading other files then fails
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
     """Consecutive rows of a bitext."""
 
-    before: int  # number of the lines before them
+    before: int  # number of lines before them
     lines: int
-    spans: tuple[Span, ...] = ()  # of each file of lines; none: it is read whole
+    spans: tuple[Span, ...] = ()  # one per file, if the files are divided
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RawRows:
-    """Rows as they are read, before they are checked."""
+    """Rows as read, before they are checked."""
 
     columns: Mapping[str, pa.Array]
-    """Bytes of texts, and values of kept columns; what is missing is null."""
-    numbers: np.ndarray  # from 1 on in the file, int64
-    texts: Sequence[bytes] = ()  # of the rows; none: both sides, joined by a tab
+    """Texts as bytes, kept columns as values; missing values are null."""
+    numbers: np.ndarray  # from 1 in the file, int64
+    texts: Sequence[bytes] = ()  # raw rows; if empty, both sides joined by a tab
     faults: dict[int, str] = field(default_factory=dict)
-    """Why rows are invalid, where their columns do not say it, by position."""
+    """Known faults by position; other faults are found in the columns."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowBlock:
-    """Consecutive lines of a bitext; every row among them is in `pairs` or in `rejected`."""
+    """Consecutive lines of a bitext; `pairs` and `rejected` together hold every row."""
 
     pairs: pa.RecordBatch  # valid rows (`schema.INGEST`, and kept columns)
     rejected: pa.RecordBatch
-    """The other rows (`schema.INGEST_REJECTED`): id (their own or a generated one), number,
-    beginning of the text, reason."""
-    lines: np.ndarray  # the number of each pair, int64
+    """Invalid rows (`schema.INGEST_REJECTED`): id, row number, beginning of the text, reason."""
+    lines: np.ndarray  # row number of each pair, int64
     rows: int  # without lines that only separate documents
-    cleaned: Mapping[str, np.ndarray]  # which pairs each kind of cleaning has changed
+    cleaned: Mapping[str, np.ndarray]  # pairs that each kind of cleaning changed
 
 
 def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
-    """Clean and check rows: pairs, which get ids if they have none, and rejected rows.
-
-    The reason of a row is what is known of it, or else the first fault of its columns.
-    """
+    """Clean and check rows; give pairs an id if they have none."""
     why, columns = dict(rows.faults), dict(rows.columns)
     changed = {kind: np.zeros(len(rows.numbers), bool) for kind in bitext.clean}
     for name, column in rows.columns.items():
-        strict = name in _REQUIRED or not bitext.places  # the text of a line, not a value
+        strict = name in _REQUIRED or not bitext.places  # raw text rather than a typed value
         if strict or pa.types.is_string(column.type):
             columns[name], faults = _checked(name, column, max_characters, strict, changed)
             why = {**faults, **why}
@@ -118,7 +110,7 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
         [text[: 4 * _TEXT].replace(b"\n", b"").decode(errors="replace")[:_TEXT] for text in texts],
         [why[row] for row in bad.tolist()],
     ]
-    columns.setdefault("source", pa.repeat("", len(good)))  # of plain text
+    columns.setdefault("source", pa.repeat("", len(good)))  # plain text
     target = pa.schema([*INGEST, *bitext.kept])
     arrays = map(pa.array, rejected, INGEST_REJECTED.types)
     return RowBlock(
@@ -135,10 +127,9 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
 def _checked(
     name: str, column: pa.Array, most: int, strict: bool, changed: Mapping[str, np.ndarray]
 ) -> tuple[pa.StringArray, dict[int, str]]:
-    """The texts of a column, cleaned, null where they are not valid, and why they are not.
+    """Clean and check the texts of a column: invalid texts become null, with a fault each.
 
-    White space around `strict` ones is removed, they have no control characters, and the sides and
-    ids are not empty.
+    `strict` texts are stripped and may hold no control characters. Sides and ids may not be empty.
     """
     faults: dict[int, str] = {}
 
@@ -173,16 +164,16 @@ def _checked(
 
 
 def _with_controls(text: pa.StringArray) -> np.ndarray:
-    """The rows in which `find_control` finds something; on bytes, much faster than RE2."""
+    """Find rows in which `find_control` finds something; works on bytes, much faster than RE2."""
     if not len(text):
         return np.empty(0, np.int64)
     _, offsets, data = text.buffers()
     start, *_ = bounds = np.frombuffer(offsets, np.int32)[text.offset :][: len(text) + 1]
     byte = np.frombuffer(data or b"", np.uint8)[start : bounds[-1]]
     ascii_ = np.flatnonzero((byte < 0x20) | (byte == 0x7F))
-    c1 = np.flatnonzero(byte == 0xC2)  # it leads two bytes, as the text is valid
+    c1 = np.flatnonzero(byte == 0xC2)  # first of two bytes, as the text is valid
     c1 = c1[byte[c1 + 1] < 0xA0]
-    breaks = np.flatnonzero(byte == 0xE2)  # it leads three; U+2028 is E2 80 A8, U+2029 … A9
+    breaks = np.flatnonzero(byte == 0xE2)  # first of three; U+2028 is E2 80 A8, U+2029 … A9
     breaks = breaks[(byte[breaks + 1] == 0x80) & (byte[breaks + 2] & 0xFE == 0xA8)]
     found = np.concatenate([ascii_, c1, breaks])
     return np.unique(np.searchsorted(bounds[1:] - start, found, side="right"))

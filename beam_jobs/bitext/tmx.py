@@ -17,24 +17,24 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.models.text.files import CHUNK, LONGEST, recoded
 
-_UNIT = 20  # bytes that a unit has at least, about, also in a compressed file
+_UNIT = 20  # rough minimum of bytes per unit, also in a compressed file
 _LANGUAGE = "xml:lang={}"  # the name of a segment in a record
 _CODES = ("bpt", "ept", "it", "ph", "ut")
-"""The elements of a segment that hold codes of its original format."""
+"""Elements of a segment that hold codes of the original format."""
 _TOKEN = re.compile(
     rb"<!--.*?-->|<!\[CDATA\[.*?]]>|(?P<opened><!--|<!\[CDATA\[)"
     rb"|(?P<begins><tu[\s/>])|(?P<ends></tu\s*>)|(?P<last></tmx\s*>)",
     re.DOTALL,
 )
-"""What divides a file into units, and what hides it."""
+"""Markup that separates units, and markup that may hide it."""
 _ENCODING = re.compile(rb"\s*<\?xml\s[^>]*?\bencoding\s*=\s*[\"']([\w.:-]+)")
-_SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # what pretty printing makes of a space
+_SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space from pretty printing
 
 
 class Tmx(RecordReader):
-    """TMX 1.4: a row is a unit (`tu`) with a segment in each language.
+    """TMX 1.4: each unit (`tu`) with a segment in both languages is a row.
 
-    Further columns are the attributes of units, such as `tuid`, and their properties, by type.
+    Attributes of units, such as `tuid`, and properties, by type, are further columns.
     """
 
     name = "tmx"
@@ -43,7 +43,7 @@ class Tmx(RecordReader):
     remedy = "input.source_language and input.target_language name the sides"
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """The sides are called by their languages."""
+        """Sides are named by their languages."""
         sides = zip(self.columns[1:], map(_LANGUAGE.format, layout.languages), strict=True)
         return {**super().places(layout), **dict(sides)}
 
@@ -54,15 +54,15 @@ class Tmx(RecordReader):
         return units, sorted({name for unit in units for name in unit})
 
     def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
-        """XML is not divided; the rows are estimated, rather too many."""
+        """Do not divide XML; overestimate its rows."""
         return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT)]
 
     def count_in(self, text: bytes) -> int:
-        """The units that begin in a text."""
+        """Count the units that begin in a text."""
         return sum(token.lastgroup == "begins" for token in _TOKEN.finditer(text))
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """The units of a file, `rows` at a time."""
+        """Units of a file, `rows` at a time."""
         (path,), at = bitext.paths, 1
         with open_text(path, *bitext.sha256) as stream:
             units = _units(stream, path)
@@ -74,10 +74,7 @@ class Tmx(RecordReader):
 
 
 def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
-    """The units of a file, and why one is not well-formed, or "".
-
-    Entities that a file declares are an error; no others but XML's own are known.
-    """
+    """Yield each unit with the reason why it is not well-formed, or ""."""
     stream, data, at, begin, count, last = _in_utf8(stream, path), b"", 0, -1, 0, ""
     while len(data) < LONGEST and (chunk := stream.read1(CHUNK)):
         data += chunk
@@ -101,7 +98,7 @@ def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
 
 
 def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
-    """A text in the encoding that its XML declaration names, unless it had a byte order mark."""
+    """Convert text to UTF-8 by its XML declaration; a byte order mark takes precedence."""
     head = stream.peek(CHUNK)
     name = found[1].decode() if (found := _ENCODING.match(head)) else "UTF-8"
     if re.match("utf|ucs|iso-10646", name, re.IGNORECASE):
@@ -116,7 +113,7 @@ def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
 
 
 def _unit(text: bytes) -> tuple[dict[str, str], str]:
-    """Attributes, properties, and the first segment of each language; why it is not well-formed."""
+    """Attributes, properties, and the first segment in each language; why it is not well-formed."""
     parser, tree, fault = expat.ParserCreate("utf-8"), TreeBuilder(), ""
     parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
     parser.CharacterDataHandler = tree.data

@@ -1,1 +1,1 @@
-"""What every job goes through: shards and receipts, workers, launching, crashes, rejections."""
+"""What all jobs share: shards and receipts, workers, launching, crash recovery, rejections."""

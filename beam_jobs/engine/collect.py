@@ -1,4 +1,4 @@
-"""Running a job that returns one table about a corpus instead of shards."""
+"""Run a job that returns one table about a corpus instead of shards."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def collect(
 ) -> pa.Table:
     """Run `transform` (units in, one table out) and return its table.
 
-    `output` is a folder that all workers can access: it holds the table, and a file for each unit
-    that was begun, to show progress. Both are removed at the end.
+    All workers must be able to access the folder `output`. It holds the table, and one file per
+    started unit to show progress; both are removed at the end.
     """
     rows = {unit.name: unit.rows or 0 for unit in units}
     begun, result = storage.join(output, "begun"), storage.join(output, "collected.parquet")
@@ -56,5 +56,5 @@ def collect(
 
 
 def concatenate(schema: pa.Schema) -> Callable[[Iterable[pa.Table]], pa.Table]:
-    """A combiner that concatenates tables, in any order."""
+    """Make a combiner that concatenates tables in any order."""
     return lambda tables: pa.concat_tables([schema.empty_table(), *tables])

@@ -1,12 +1,10 @@
-"""Crash recovery: units whose worker died are attempted again, more carefully each time.
+"""Crash recovery: if a worker died, its units are attempted again, more carefully each time.
 
-A process that is killed, for instance because memory ran out, cannot report an error. The launcher
-sees that it died, and notes the death in the records of the units that were under way. Further
-attempts note which rows are in the engine, one batch at a time, and from the second death on
-batches are smaller. If workers still die, the launcher ends the run and names units and rows.
-
-Only a death that the launcher saw counts: workers also end when the command is interrupted or
-killed, and then the next attempt makes the same batches as the first.
+A process that is killed, for instance for lack of memory, cannot report an error. The launcher
+notes its death in the attempt records of all units in flight. Later attempts note which rows are in
+the engine, one batch at a time; from the second death on, batches are smaller. If workers still
+die, the launcher ends the run and names the units and rows. Only deaths that the launcher saw
+count: after an interrupted or killed command, the next attempt makes the same batches as the first.
 
     <stage>/_attempts/<unit>.json
 """
@@ -20,7 +18,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import ATTEMPTS
 from paraloom.beam_jobs.storage import MissingError
 
-_SHOWN = 5  # rows in a message
+_SHOWN = 5  # rows shown in a message
 
 
 class Attempt(BaseModel):
@@ -28,17 +26,17 @@ class Attempt(BaseModel):
 
     key: str
     number: int = 0  # 1 for the first attempt
-    deaths: int = 0  # of workers at this unit
-    rows: list[int] = []  # in the engine, after a death
+    deaths: int = 0  # workers that died on this unit
+    rows: list[int] = []  # rows in the engine, recorded after a death
     _path: str = PrivateAttr("")
 
     @property
     def smaller(self) -> int:
-        """How many times smaller than usual batches are: 4 times more after each death."""
+        """Factor by which batches shrink, four times more for each death after the first."""
         return int(4 ** max(self.deaths - 1, 0))
 
     def under_way(self, rows: Sequence[int]) -> None:
-        """Note the rows that the engine gets next."""
+        """Record the rows that enter the engine next."""
         self.rows = list(map(int, rows))
         self.write()
 
@@ -47,12 +45,12 @@ class Attempt(BaseModel):
         storage.write_bytes(self._path, self.model_dump_json().encode())
 
     def over(self) -> None:
-        """Remove the record: the unit is finished."""
+        """Remove the record of a finished unit."""
         storage.remove(self._path)
 
 
 def begin(folder: str, name: str, key: str) -> Attempt:
-    """Begin an attempt at a unit, with what is known from earlier attempts at the same work."""
+    """Begin an attempt at a unit; earlier attempts with the same key are counted."""
     path = storage.join(folder, ATTEMPTS, f"{name}.json")
     attempt = _read(path)
     if attempt is None or attempt.key != key:
@@ -64,13 +62,13 @@ def begin(folder: str, name: str, key: str) -> Attempt:
 
 
 def deaths(folder: str, name: str) -> int:
-    """The deaths of workers at a unit."""
+    """Count the workers that died on a unit."""
     attempt = _read(storage.join(folder, ATTEMPTS, f"{name}.json"))
     return attempt.deaths if attempt else 0
 
 
 def unfinished(folder: str) -> dict[str, Attempt]:
-    """The attempts at units of a stage that have not finished, by the unit."""
+    """Attempts of unfinished units, by unit name."""
     records = storage.join(folder, ATTEMPTS)
     found = {name: _read(storage.join(records, name)) for name in storage.names(records)}
     return {name.removesuffix(".json"): attempt for name, attempt in found.items() if attempt}
@@ -85,7 +83,7 @@ def _read(path: str) -> Attempt | None:
 
 
 def note_death(folder: str) -> str:
-    """Note that a worker died; tells what was under way, for a message."""
+    """Record that a worker died; return the units in flight, for a message."""
     at = []
     for name, attempt in unfinished(folder).items():
         attempt.deaths += 1

@@ -1,4 +1,4 @@
-"""Running a job: Beam options, progress, one-line errors, and the receipts of the result."""
+"""Run a job: Beam options, progress, one-line errors, and the receipts of the result."""
 
 import argparse
 import contextlib
@@ -46,30 +46,29 @@ from paraloom.models.errors import UserError
 from paraloom.models.printing import Lossy
 from paraloom.models.progress import Meter, meter
 
-NAMESPACE = "paraloom"
-"""The namespace of the jobs' Beam counters."""
+NAMESPACE = "paraloom"  # namespace of the jobs' Beam counters
 
 _WITHOUT_SERVER = (None, "", "DirectRunner", "FnApiRunner", dataflow.RUNNER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of a job: a receipt for each unit, in their order, and Beam's counters."""
+    """Receipts of all units, in order, and Beam's counters."""
 
     receipts: tuple[Receipt, ...]
     metrics: dict[str, int] = field(default_factory=dict)
 
 
 class WorkUnit(Protocol):
-    """A unit of work."""
+    """A unit of work, as `launch` and `UnitDoFn` use it."""
 
     @property
     def name(self) -> str:
-        """The name of its receipt."""
+        """Name of its receipt."""
 
     @property
     def key(self) -> str:
-        """The key of everything that its output depends on."""
+        """Key of everything that its output depends on."""
 
     @property
     def rows(self) -> int | None:
@@ -78,20 +77,20 @@ class WorkUnit(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitJob:
-    """A job that makes a receipt of every unit, and the files that the receipts name."""
+    """A job that makes one receipt per unit, and the files that the receipt names."""
 
     name: str
     units: Sequence[WorkUnit]
     transform: beam.PTransform  # units in, receipts out
-    output: str  # the folder of files and receipts
-    processes: int | None = None  # the most worker processes, if the user did not choose a runner
-    done: Callable[[], int] | None = None  # rows done so far, where receipts do not say so
-    limit: Limit | None = None  # of the rows that the job may reject; None: all
+    output: str  # folder of files and receipts
+    processes: int | None = None  # maximum, if the user did not choose a runner
+    done: Callable[[], int] | None = None  # rows done so far, if receipts do not record them
+    limit: Limit | None = None  # of the rows that the job may reject; None: unlimited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A pipeline to run, and how its progress is seen."""
+    """A pipeline to run, and the functions that report its progress."""
 
     name: str
     output: str
@@ -99,18 +98,14 @@ class Work:
     processes: int
     done: Callable[[], int]  # rows done so far
     total: int | None
-    finished: Callable[[], int] = lambda: 0  # rows that another attempt does not repeat
-    died: Callable[[], str] = lambda: ""  # is told that a worker died, and tells at what
+    finished: Callable[[], int] = lambda: 0  # finished rows, which are not repeated
+    died: Callable[[], str] = lambda: ""  # called when a worker dies; returns its work
     unit: str = "rows"  # what `done` counts
-    label: str | None = None  # a digest of the work, by which another launcher finds it at work
+    label: str | None = None  # digest of the work, by which another launcher recognises the job
 
 
 def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:
-    """Beam's options: the user's, and if they name no runner, local worker processes.
-
-    Args:
-        processes: maximum number of worker processes, if the user did not choose a runner.
-    """
+    """Parse Beam's options; without a runner, use local workers, at most `processes`."""
     options = parse_options(arguments)
     standard = options.view_as(StandardOptions)
     if standard.runner:
@@ -125,23 +120,23 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
 
 
 def local_workers(arguments: Sequence[str]) -> int:
-    """Workers on this machine: the user's `--direct_num_workers`, or the number of cores."""
+    """Number of workers on this machine: the user's `--direct_num_workers`, or the cores."""
     direct = parse_options(arguments).view_as(DirectOptions)
     given = any(argument.startswith("--direct_num_workers") for argument in arguments)
     return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
 
 
 def threads_here(arguments: Sequence[str]) -> int | None:
-    """Cores of the one process that runs a model on this machine; None: a worker elsewhere, all."""
+    """Threads for a job's only process on this machine; None elsewhere, where it uses all cores."""
     elsewhere = any(argument.startswith("--runner") for argument in arguments)
     return None if elsewhere else local_workers(arguments)
 
 
 def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
-    """Configure object stores with Beam's options, and check that the stores of `paths` answer."""
+    """Configure object stores with Beam's options, and check access to the stores of `paths`."""
     options = parse_options(arguments)
-    FileSystems.set_options(options)  # as pipelines and their workers do
-    cloud = options.view_as(GoogleCloudOptions)  # Beam would look for these for ten minutes
+    FileSystems.set_options(options)  # as Beam does for pipelines and workers
+    cloud = options.view_as(GoogleCloudOptions)  # Beam would look for credentials for ten minutes
     paths = [*paths, *filter(None, (cloud.temp_location, cloud.staging_location))]
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
     for path in buckets.values():
@@ -149,22 +144,22 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
 
 
 def parse_options(arguments: Sequence[str]) -> PipelineOptions:
-    """Beam's options; UserError if it cannot read one."""
+    """Parse Beam's options; raises UserError."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
             options = PipelineOptions(list(arguments))
-            parsers: list[argparse.ArgumentParser] = []  # and so Beam parses once, not on first use
+            parsers: list[argparse.ArgumentParser] = []  # makes Beam parse now, not on first use
             options.get_all_options(add_extra_args_fn=parsers.append)
-    except SystemExit as error:  # argparse has printed its usage and the reason
+    except SystemExit as error:  # argparse printed usage and reason
         reason = printed.getvalue().strip().rpartition("error: ")[2]
         raise UserError(f"Beam options: {reason}") from error
     _, unknown = parsers[0].parse_known_args(arguments)
-    # A job server may have options that only it knows; other runners would ignore them.
+    # A job server may know further options; other runners would ignore them.
     if unknown and options.view_as(StandardOptions).runner in _WITHOUT_SERVER:
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):
-            raise UserError(f"Beam options: {name}: belongs to no option")
+            raise UserError(f"Beam options: {name}: no option takes this value")
         known = [option for action in parsers[0]._actions for option in action.option_strings]
         near = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -175,10 +170,10 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
 
 
 def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
-    """Run a job; finished units, whose receipt is valid, are only verified by their checksums.
+    """Run a job. Units with a valid receipt are finished: only their checksums are verified.
 
     Raises:
-        UserError: the first error of a worker that the user can fix, or too many rows are rejected.
+        UserError: a worker's first error that the user can fix, or too many rejected rows.
         RuntimeError: a unit has no receipt.
     """
     units, output = job.units, job.output
@@ -232,17 +227,17 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
 
 
 def _under_way(output: str) -> int:
-    """The rows that are done of units without a receipt, of jobs that tell."""
+    """Sum the progress that unfinished units report."""
     folder = storage.join(output, shard_files.UNDER_WAY)
     names = [] if storage.is_remote(output) else storage.names(folder)
     paths = {name: shard_files.receipt_path(output, name) for name in names}
     told = [name for name, receipt in paths.items() if not storage.exists(receipt)]
     found = (storage.read_bytes(storage.join(folder, name)) for name in told)
-    return sum(int(rows) for rows in found if rows.isdigit())  # else it is damaged
+    return sum(int(rows) for rows in found if rows.isdigit())  # else the file is damaged
 
 
 def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:
-    """`run_pipeline` with progress and a log file, and again if a worker died."""
+    """Call `run_pipeline` with progress and a log file, and again if a worker died."""
     options = beam_options(arguments, processes=max(work.processes, 1))
     name_job(options, work.name, work.output)
     if work.label:
@@ -269,17 +264,16 @@ def run_pipeline(
     runner: FnApiRunner | None = None,
     user: User | None = None,
 ) -> dict[str, int]:
-    """Build and run a Beam pipeline, on `runner` or on the one that the options name; its counters.
+    """Build and run a Beam pipeline; return its counters.
 
-    Args:
-        user: is told of a job elsewhere, and says what Ctrl-C does to it.
+    `runner` overrides the one in the options; `user` hears of a remote job and decides on Ctrl-C.
     """
     user = user or User(options)
     try:
         with _flink_checks(options), loopback_servers(), _plain_labels():
             try:
                 pipeline = beam.Pipeline(runner=runner, options=options)
-            except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
+            except (ValueError, ImportError) as error:  # unknown or not installed runner
                 raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
             build(pipeline)
             on_dataflow = options.view_as(StandardOptions).runner == dataflow.RUNNER
@@ -293,7 +287,7 @@ def run_pipeline(
                 raise
             query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     except Exception as error:
-        known = isinstance(error, UserError)  # Beam adds the name of a step
+        known = isinstance(error, UserError)  # Beam appends the step's name
         if found := user_error(f"{type(error).__name__}: {error}" if known else str(error)):
             raise found from error
         raise
@@ -305,8 +299,8 @@ def run_pipeline(
 
 @contextmanager
 def _plain_labels() -> Iterator[None]:
-    """In a notebook Beam names steps by their cell, for which it imports its data frames: they
-    break on pandas 3."""
+    """Keep Beam from naming steps after a notebook's cells: that imports its data frames, which
+    fail with pandas 3."""
     original = pipelines.alter_label_if_ipython
     pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
     try:
@@ -324,10 +318,10 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 
 
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
-    """The runner with local worker processes, unless the user names one or allows only one worker.
+    """Return the runner with local worker processes; None if the user names a runner or allows one
+    worker.
 
-    A job with one worker also gets a separate process, so that its model's memory is freed
-    afterwards.
+    A job limited to one process also gets a worker, so that its model's memory is freed afterwards.
     """
     options = parse_options(arguments)
     named = options.view_as(StandardOptions).runner
@@ -337,10 +331,11 @@ def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
 
 @contextmanager
 def redirect_stderr(output: str) -> Iterator[Any]:
-    """Redirect stderr of Beam and its workers to `logs/` of the run; yield the terminal.
+    """Redirect stderr of Beam and its workers to a log; yield the terminal.
 
-    The logs of a run in an object store stay on this machine. File descriptor 2 is redirected,
-    since worker processes inherit it; Beam prints the traceback of an error several times.
+    The log is in the run's `logs/`, or on this machine if the run is in an object store. File
+    descriptor 2 is redirected: worker processes inherit it, and Beam prints each error's traceback
+    several times.
     """
     log = _log(output)
     sys.stderr.flush()
@@ -358,16 +353,15 @@ def redirect_stderr(output: str) -> Iterator[Any]:
 
 
 def _log(output: str) -> Path:
-    """The log of the job that writes `output`."""
     parent, _, name = output.rstrip("/").rpartition("/")
     return remote.local_workdir(parent) / "logs" / f"{name}.log"
 
 
 @contextmanager
 def report_progress(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
-    """Report progress while a job runs, from the finished units in its output folder."""
+    """Report progress from the finished units in the output folder, while a job runs."""
     stop = threading.Event()
-    seconds = 10.0 if storage.is_remote(output) else 0.5  # each check costs requests there
+    seconds = 10.0 if storage.is_remote(output) else 0.5  # remote checks cost requests
 
     def watch() -> None:
         while not stop.wait(seconds):

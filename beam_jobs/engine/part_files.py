@@ -1,8 +1,8 @@
-"""The bytes of part files: Parquet, of one row group or none.
+"""Bytes of part files: Parquet with one row group, or none.
 
-Later stages only add columns. `extended` copies the pages that a part file has, which is several
-times faster than compressing texts again, and gives the bytes that `encode` would give. Parquet's
-footer is in Thrift's compact protocol, whose structures are mappings of field numbers here.
+Later stages only add columns. `extended` copies the compressed pages of a part file, several times
+faster than compressing texts again, and yields the same bytes as `encode`. Parquet's footer uses
+Thrift's compact protocol, whose structs are mappings by field number here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 
 _MAGIC = b"PAR1"
 
-# Types of the compact protocol that footers have.
+# Types of the compact protocol that occur in footers.
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _, _, _STRUCT = range(1, 13)
 
-# Numbers of fields in Parquet's Thrift definition.
+# Field numbers in Parquet's Thrift definition.
 _SCHEMA, _ROW_GROUPS, _METADATA, _ORDERS = 2, 4, 5, 7  # FileMetaData
 _CHILDREN = 5  # SchemaElement
 _COLUMNS, _SIZE, _COMPRESSED_SIZE = 1, 2, 6  # RowGroup
@@ -31,16 +31,16 @@ Struct = dict[int, tuple[int, Any]]
 
 
 class PartFile(NamedTuple):
-    """A part file to be written: its bytes and rows."""
+    """Bytes and row count of a part file to write."""
 
     data: bytes
     num_rows: int
 
 
 def encode(table: pa.Table) -> bytes:
-    """A table as Parquet."""
+    """Encode a table as Parquet."""
     sink = pa.BufferOutputStream()
-    # Dictionaries of distinct texts only take space.
+    # Dictionaries only cost space, since texts are distinct.
     with pq.ParquetWriter(
         sink, table.schema, compression="zstd", compression_level=3, use_dictionary=False
     ) as writer:
@@ -50,18 +50,15 @@ def encode(table: pa.Table) -> bytes:
 
 
 def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table of a part file: all its columns, or the `columns` that it has."""
+    """Decode a part file: all columns, or those in `columns`; absent ones are skipped."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         return file.read(columns, use_threads=False)
 
 
 def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
-    """The part file `data` with further columns.
+    """Add columns to the part file `data`.
 
-    Args:
-        columns: those that the part file lacks; as many rows.
-        schema: the result's. If the columns of `data` do not come first in it, they are
-            compressed again.
+    Columns of `data` are compressed again unless they come first in the result's `schema`.
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         own, groups = file.schema_arrow.names, file.num_row_groups
@@ -85,14 +82,13 @@ def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
 
 
 def _split(data: bytes) -> tuple[bytes, Struct]:
-    """The pages of a Parquet file, and its footer."""
     end = len(data) - len(_MAGIC) - 4
     start = end - int.from_bytes(data[end : end + 4], "little")
     return data[:start], _Reader(data[start:end]).value(_STRUCT)
 
 
 def _append(footer: Struct, more: Struct, shift: int) -> None:
-    """Add the columns of one row group to the footer of another, `shift` bytes further on."""
+    """Append the columns of one row group to another footer, `shift` bytes further on."""
     root, *elements = more[_SCHEMA][1]
     _add(footer[_SCHEMA][1][0], root, _CHILDREN)
     footer[_SCHEMA][1].extend(elements)
@@ -112,7 +108,7 @@ def _add(fields: Struct, other: Struct, number: int) -> None:
 
 
 def _shift(fields: Struct, numbers: Sequence[int], shift: int) -> None:
-    """Move offsets; 0 and a missing field mean that there is nothing."""
+    """Shift offsets; 0 and a missing field mean that there is no page."""
     for number in numbers:
         if number in fields and fields[number][1]:
             kind, value = fields[number]
@@ -120,8 +116,6 @@ def _shift(fields: Struct, numbers: Sequence[int], shift: int) -> None:
 
 
 class _Items(list[Any]):
-    """A list of values of one `kind`."""
-
     kind: int
 
 
@@ -145,7 +139,7 @@ class _Reader:
             return kind == _TRUE
         if kind in (_I16, _I32, _I64):
             value = self.varint()
-            return value >> 1 ^ -(value & 1)  # zigzag: the sign is the lowest bit
+            return value >> 1 ^ -(value & 1)  # zigzag: the lowest bit is the sign
         if kind == _BINARY:
             return self.raw(self.varint())
         if kind == _LIST:

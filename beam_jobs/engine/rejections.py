@@ -1,8 +1,8 @@
-"""Stops a job that rejects too large a share of its rows.
+"""Stop a job that rejects too large a share of its rows.
 
-While a job runs, the command counts the rows of its finished units. Once it stops the job, it
-leaves a message in the job's folder; workers read it before they begin a unit. Finished units stay
-finished, so that the same command continues with a higher limit.
+While a job runs, the command counts the rows of finished units. To stop the job, it leaves a
+message in the job's folder, which workers read before each unit. Finished units are kept, so that
+the same command continues with a higher limit.
 """
 
 from collections import Counter
@@ -15,36 +15,30 @@ from paraloom.beam_jobs.storage import MissingError
 from paraloom.models.errors import UserError, one_line
 
 ENOUGH_ROWS = 1_000
-"""A running job is checked after so many rows, since early shards may be bad by chance; a finished
-job is always checked."""
+"""Rows before a running job is checked, since early shards may be bad by chance. A finished job is
+always checked."""
 
 _MESSAGE = "stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """The largest share of rows that a job may reject.
+    """Largest share of rows that a job may reject."""
 
-    Attributes:
-        share: `max_rejected` of the configuration.
-        ignored: beginnings of the reasons of rows that the user chose to reject.
-        question: for the user, about a likely cause.
-    """
-
-    share: float
-    ignored: tuple[str, ...] = ()
-    question: str = ""
+    share: float  # `max_rejected` in the configuration
+    ignored: tuple[str, ...] = ()  # prefixes of reasons that the user asked for
+    question: str = ""  # hint at a likely cause, for the message
 
 
 @dataclass(slots=True)
 class _Rejections:
-    """Counts the rows of finished units, and judges them."""
+    """Counts the rows of finished units, and checks them against the limit."""
 
     job: str
     limit: Limit
     rows: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    files: dict[str, str] = field(default_factory=dict)  # a file with rejected rows, by reason
+    files: dict[str, str] = field(default_factory=dict)  # a file of rejected rows, by reason
 
     def add(self, receipt: Receipt) -> None:
         self.rows += receipt.rows_in
@@ -55,7 +49,7 @@ class _Rejections:
                 self.files.setdefault(reason, shards[0].path if shards else receipt.name)
 
     def check(self, enough: int) -> None:
-        """Check that the job may continue, if it has so many rows."""
+        """Raise UserError if too many rows are rejected, once `enough` rows are counted."""
         rejected = self.reasons.total()
         if self.rows < enough or rejected <= self.limit.share * self.rows:
             return
@@ -73,17 +67,17 @@ class _Rejections:
 
 
 class RejectionWatch:
-    """Watches the units of a running job in `folder`, and judges a finished job."""
+    """Checks the units in `folder` of a running job, and then the finished job."""
 
     def __init__(self, job: str, folder: str, limit: Limit | None) -> None:
         self._job, self._limit = job, limit or Limit(share=1)
         self._folder, self._message = folder, storage.join(folder, _MESSAGE)
         self._seen: set[str] = set()
         self._found = _Rejections(job, self._limit)
-        self.end()  # a killed command may have left its message
+        self.end()  # a killed command may have left a message
 
     def look(self) -> None:
-        """Count the units that finished since the last look; stop the job if need be."""
+        """Count newly finished units; stop the job if it rejects too many rows."""
         if self._limit.share == 1:
             return
         for name in set(storage.names(storage.join(self._folder, RECEIPTS))) - self._seen:
@@ -100,7 +94,7 @@ class RejectionWatch:
         storage.remove(self._message)
 
     def check_all(self, receipts: Iterable[Receipt]) -> None:
-        """Check the finished job by all of its units."""
+        """Check the finished job by all its units."""
         found = _Rejections(self._job, self._limit)
         for receipt in receipts:
             found.add(receipt)
@@ -108,12 +102,12 @@ class RejectionWatch:
 
 
 def check_share(job: str, limit: Limit, rows: int, reasons: Counter[str], where: str) -> None:
-    """Check that a job may go on which rejects rows within a unit, for these reasons."""
+    """Check the rejected rows within a unit against the job's limit."""
     _Rejections(job, limit, rows, reasons, dict.fromkeys(reasons, where)).check(ENOUGH_ROWS)
 
 
 def check_not_stopped(folder: str) -> None:
-    """Check that a job may begin a further unit."""
+    """Check that the job was not stopped, before a unit begins."""
     try:
         message = storage.read_bytes(storage.join(folder, _MESSAGE)).decode()
     except MissingError:

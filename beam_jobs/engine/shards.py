@@ -1,22 +1,19 @@
-"""Shards (part files) and the receipts that say which units of work are finished.
+"""Shards (part files), and receipts, which mark units as finished.
 
-A job works on units: a shard of the previous stage, or an input file. For every finished unit it
-writes a receipt with the key of everything that the output depends on, the checksums of its part
-files, and counts. The receipt is written last: a unit is finished if there is a receipt with the
-expected key and its part files have their checksums. A part file without a receipt is ignored.
-
+A unit is one shard of the previous stage, or part of an input file. For a finished unit the job
+writes a receipt, with the key of everything that the output depends on, the checksums of the part
+files, and counts. Receipts are written last: a unit is finished if its receipt has the expected key
+and its part files have their checksums. A part file without a receipt is ignored.
     <stage>/part-…-<digest>.parquet             accepted rows
     <stage>/_rejected/part-…-<digest>.parquet   rejected rows, with a reason
     <stage>/_receipts/<unit>.json
-    <stage>/_earlier/<unit>.json                receipts of an earlier output, while its columns
-                                                may be copied
+    <stage>/_earlier/<unit>.json                outdated receipts whose columns may be copied
 
-Readers of data sets skip names that begin with an underscore: to them, a stage's folder has its
-accepted rows.
+Data set readers skip names with a leading underscore, so they read only a stage's accepted rows.
 
-Runners may attempt a unit twice at once, and GPUs give each attempt other bytes. The names of part
-files end in digits of their checksums, so no attempt overwrites files of another; the first one to
-write a receipt wins. What others left is removed at the end of the job, or by the next command.
+Runners may attempt a unit twice at once, and on GPUs the attempts differ in their bytes. Names of
+part files end in digits of their checksums, so attempts never overwrite each other's files. The
+first receipt wins; the end of the job, or the next command, removes the other files.
 """
 
 import hashlib
@@ -41,48 +38,44 @@ from paraloom.models.memory import peak_memory
 
 RECEIPTS = "_receipts"
 REJECTED = "_rejected"
-EARLIER = "_earlier"
-"""The folder of receipts that are out of date."""
+EARLIER = "_earlier"  # folder of outdated receipts
 
-ATTEMPTS = "_attempts"
-"""The folder of crash records, see `crash_recovery`."""
+ATTEMPTS = "_attempts"  # folder of attempt records, see `crash_recovery`
 
 ROW_NUMBER = ", row "
-"""Before the number at the end of a reason that names a row of a file; counted as one."""
+"""Precedes the row number at the end of a reason; such reasons are counted as one."""
 
-HASHES = "_hashes"
-"""The folder of a job's files between its steps, see `WithDuplicates`."""
+HASHES = "_hashes"  # folder of temporary hash files, see `WithDuplicates`
 
-UNDER_WAY = "_progress"
-"""The folder of the numbers of rows that are done of unfinished units."""
+UNDER_WAY = "_progress"  # folder with the progress of unfinished units
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A part file: its path, its rows, the checksum of its bytes, and their number."""
+    """A part file: path, rows, checksum and size."""
 
     path: str
     rows: int
     digest: str
-    size: int | None = None  # receipts of version 0.2 do not say
+    size: int | None = None  # None in receipts of version 0.2
 
     @property
     def file(self) -> str:
-        """The file's name, without folder."""
+        """File name without the folder."""
         return self.path.rsplit("/", 1)[-1]
 
     @property
     def name(self) -> str:
-        """The file's name without suffix and checksum."""
+        """File name without suffix and checksum."""
         return self.file.removesuffix(".parquet").removesuffix(f"-{self.digest[:8]}")
 
 
 class DamagedError(UserError):
-    """A part file was changed after it was written; the next run makes it again."""
+    """A part file changed after it was written; the next run makes it again."""
 
     @property
     def path(self) -> str:
-        """The path in the message."""
+        """Path in the message."""
         return str(self).split(_DAMAGED)[0]
 
 
@@ -96,8 +89,7 @@ _DAMAGED = (
 class Unit:
     """A unit of work: an input shard, and the key of everything that its output depends on.
 
-    Attributes:
-        candidates: rows that each row of the shard becomes, accepted or rejected.
+    `candidates` is the number of output rows, accepted or rejected, per input row.
     """
 
     index: int
@@ -107,7 +99,7 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """The name of the output and of its receipt."""
+        """Name of the output and its receipt."""
         return self.shard.name
 
     @property
@@ -117,15 +109,15 @@ class Unit:
 
 
 class Saved(BaseModel):
-    """Rows that are not translated, and the Moses tokens of their sources."""
+    """Rows that were not translated, and the Moses tokens of their sources."""
 
     rows: int
     tokens: int
 
 
 class Measurements(BaseModel):
-    """What a job measures of a unit, in its receipts. A job that measures has a subclass beside it,
-    and reads its fields by `Receipt.measured`."""
+    """Base class of a job's measurements of a unit, which its receipt stores. Subclass it beside
+    the job, and read it with `Receipt.measured`."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -134,39 +126,38 @@ Measured = TypeVar("Measured", bound=Measurements)
 
 
 class Receipt(BaseModel):
-    """The record of a finished unit."""
+    """Proof that a unit is finished: key, part files and counts."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     key: str
-    rows_in: int  # rows read: the rows of `shards` and the rejected rows
+    rows_in: int  # accepted rows in `shards`, and rejected rows
     shards: tuple[Shard, ...]
     rejected: dict[str, int]  # rows per reason
     rejected_shards: tuple[Shard, ...] = ()
     seconds: float = 0.0  # worker time
-    peak_memory: int = 0
-    """Bytes; the largest memory of the worker process until the end of the unit."""
+    peak_memory: int = 0  # bytes: peak memory of the worker process up to the end of the unit
     ended: float = 0.0  # seconds since the epoch, by the worker's clock
     worker: str = ""  # host and process id
-    numbers: dict[str, Any] = Field(default_factory=dict)  # of the job's `Measurements`
+    numbers: dict[str, Any] = Field(default_factory=dict)  # the job's `Measurements`
 
     @property
     def rows_out(self) -> int:
-        """Accepted rows."""
+        """Number of accepted rows."""
         return sum(shard.rows for shard in self.shards)
 
     def measured(self, kind: type[Measured]) -> Measured:
-        """What the job of this kind of measurements measured."""
+        """The measurements of the job that declares `kind`."""
         return kind.model_validate(self.numbers)
 
     @property
     def paths(self) -> list[str]:
-        """The paths of all part files."""
+        """Paths of all part files."""
         return [shard.path for shard in (*self.shards, *self.rejected_shards)]
 
     def at(self, folder: str) -> Self:
-        """This receipt with its part files in another folder."""
+        """The same receipt with its part files in another folder."""
 
         def there(shards: Iterable[Shard], *below: str) -> tuple[Shard, ...]:
             place = storage.join(folder, *below, "")
@@ -177,7 +168,7 @@ class Receipt(BaseModel):
 
 
 def content_key(*parts: object) -> str:
-    """The SHA-256 of everything that a result depends on, as JSON; equal for equal content.
+    """SHA-256 of everything that a result depends on, as JSON; equal for equal content.
 
     >>> content_key("score", {"b": 1, "a": 2}) == content_key("score", {"a": 2, "b": 1})
     True
@@ -195,12 +186,12 @@ def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Uni
 
 
 def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a part file, whole or the `columns` that it has, after verifying its checksum."""
+    """Verify the checksum of a part file and read it: all columns, or those in `columns`."""
     return decode(read_whole(shard), columns)
 
 
 def read_whole(shard: Shard) -> bytes:
-    """The bytes of a part file, after verifying its checksum."""
+    """Verify the checksum of a part file and return its bytes."""
     data = storage.read_bytes(shard.path)
     if storage.digest(data) != shard.digest:
         raise DamagedError(f"{shard.path}{_DAMAGED}")
@@ -208,7 +199,7 @@ def read_whole(shard: Shard) -> bytes:
 
 
 def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) -> Shard:
-    """Write a part file atomically; its name is `unique` with digits of its checksum."""
+    """Write a part file atomically; with `unique`, its name ends in digits of its checksum."""
     data = table.data if isinstance(table, PartFile) else encode(table)
     digest = storage.digest(data)
     if unique:
@@ -218,7 +209,7 @@ def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) 
 
 
 def finished(folder: str, name: str, key: str) -> Receipt | None:
-    """The receipt of a finished unit: it has `key`, and all part files have their checksums."""
+    """Return the receipt of a unit if it has this `key` and all part files have their checksums."""
     receipt = read_receipt(folder, name)
     if receipt is None or receipt.key != key:
         return None
@@ -242,13 +233,9 @@ def commit(
 ) -> Receipt:
     """Write a unit's part files, check that no row was lost, and write the receipt.
 
-    If another attempt has finished the unit meanwhile, its receipt is returned.
-
-    Args:
-        rows_in: rows read; a function where they are known only after the last piece.
-        pieces: part name, accepted rows, and rejected rows (with a `reason` column).
-        started: `time.monotonic()` when the work on the unit began.
-        numbers: a function where they are known only after the last piece.
+    If another attempt finished the unit first, its receipt is returned. `pieces` are part name,
+    accepted rows, and rejected rows with a `reason`. `started` is from `time.monotonic()`.
+    `rows_in` and `numbers` may be functions, which are called after the last piece.
     """
     shards: list[Shard] = []
     rejected_shards: list[Shard] = []
@@ -285,7 +272,7 @@ def commit(
             for path in set(receipt.paths) - set(first.paths):
                 storage.remove(path)
             return first
-        write_receipt(folder, receipt)  # what was there is damaged
+        write_receipt(folder, receipt)  # replaces a damaged receipt
     return receipt
 
 
@@ -294,7 +281,7 @@ def _values(numbers: Measurements | None) -> dict[str, Any]:
 
 
 def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Reasons of rejection without the numbers that tell rows apart.
+    """Remove row numbers from reasons for rejection, so that equal reasons are counted together.
 
     >>> as_counted(pa.array(["in sts/2012/MSRpar (equal), row 417"]))[0].as_py()
     'in sts/2012/MSRpar (equal)'
@@ -305,7 +292,7 @@ def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
 def write_receipt(
     folder: str, receipt: Receipt, kind: str = RECEIPTS, *, replace: bool = True
 ) -> bool:
-    """Mark a unit as finished, or with `replace=False` find that it is, and return False.
+    """Mark a unit as finished; with `replace=False`, return False if it already is.
 
     Paths are relative on disk, so that a run folder can be moved.
     """
@@ -315,7 +302,7 @@ def write_receipt(
 
 
 def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None:
-    """The receipt of a unit, or None if it is missing or invalid."""
+    """Read the receipt of a unit; None if it is missing or invalid."""
     try:
         data = storage.read_bytes(receipt_path(folder, name, kind))
         return Receipt.model_validate_json(data).at(folder)
@@ -324,7 +311,7 @@ def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None
 
 
 def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Mark units as unfinished; a receipt is set aside if its columns may be copied."""
+    """Mark units as unfinished; keep outdated receipts whose columns may be copied."""
 
     def set_aside(receipt: Receipt) -> None:
         if receipt.numbers.get("columns"):
@@ -335,7 +322,7 @@ def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
 
 
 def receipts(folder: str) -> list[Receipt]:
-    """All receipts of a stage, in the order of their names."""
+    """All receipts of a stage, sorted by name."""
     names = [n.removesuffix(".json") for n in storage.names(storage.join(folder, RECEIPTS))]
     several = storage.several if storage.is_remote(folder) else map
     found = several(lambda name: read_receipt(folder, name), names)
@@ -343,15 +330,12 @@ def receipts(folder: str) -> list[Receipt]:
 
 
 def receipt_path(folder: str, name: str, kind: str = RECEIPTS) -> str:
-    """Where the receipt of a unit is."""
+    """Path of a unit's receipt."""
     return storage.join(folder, kind, f"{name}.json")
 
 
 def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
-    """Remove the files of a stage folder that do not belong to the units of `keep`.
-
-    Part files, receipts, crash records, hashes, progress, and temporary files of killed processes.
-    """
+    """Remove files in a stage folder that belong to no unit in `keep`, temporary files included."""
     needed = set()
     for receipt in keep:
         needed |= {receipt_path(folder, receipt.name), *receipt.paths}
@@ -367,7 +351,8 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
 def copy_pairs(source: str, target: str) -> None:
     """Replace the stage at `target` by a copy of a finished one: part files and receipts.
 
-    Receipts are removed first and written last, so that a partial copy is never complete.
+    Old receipts are removed first and new ones written last, so that a partial copy never looks
+    complete.
     """
 
     def copied(receipt: Receipt) -> Receipt:

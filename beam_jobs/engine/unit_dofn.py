@@ -1,4 +1,4 @@
-"""Base classes of the DoFns of the jobs."""
+"""Base classes of the jobs' DoFns."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class OneCoreDoFn(beam.DoFn):
 
 @dataclass(eq=False)
 class UnitDoFn(OneCoreDoFn):
-    """Makes the output of a unit and its receipt, unless the unit is finished.
+    """Base class of a DoFn that makes the output and the receipt of each unfinished unit.
 
-    An element is a unit, or a tuple of a unit and further input. A subclass implements
-    `make(unit, *further_input)` or `make(unit, *further_input, side_input)`.
+    An element is a unit, or a tuple of a unit and further input. Subclasses implement `make(unit,
+    *further_input)` or `make(unit, *further_input, side_input)`.
     """
 
     output: str
     make: ClassVar[Callable[..., Receipt]]
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
-        """The receipt of a unit."""
+        """Yield the receipt of a unit."""
         unit, *more = element if isinstance(element, tuple) else (element,)
         receipt = finished(self.output, unit.name, unit.key)
         if receipt is None:
@@ -48,8 +48,8 @@ class UnitDoFn(OneCoreDoFn):
         yield receipt
 
     def tell(self, unit: WorkUnit, rows: float) -> None:
-        """Tell the launcher how many rows of the unit are done, about once a second; not through
-        an object store."""
+        """Report the rows done so far to the launcher, at most once a second; not through object
+        stores."""
         if time.monotonic() - self._told >= 1 and not storage.is_remote(self.output):
             self._told = time.monotonic()
             path = storage.join(self.output, UNDER_WAY, unit.name)

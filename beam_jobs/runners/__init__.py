@@ -1,1 +1,1 @@
-"""Where jobs run: launching, crash recovery, and what each runner needs."""
+"""Runners: local worker processes, Flink, Dataflow, and what remote jobs share."""

@@ -1,6 +1,6 @@
 """gRPC servers on the loopback interface.
 
-Beam's servers listen on all interfaces and run the functions that they receive, for anyone.
+Beam's servers listen on all interfaces and run functions that anyone sends.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,7 @@ LOOPBACK = "localhost"
 
 @contextmanager
 def loopback_servers() -> Iterator[None]:
-    """Let gRPC servers made in the block listen on loopback instead of all interfaces.
-
-    Whichever version of Beam makes them, and wherever it does. Other addresses are not changed.
-    """
+    """Make new gRPC servers in the block listen on loopback instead of all interfaces."""
     server = grpc.server
 
     def make(*arguments: Any, **options: Any) -> grpc.Server:
@@ -35,7 +32,7 @@ def loopback_servers() -> Iterator[None]:
 
 
 def on_loopback(address: str) -> str:
-    """The address, on loopback if it names all interfaces.
+    """Replace an address on all interfaces by one on loopback.
 
     >>> on_loopback("[::]:8099"), on_loopback("10.0.0.1:8099")
     ('localhost:8099', '10.0.0.1:8099')

@@ -1,4 +1,4 @@
-"""Jobs that a cluster or a service runs: names, what the user is told, and what Ctrl-C does."""
+"""Jobs on a cluster or a service: names, messages to the user, and the effect of Ctrl-C."""
 
 import re
 import sys
@@ -24,7 +24,7 @@ _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\
 
 
 def user_error(text: str) -> UserError | None:
-    r"""The error of a worker that the user can fix, in what a runner makes of it.
+    r"""Extract a worker's error that the user can fix from a runner's error message.
 
     >>> user_error("Traceback …\nUserError: a: no such file [while running 'Score']")
     UserError('a: no such file')
@@ -44,7 +44,7 @@ class RemoteJob(BaseModel):
 
 
 def name_job(options: PipelineOptions, name: str, output: str) -> None:
-    """Name a job after stage and folder, so that the same command finds the job of a killed run."""
+    """Name a job after stage and folder, so that the same command finds a killed run's job."""
     cloud = options.view_as(GoogleCloudOptions)
     if cloud.job_name is None:
         path = output if storage.is_remote(output) else str(Path(output).resolve())
@@ -57,7 +57,7 @@ _listener: ContextVar[Callable[[RemoteJob], None]] = ContextVar("listener")
 
 @contextmanager
 def listening(listener: Callable[[RemoteJob], None]) -> Iterator[None]:
-    """Tell the listener of every job that is submitted, or found at work, in the block."""
+    """Call the listener for every job that is submitted, or found running, in the block."""
     token = _listener.set(listener)
     try:
         yield
@@ -66,7 +66,7 @@ def listening(listener: Callable[[RemoteJob], None]) -> Iterator[None]:
 
 
 class InterruptOptions(PipelineOptions):
-    """What Ctrl-C does to a job elsewhere."""
+    """What Ctrl-C does to a remote job."""
 
     @classmethod
     def _add_argparse_args(cls, parser: Any) -> None:
@@ -75,27 +75,28 @@ class InterruptOptions(PipelineOptions):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The user at the terminal, while a job is at work elsewhere."""
+    """The user at the terminal during a remote job."""
 
     options: PipelineOptions
     progress: Meter | None = None
     terminal: IO[str] | None = None
 
     def say(self, line: str) -> None:
-        """Print a line, if the user is there."""
+        """Print a line, if there is a terminal."""
         if self.progress:
             self.progress.say(line)
 
     def tell(self, job: RemoteJob, what: str) -> None:
-        """Tell that a job was submitted or found."""
+        """Report that a job was submitted or found."""
         self.say(f"{job.name}: {what}, {job.address}")
         if listener := _listener.get(None):
             listener(job)
 
     def cancels(self) -> bool:
-        """Whether Ctrl-C ends the job too: `--on_interrupt`, or the answer at a terminal.
+        """Whether Ctrl-C also ends the job: `--on_interrupt`, or the answer at a terminal.
 
-        Without either it does: nobody may be there to end it later. A second Ctrl-C leaves it.
+        By default it does, because nobody may be there to end it later. A second Ctrl-C lets it
+        run.
         """
         choice = self.options.view_as(InterruptOptions).on_interrupt
         asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()

@@ -1,8 +1,8 @@
 """Atomic reading and writing of whole files, local or in an object store.
 
-A shard has some thousand rows, so a file is read and written as one block of bytes. Local files are
-written under a temporary name and renamed. An object store shows an object only when it is
-complete, so objects are written directly.
+A shard is small enough to be read and written as one block of bytes. Local files are written under
+a temporary name and renamed. Object stores show only complete objects, so these are written
+directly.
 
 All functions raise `MissingError` if a file does not exist, and `UserError` if it cannot be read or
 written; the error names the path.
@@ -38,12 +38,12 @@ class MissingError(UserError):
 
 
 def is_remote(path: str) -> bool:
-    """Whether `path` is on another file system (`gs://…`, `s3://…`)."""
+    """Whether `path` is in an object store (`gs://…`, `s3://…`)."""
     return "://" in path
 
 
 def join(folder: str, *names: str) -> str:
-    """A path below `folder`; `Path` would take longest of all when receipts are read."""
+    """Join path parts; `Path` would dominate the time to read receipts."""
     return os.path.join(folder, *names)  # noqa: PTH118
 
 
@@ -54,7 +54,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def read_bytes(path: str) -> bytes:
-    """The content of a file."""
+    """Read a whole file."""
     with _file_errors(path, "read"):
         if not is_remote(path):
             return Path(path).read_bytes()
@@ -63,10 +63,10 @@ def read_bytes(path: str) -> bytes:
 
 
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
-    """Write `data`, which is not empty, to `path` atomically.
+    """Write `data`, which must not be empty, to `path` atomically.
 
-    With `replace=False`, a file that is there stays, and the result is False. In an object store a
-    request lies between the look and the writing.
+    With `replace=False`, an existing file stays, and the result is False. In an object store, the
+    check and the write are two requests.
     """
     if not replace and exists(path):
         return False
@@ -82,12 +82,12 @@ def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
 
 
 def _linked(temporary: Path, path: Path) -> bool:
-    """Rename a file unless something is at `path`; a link is the way to do so atomically."""
+    """Rename a file unless `path` exists; only a link can do so atomically."""
     try:
         path.hardlink_to(temporary)
     except FileExistsError:
         return False
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no links
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -114,7 +114,7 @@ def _send(file: Path, path: str) -> None:
 
 
 def copy(source: str, target: str) -> None:
-    """Copy a file, which is not empty, atomically, from one file system to any other."""
+    """Copy a file, which must not be empty, atomically, between any file systems."""
     if is_remote(target) and not is_remote(source):
         return _send(Path(source), target)
     with open_file(source) as stream, writing(target) as sink:
@@ -132,7 +132,7 @@ def exists(path: str) -> bool:
 
 
 def names(folder: str) -> list[str]:
-    """The sorted names of the visible files in `folder`; empty if it does not exist."""
+    """Sorted names of the visible files in `folder`; empty if it does not exist."""
     if not is_remote(folder):
         try:
             with os.scandir(folder) as entries:
@@ -143,7 +143,7 @@ def names(folder: str) -> list[str]:
 
 
 def sizes(folder: str) -> dict[str, int]:
-    """Names and bytes of the visible files in `folder`; empty if it does not exist."""
+    """Names and sizes of the visible files in `folder`; empty if it does not exist."""
     if not is_remote(folder):
         return {name: size(join(folder, name)) for name in names(folder)}
     found = {entry.path.rsplit("/", 1)[1]: entry.size for entry in _listed(f"{folder}/", "/")}
@@ -151,24 +151,24 @@ def sizes(folder: str) -> dict[str, int]:
 
 
 def match(pattern: str) -> list[StoredObject]:
-    """The objects that match a pattern (`*` within a name, `**` across folders)."""
+    """Objects that match a pattern (`*` within a name, `**` across folders)."""
     fits = re.compile(FileSystem.translate_pattern(pattern)).fullmatch
     prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
     return [entry for entry in _listed(prefix) if fits(entry.path)]
 
 
 def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
-    """The objects whose paths begin so, without those that stand for folders."""
+    """Objects whose paths begin with `prefix`, without folder markers."""
     with _file_errors(prefix, "listed"):
         place, bucket, name = store(prefix)
         return [e for e in place.entries(bucket, name, delimiter) if not e.path.endswith("/")]
 
 
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """The results of `function`, in order, which reads or writes a file for each item.
+    """Apply `function`, which reads or writes a file, to all items; return the results in order.
 
-    Several work at once: a store answers each after some hundredths of a second, however many ask.
-    After an error none is at work any more.
+    Calls run concurrently, because stores answer slowly but serve many at once. After an error, no
+    call is left running.
     """
     futures = [_threads().submit(function, item) for item in items]
     try:
@@ -196,19 +196,19 @@ def remove(path: str) -> None:
 
 
 def remove_all(paths: Iterable[str]) -> None:
-    """Remove files, those that exist."""
+    """Remove the files that exist."""
     several(remove, paths)
 
 
 def remove_temporary(folder: str) -> None:
-    """Remove the temporary files of killed processes in `folder`."""
+    """Remove temporary files in `folder` that killed processes left."""
     if not is_remote(folder) and Path(folder).is_dir():
         for path in Path(folder).glob(".*.*.????????"):
             path.unlink(missing_ok=True)
 
 
 def size(path: str) -> int:
-    """Bytes of a file."""
+    """Size of a file in bytes."""
     if not is_remote(path):
         return Path(path).stat().st_size
     with _file_errors(path, "read"):
@@ -223,19 +223,19 @@ def file_digest(path: str) -> str:
 
 
 def digest(data: bytes) -> str:
-    """The checksum of shards (XXH3, 128 bits, hexadecimal)."""
+    """Checksum of shards (XXH3, 128 bits, hexadecimal)."""
     return xxhash.xxh3_128_hexdigest(data)
 
 
 def why(error: BaseException) -> str:
-    """The message of a file system's error, on one line."""
+    """Message of a file system's error, on one line."""
     message = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
     return " ".join(str(message).split()) or type(error).__name__
 
 
 @contextmanager
 def _file_errors(path: str, what: str) -> Iterator[None]:
-    """Turn errors in the block, of any library, into a UserError that names the file."""
+    """Turn all libraries' errors in the block into a UserError that names the file."""
     try:
         yield
     except UserError:
@@ -246,7 +246,7 @@ def _file_errors(path: str, what: str) -> Iterator[None]:
 
 
 def is_missing(error: BaseException) -> bool:
-    """Whether a file does not exist; the clients of stores have errors of their own for it."""
+    """Whether an error means that a file does not exist; stores' clients have their own errors."""
     amazon = getattr(error, "response", None) or {}
     code = amazon.get("Error", {}).get("Code") if isinstance(amazon, dict) else None
     google = getattr(error, "code", None) == 404

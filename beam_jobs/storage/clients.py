@@ -1,7 +1,7 @@
-"""Object stores: whole objects that are read, written or removed in one request.
+"""Object stores: read, write or remove a whole object in one request.
 
 Beam's own file systems make a client for every operation, which takes longer than the operation,
-and send two to six requests for an object. These clients last as long as Beam's options.
+and send two to six requests per object. These clients last as long as Beam's options.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from paraloom.models.errors import UserError
 
-# Traces, which nobody reads, would ask for the bucket with each client and each missing object.
+# Traces, which nobody reads, would request the bucket for each client and each missing object.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 
@@ -31,7 +31,7 @@ class StoredObject(NamedTuple):
 
 
 class _S3:
-    """Amazon's store, and those that speak its interface."""
+    """Amazon S3, and stores with its interface."""
 
     def __init__(self, options: Any) -> None:
         from apache_beam.io.aws.clients.s3 import boto3_client
@@ -39,7 +39,6 @@ class _S3:
         self._client = boto3_client.Client(options).client
 
     def read(self, bucket: str, name: str, start: int = 0, end: int | None = None) -> bytes:
-        """The bytes of an object, from `start` to `end`."""
         part = {"Range": f"bytes={start}-{end - 1}"} if end is not None else {}
         found = self._client.get_object(Bucket=bucket, Key=name, **part)
         return cast(bytes, found["Body"].read())
@@ -48,7 +47,7 @@ class _S3:
         self._client.put_object(Bucket=bucket, Key=name, Body=data)
 
     def send(self, bucket: str, name: str, file: Path) -> None:
-        """Write a file, which may be large, as an object; it appears when it is complete."""
+        """Upload a file, which may be large; the object appears when it is complete."""
         self._client.upload_file(str(file), bucket, name)
 
     def remove(self, bucket: str, name: str) -> None:
@@ -58,7 +57,7 @@ class _S3:
         return int(self._client.head_object(Bucket=bucket, Key=name)["ContentLength"])
 
     def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[StoredObject]:
-        """The objects whose names begin with `prefix`, without `delimiter` in the rest."""
+        """Objects whose names begin with `prefix` and have no `delimiter` after it."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter=delimiter or ""
         )
@@ -68,7 +67,7 @@ class _S3:
 
 
 class _Google:
-    """Google's store; the methods are those of `_S3`."""
+    """Google Cloud Storage; same methods as `_S3`."""
 
     def __init__(self, options: Any) -> None:
         import google.auth
@@ -109,14 +108,14 @@ class _Google:
 
 Store = _S3 | _Google
 _KINDS: dict[str, tuple[type[Store], str]] = {"s3": (_S3, "s3"), "gs": (_Google, "dataflow")}
-"""What opens paths of a scheme, and the extra with its library."""
+"""The client class for each scheme, and the extra with its library."""
 
 _made: dict[str, tuple[Any, Store]] = {}
 _lock = threading.RLock()
 
 
 def store(path: str) -> tuple[Store, str, str]:
-    """The store that has a path, its bucket, and the object's name."""
+    """Return a path's store, bucket, and object name."""
     scheme, _, rest = path.partition("://")
     bucket, _, name = rest.partition("/")
     options = FileSystems._pipeline_options
@@ -134,11 +133,11 @@ def store(path: str) -> tuple[Store, str, str]:
         return _made[scheme][1], bucket, name
 
 
-os.register_at_fork(after_in_child=_made.clear)  # another process makes clients of its own
+os.register_at_fork(after_in_child=_made.clear)  # forked processes make their own clients
 
 
 class _Object(io.RawIOBase):
-    """An object as a file that is read, in parts."""
+    """An object as a readable file, fetched in parts."""
 
     def __init__(self, path: str) -> None:
         self._store, self._bucket, self._name = store(path)
@@ -165,5 +164,5 @@ class _Object(io.RawIOBase):
 
 
 def opened(path: str) -> io.BufferedReader:
-    """An object, opened for reading."""
+    """Open an object for reading."""
     return io.BufferedReader(_Object(path), 1 << 23)

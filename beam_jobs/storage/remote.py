@@ -1,8 +1,8 @@
 """Object storage: access checks, and local copies of files and folders.
 
 Libraries open models and vectors as local files. If a run is in an object store, trained folders
-are made on this machine and uploaded, and they are read from local copies. An uploaded folder is
-complete if it has the digest in the manifest, which is written last.
+are made on this machine, uploaded, and read from local copies. An uploaded folder is complete if it
+has the digest in the manifest, which is written last.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from paraloom.beam_jobs.storage.clients import StoredObject, store
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD, locked, user_cache
 
-_TIMEOUT = 40.0  # seconds; an object store answers in one
+_TIMEOUT = 40.0  # seconds; stores usually answer within one
 
 
 def check_access(path: str) -> None:
@@ -34,7 +34,7 @@ def check_access(path: str) -> None:
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=check, daemon=True)  # clients themselves try for minutes
+    thread = threading.Thread(target=check, daemon=True)  # clients would retry for minutes
     thread.start()
     thread.join(_TIMEOUT)
     if thread.is_alive():
@@ -53,10 +53,10 @@ def exists(path: str) -> bool:
 
 
 def localise(path: str) -> str:
-    """`path` itself if it is local, otherwise the path of a local copy of the file or folder.
+    """Return a local `path` unchanged; copy a remote file or folder, and return the copy's path.
 
-    One process makes the copy; it is reused while names and versions stay the same. A path that
-    does not exist is a `MissingError`.
+    One process makes the copy; it is reused while names and versions stay the same. Raises
+    `MissingError` if the path does not exist.
     """
     if not storage.is_remote(path):
         return path
@@ -87,14 +87,14 @@ def publish(folder: Path, path: str) -> None:
     storage.several(lambda target: storage.copy(files[target], target), files)
     storage.remove_all(entry.path for entry in _listing(path) if entry.path not in files)
     copy = _copy_path(path, _listing(path))
-    with suppress(OSError):  # `localise` then fetches it
+    with suppress(OSError):  # else `localise` fetches it again
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(folder, copy)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def local_workdir(run: str) -> Path:
-    """The local folder of a run: for a remote run, files that are not (yet) uploaded."""
+    """Local folder of a run; for a remote run, it holds files that are not (yet) uploaded."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")
@@ -103,7 +103,7 @@ def local_workdir(run: str) -> Path:
 
 
 def _listing(path: str) -> list[StoredObject]:
-    """The objects of a remote folder, but for its stage's record; or the object of that name."""
+    """Objects in a remote folder, but for its stage's record; or the object with that name."""
     path = path.rstrip("/")
     found = storage.match(f"{path}/**") or storage.match(path)
     record = storage.join(path, STAGE_RECORD)
@@ -111,13 +111,13 @@ def _listing(path: str) -> list[StoredObject]:
 
 
 def _copy_path(path: str, found: Sequence[StoredObject]) -> Path:
-    """The path of the local copy; it has the same last name, which some libraries read."""
+    """Path of the local copy; some libraries read its last name, so that is kept."""
     name = path.rstrip("/").rsplit("/", 1)[-1]
     return user_cache() / "copies" / content_key(found)[:24] / name
 
 
 def _place(entry: StoredObject, path: str, copy: Path) -> Path:
-    """The file of an object in the copy of a folder, or of the object."""
+    """Path of an object in the local copy."""
     return copy / entry.path.removeprefix(path.rstrip("/")).lstrip("/")
 
 
@@ -128,7 +128,7 @@ def _is_whole(copy: Path, path: str, found: Sequence[StoredObject]) -> bool:
 
 
 def _fetch(path: str, found: Sequence[StoredObject], copy: Path) -> None:
-    for old in copy.parent.iterdir():  # a damaged copy, and what killed processes left
+    for old in copy.parent.iterdir():  # damaged copies, and leftovers of killed processes
         if old.is_dir():
             shutil.rmtree(old)
         elif old.suffix != ".lock":

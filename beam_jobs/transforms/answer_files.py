@@ -1,11 +1,11 @@
-"""The answers of generators, kept as they come, so that none is asked for and paid twice.
+"""Answers of generators, kept as they arrive, so that no answer is paid for twice.
 
-    <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` a line
+    <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` per line
 
-Each attempt at a unit reads what all earlier ones left, and writes files of its own: on disk one,
-with a line at once for every answer; in an object store, which cannot append, one for some hundred
-answers or some seconds. They stay when the unit is finished: if one generator changes, or another
-is added, the answers of the others are still there.
+Each attempt at a unit reads the answers from all earlier ones and writes its own: on disk one file,
+with each answer at once; in an object store, which cannot append, one object per few hundred
+answers or some seconds. The files outlive the unit, so that a changed or added generator leaves the
+answers of the others.
 """
 
 import time
@@ -18,12 +18,12 @@ from paraloom.beam_jobs import storage
 from paraloom.models.chat.answers import Answer
 
 ANSWERS = "_answers"
-_TOGETHER = 200  # answers in an object
-_SECONDS = 10.0  # until an object is written with fewer; then the next answer has come
+_TOGETHER = 200  # answers per object
+_SECONDS = 10.0  # until the next answer triggers a smaller object
 
 
 class AnswerFiles:
-    """The answers of a unit: those that are there, and a place for more."""
+    """The answers of a unit: reads the existing ones, and adds more."""
 
     def __init__(self, output: str, unit: str) -> None:
         self.folder = storage.join(output, ANSWERS, unit)
@@ -34,7 +34,7 @@ class AnswerFiles:
         self._sent = 0
 
     def read(self) -> dict[str, Answer]:
-        """The answers of all attempts by their keys; a line that a kill cut off is left out."""
+        """Answers of all attempts, by key; skips a line that a kill cut off."""
         found: dict[str, Answer] = {}
         for name in storage.names(self.folder):
             for line in storage.read_bytes(storage.join(self.folder, name)).split(b"\n"):
@@ -58,7 +58,6 @@ class AnswerFiles:
             self._send()
 
     def _send(self) -> None:
-        """Write an object of the waiting lines."""
         name = f"{self._attempt}-{self._sent:06}.jsonl"
         storage.write_bytes(storage.join(self.folder, name), b"".join(self._lines))
         self._lines, self._since, self._sent = [], time.monotonic(), self._sent + 1

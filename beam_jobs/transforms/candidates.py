@@ -1,4 +1,4 @@
-"""The choice among several translations of a source, which stand in neighbouring rows."""
+"""Choice among several translations of a source, which are in neighbouring rows."""
 
 import numpy as np
 import pyarrow as pa
@@ -8,29 +8,29 @@ from paraloom.models.scorers import PairScorer
 
 
 def best_candidates(table: pa.Table) -> np.ndarray:
-    """The first row of each source, bool [n]: its candidates are ordered, the best first."""
+    """Mark the first row of each source, bool [n]: candidates are ordered, the best first."""
     best = np.ones(table.num_rows, bool)
     best[1:] = _sources(table)[1:] != _sources(table)[:-1]
     return best
 
 
 def best_first(table: pa.Table, score: str) -> np.ndarray:
-    """The order of rows, int64 [n], in which the candidates of each source have falling scores."""
+    """Order of rows, int64 [n], that sorts each source's candidates by falling score."""
     return np.lexsort((-table[score].to_numpy(), _sources(table)))
 
 
 def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGLISH) -> np.ndarray:
-    """Translations of each source that differ from each other, bool [n].
+    """Mark translations of each source that differ from each other, bool [n].
 
-    The best one is kept; then, again and again, the one whose largest overlap with those kept is
-    the smallest, as long as it is at most `max_overlap`. The overlap is `trigram_overlap`
-    (`paraloom.models.scorers.tokens`), or the F1 of tokens if a side has no trigram. The earlier of
-    two equally good candidates is kept.
+    The best one is kept. Then the candidate whose largest overlap with the kept ones is smallest is
+    added, while that is at most `max_overlap`; ties go to the earlier candidate. The overlap is
+    `trigram_overlap` (`paraloom.models.scorers.tokens`), or the F1 of tokens if a side has no
+    trigram.
     """
     sources = _sources(table)
     place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]
     width = int(place.max(initial=0)) + 1
-    nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)  # to those kept
+    nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)  # to the kept ones
     nearest[sources, place] = -1.0
     overlap = _overlaps(table, sources, place, width, language)
     kept = np.zeros(nearest.shape, bool)
@@ -45,7 +45,7 @@ def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGL
 
 
 def _sources(table: pa.Table) -> np.ndarray:
-    """The number of each row's source, int64 [n], from 0; rows of a source are neighbours."""
+    """Number of each row's source, int64 [n], from 0; rows of a source are neighbours."""
     ids = table["id"].combine_chunks().dictionary_encode().indices.to_numpy()
     return np.cumsum(np.diff(ids, prepend=ids[:1]) != 0)
 
@@ -53,7 +53,7 @@ def _sources(table: pa.Table) -> np.ndarray:
 def _overlaps(
     table: pa.Table, sources: np.ndarray, place: np.ndarray, width: int, language: str
 ) -> np.ndarray:
-    """The overlaps of every two candidates of a source: float64 [sources, width, width]."""
+    """Overlaps between all candidates of a source: float64 [sources, width, width]."""
     found = np.zeros((int(sources.max(initial=-1)) + 1, width, width))
     texts = table["translation"].combine_chunks()
     scorer = PairScorer(["trigram_overlap", "unigram_f1"], language=language)

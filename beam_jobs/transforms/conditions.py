@@ -1,6 +1,5 @@
-"""Conditions on a pair, as users write them: `input.where` before its translation, such as
-`source_tokens <= 60`, and `select.where` after its scoring, such as `trigram_overlap <= 0.5`.
-"""
+"""Conditions on a pair, as users write them: `input.where` before translation, such as
+`source_tokens <= 60`, and `select.where` after scoring, such as `trigram_overlap <= 0.5`."""
 
 import difflib
 import operator
@@ -43,7 +42,7 @@ _BY = "by <=, >=, <, > or in"
 class Predicate:
     """`column operator value`; with `in` the value is (lowest, highest), both inclusive.
 
-    With `=` and `!=` it is a word, for columns that are no scores.
+    In columns that are no scores, `=` and `!=` compare with a word.
 
     >>> print(Predicate.parse("unigram_f1_decile in 2..7"), Predicate.parse("domain=news"))
     unigram_f1_decile in 2..7 domain = news
@@ -70,12 +69,12 @@ class Predicate:
             return cls(column, found["compare"], float(found["value"]))
         low, high = float(found["low"]), float(found["high"])
         if low > high:
-            raise ValueError(f"{text!r} holds for nothing: {low:g} is more than {high:g}")
+            raise ValueError(f"{text!r} can never hold: {low:g} is more than {high:g}")
         return cls(column, "in", (low, high))
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The value, or both ends of the range; none of a word."""
+        """The value, or both ends of the range; empty for a word."""
         if isinstance(self.value, str):
             return ()
         return self.value if isinstance(self.value, tuple) else (self.value,)
@@ -97,7 +96,7 @@ class Predicate:
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
     def check_untranslated(self, kept: Collection[str] = ()) -> Self:
-        """Check that pairs before their translation have the column; returns the condition."""
+        """Check that untranslated pairs have the column; return the condition."""
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
         if name not in known:
@@ -115,7 +114,7 @@ class Predicate:
         return self
 
     def check_type(self, kind: pa.DataType) -> None:
-        """Check that a kept column of this type can be compared so."""
+        """Check that a kept column with this type allows the comparison."""
         try:
             number = kind in (pa.int64(), pa.float64())
             fits = self._word(kind).is_valid if isinstance(self.value, str) else number
@@ -129,18 +128,16 @@ class Predicate:
         return pa.scalar(words.get(str(self.value), self.value)).cast(kind)
 
     def holds(self, values: np.ndarray) -> np.ndarray:
-        """Which values satisfy the condition: bool [n].
-
-        Values are compared in their own type: `<= 0.1` holds for a float32 0.1.
-        """
-        with np.errstate(over="ignore"):  # 1e99 is infinite as a float32, which compares correctly
+        """Mark values that satisfy the condition, compared in their own type (float32 0.1 <= 0.1):
+        bool [n]."""
+        with np.errstate(over="ignore"):  # 1e99 becomes inf as a float32, which compares correctly
             if isinstance(self.value, tuple):
                 low, high = self.value
                 return np.asarray((values >= low) & (values <= high))
             return np.asarray(_COMPARE[self.operator](values, self.value))
 
     def holds_in(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-        """`holds` for a column of any type; no value equals nothing and is in no range."""
+        """`holds` for a column with any type; null equals nothing and is in no range."""
         if not isinstance(self.value, str):
             return self.holds(column.to_numpy(zero_copy_only=False))
         equal = pc.equal(column, self._word(column.type)).fill_null(False)
@@ -154,12 +151,12 @@ class Predicate:
         return f"{self.column} {self.operator} {'..'.join(numbers)}"
 
 
-# A full stop, question or exclamation mark of any script, then closing quotes and brackets.
+# A full stop, question or exclamation mark in any script, then closing quotes and brackets.
 _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」』\s]*$"
 
 
 def _letters(text: pa.Array, language: str) -> np.ndarray:
-    """Letters (and their combining marks) among the characters that are no space: [0, 1]."""
+    """Share of letters (with combining marks) among characters other than spaces: [0, 1]."""
     letters = pc.utf8_length(pc.replace_substring_regex(text, r"[^\p{L}\p{M}]+", ""))
     visible = pc.utf8_length(pc.replace_substring_regex(text, r"\s+", ""))
     return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))
@@ -173,10 +170,10 @@ _OF_A_SIDE: dict[str, Callable[[pa.Array, str], np.ndarray]] = {
         zero_copy_only=False
     ),
 }
-"""What a side of n pairs has, [n], by the end of the column's name."""
+"""Functions of one side, for n texts [n], by the last part of the column name."""
 
 TOKEN_COLUMNS = ("source_tokens", "reference_tokens", "token_ratio")
-"""The columns that depend on how the languages of the two sides are tokenised."""
+"""Columns that depend on the tokenisers of both languages."""
 _NUMBERS = (
     *TOKEN_COLUMNS,
     *("source_characters", "reference_characters", "character_ratio"),
@@ -188,11 +185,9 @@ _FLAGS = (
 )
 _LANGUAGES = ("source_language", "reference_language")
 
-COLUMNS = (*_NUMBERS, *_FLAGS, *_LANGUAGES)
-"""All columns that are computed of pairs before their translation."""
+COLUMNS = (*_NUMBERS, *_FLAGS, *_LANGUAGES)  # all columns that can be computed before translation
 
-FAILED = "not"
-"""Beginning of a reason of rejection that a condition follows."""
+FAILED = "not"  # prefix of a reason for rejection; the condition follows
 
 
 def reasons(
@@ -202,11 +197,9 @@ def reasons(
     languages: Languages | None = None,
     kept: pa.RecordBatch | pa.Table | None = None,
 ) -> np.ndarray:
-    """The first condition that each pair fails, as `not <condition>`; "" if none: object [n].
+    """First condition that each pair fails, as `not <condition>`; "" if none: object [n].
 
-    Args:
-        languages: by which the two sides are tokenised; None: both as English.
-        kept: the columns that conditions may be on besides.
+    `languages` are for tokenisers (None: English); conditions may also use the columns `kept`.
     """
     spoken = languages or Languages()
     codes = {"source": spoken.source or ENGLISH, "reference": spoken.target or ENGLISH}

@@ -17,21 +17,16 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import HASHES
 
 _ROWS_PER_PARTITION = 2_000_000
-_RECORD = 24
-"""Bytes in a file of hashes: the hash and the row."""
+_RECORD = 24  # bytes per record in a file of hashes: the hash and the row
 
 Place = tuple[int, str, int, int]
-"""Where hashes of a unit are: its index, the file, the first record, the number of records."""
+"""Location of a unit's hashes: unit index, file, first record, number of records."""
 
-Hashes = tuple[np.ndarray, np.ndarray]
-"""Hashes, uint64 [n, 2], and the rows of a unit that they belong to, int64 [n]."""
+Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and their rows in a unit, int64 [n]
 
 
 def row_hash(*columns: pa.Array) -> np.ndarray:
-    """A 128-bit hash of each row's texts (XXH3), uint64 [n, 2].
-
-    The columns are joined by a control character, which no valid text contains.
-    """
+    """128-bit hash of each row's texts (XXH3), uint64 [n, 2]."""
     joined = columns[0]
     if len(columns) > 1:
         joined = pc.binary_join_element_wise(*columns, "\x1f")
@@ -41,7 +36,7 @@ def row_hash(*columns: pa.Array) -> np.ndarray:
 
 
 def normalised(text: pa.Array) -> pa.Array:
-    """Lower-cased letters and digits, separated by one space, to compare texts.
+    """Lower-case letters and digits, separated by one space, for comparing texts.
 
     >>> normalised(pa.array(["A dog -- barks!"]))[0].as_py()
     'a dog barks'
@@ -60,7 +55,7 @@ def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndar
 
 
 def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Each distinct key, ascending, and its values in their order: of int [n] and any [n, …].
+    """Yield each distinct key, ascending, with its values in order: from int [n] and any [n, …].
 
     >>> [(key, values.tolist()) for key, values in grouped(np.array([7, 2, 7]), np.arange(3))]
     [(2, [1]), (7, [0, 2])]
@@ -72,17 +67,14 @@ def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndar
 
 
 def partitions(rows: int) -> int:
-    """The number of partitions of so many hashes, each of which fits in a worker's memory."""
+    """Number of partitions such that the hashes in each fit into a worker's memory."""
     return 1 + rows // _ROWS_PER_PARTITION
 
 
 def write_hashes(
     path: str, unit: int, hashed: Iterable[Hashes], count: int
 ) -> Iterator[tuple[int, Place]]:
-    """Write the hashes of a unit, if it has any, each block ordered by partition.
-
-    Yields the partition, and where it is.
-    """
+    """Write a unit's hashes, each block ordered by partition; yield each partition and place."""
     written, blocks = 0, (block for block in hashed if len(block[1]))
     if (first := next(blocks, None)) is None:
         return
@@ -96,7 +88,7 @@ def write_hashes(
 
 
 def read_hashes(places: Iterable[Place]) -> list[tuple[int, np.ndarray, np.ndarray]]:
-    """The hashes and rows of a partition, by unit, from the files of `write_hashes`."""
+    """Read the hashes and rows of a partition, by unit, from the files of `write_hashes`."""
 
     def read(place: Place) -> tuple[int, np.ndarray, np.ndarray]:
         unit, path, start, rows = place
@@ -111,7 +103,7 @@ def read_hashes(places: Iterable[Place]) -> list[tuple[int, np.ndarray, np.ndarr
 def together(
     groups: Iterable[tuple[int, np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The hashes, units and rows of a partition, from the ones that each unit has."""
+    """Concatenate the hashes, units and rows of a partition."""
     indices, hashes, of_units = zip(*groups, strict=True)
     units, rows = np.repeat(indices, [*map(len, of_units)]), np.concatenate(of_units)
     return np.concatenate(hashes), units, rows
@@ -123,12 +115,12 @@ def by_partition(
     find: Callable[[tuple[int, Iterable[Any]]], Iterable[tuple[int, Any]]],
     join: Callable[[Any, list[Any]], Any],
 ) -> beam.PCollection:
-    """What units have in common is found partition by partition, and joined with the units.
+    """Find what units have in common, partition by partition, and join it with the units.
 
     Args:
-        split: what a unit has, by partition.
-        find: from a partition and what units have in it to what concerns a unit, by its index.
-        join: from a unit and all that was found for it to the result.
+        split: yields a unit's data by partition.
+        find: yields results by unit index from a partition's data.
+        join: combines a unit and its results.
     """
     kind = tuple[int, Any]
     found = (
@@ -146,30 +138,30 @@ def by_partition(
 
 
 def _unit(element: Any) -> Any:
-    """The unit of an element, which may be a tuple of the unit and further input."""
+    """Take the unit from an element that may be a tuple of the unit and further input."""
     return element[0] if isinstance(element, tuple) else element
 
 
 class WithDuplicates(beam.PTransform):
-    """Units in; (unit, its duplicate rows: sorted, int64) out. What came with a unit stays with it.
+    """Finds duplicates: units in; (unit, sorted duplicate rows, int64) out. Further input stays.
 
-    The first of equal rows, by unit and row, is not a duplicate. Hashes go through files, because
-    Beam's local runner keeps in memory what it shuffles; shuffled are 8 bytes for each duplicate.
+    The first of equal rows, by unit and row, is no duplicate. Hashes go through files, because
+    Beam's local runner keeps in memory what it shuffles; only 8 bytes per duplicate are shuffled.
 
     Args:
         hashes: reads a unit's hashes, in blocks of any size.
-        rows: approximate number of rows of all units; it determines the number of partitions.
+        rows: approximate number of rows in all units, which sets the number of partitions.
         output: the stage's folder; `remove_orphans` removes the files.
     """
 
     def __init__(self, hashes: Callable[[Any], Iterable[Hashes]], rows: int, output: str):
         super().__init__()
         self.hashes, self.partitions = hashes, partitions(rows)
-        # Of this job: one that was killed may still have a worker.
+        # Unique to this job, as a worker of a killed job may still be writing.
         self.prefix = storage.join(output, HASHES, secrets.token_hex(4))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find equal hashes, partition by partition, then join the duplicates with their units."""
+        """Find equal hashes per partition, then join the duplicates with their units."""
         read, count, prefix = self.hashes, self.partitions, self.prefix
 
         def split(element: Any) -> Iterator[tuple[int, Place]]:

@@ -1,10 +1,10 @@
-"""Evaluation sentences in a corpus: equal, sharing n-grams, or similar by an encoder.
+"""Evaluation sentences in a corpus: equal, sharing n-grams, or similar according to an encoder.
 
-Equal: of the same letters and digits, as for duplicate pairs. n-grams: a sentence contains the
-other or is contained in it, if of the shorter one's 5-grams of words at least 70% are in the other.
-Brown et al. (2020), appendix C, take n-grams as long as the 5th percentile of the examples, 8 to 13
-words; of STS and SICK the 5th percentile is 5 words. The 70% are of Chowdhery et al. (2022),
-section 8, there of 8-grams. Sentences of fewer words must be equal.
+Equal texts have the same letters and digits, as for duplicate pairs. Texts share n-grams if the
+longer one has at least 70% of the shorter one's 5-grams of words. Brown et al.
+(2020), appendix C, choose the 5th percentile of the examples' lengths, 8 to 13 words; for STS and
+SICK this is 5 words. Chowdhery et al. (2022), section 8, use 70% with 8-grams. Shorter sentences
+must be equal.
 """
 
 from __future__ import annotations
@@ -33,27 +33,25 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 RULES = ("equal", "n-grams", "similarity")
-"""What finds an evaluation sentence; a row of a corpus goes by the first one that holds."""
+"""Rules that find an evaluation sentence; the first that applies to a row counts."""
 
-WORDS = 5
-"""Words of an n-gram."""
-SHARE = 0.7
-"""Of the n-grams of the shorter sentence, which the longer one must have."""
+WORDS = 5  # words per n-gram
+SHARE = 0.7  # share of the shorter sentence's n-grams that the longer one must contain
 
 SENTENCES, VECTORS = "sentences.parquet", "vectors.npy"
-"""Files of the stage `exclude`: what it found in the data sets, and their vectors."""
+"""Files of the stage `exclude`: the sentences in the data sets, and their vectors."""
 
-_MOST = 1 << 24  # pairs of a text and a sentence at once
-_UNSPACED = 0xE0  # the first byte of a letter of these scripts in UTF-8 is not smaller
+_MOST = 1 << 24  # pairs of text and sentence compared at once
+_UNSPACED = 0xE0  # a lower bound for the first UTF-8 byte of letters in these scripts
 
 
 class EvaluationSentences:
-    """m sentences of data sets, indexed.
+    """An index of m sentences in data sets.
 
     Args:
-        table: data_set, row (its number in the file) and text of each.
-        similar: a model, its vectors of the sentences, float32 [m, dim] of length 1, and a bound:
-            the cosine of similar sentences is above it.
+        table: data_set, row (its number in the file) and text of each sentence.
+        similar: a model, its vectors for the sentences (float32 [m, dim], length 1), and a lower
+            bound for the cosine of similar sentences.
     """
 
     def __init__(
@@ -67,10 +65,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """By rule, the sentences that each of n texts holds: other numbers than 0 in [n, m].
-
-        `normal` are the texts as `normalised`.
-        """
+        """Find by each rule the sentences in n texts (`normal`: normalised): nonzero in [n, m]."""
         step = max(1, _MOST // len(self.table))
         starts = range(0, max(1, len(texts)), step)
         parts = [self._find(texts.slice(at, step), normal.slice(at, step)) for at in starts]
@@ -91,7 +86,7 @@ class EvaluationSentences:
         return found
 
     def _which(self, normal: pa.Array, rows: np.ndarray, grams: np.ndarray) -> list[csr_array]:
-        """The known texts, and the known n-grams, that each of some texts has: 1 in [n, known]."""
+        """Find the known texts, and the known n-grams, in each text: 1 in [n, known]."""
         found = []
         of_texts = np.arange(len(normal)), text_hashes(normal)
         for known, (texts, hashes) in zip(self._known, (of_texts, (rows, grams)), strict=True):
@@ -103,10 +98,8 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """By rule, the rows with a sentence that no earlier rule finds, and the first sentence of each.
-
-    `sides` has what was found in each column of the rows.
-    """
+    """Yield for each rule the rows that no earlier rule found, and each row's first sentence;
+    `sides` holds the results for each column."""
     seen = np.zeros(1, bool)
     for rule, found in zip(RULES, zip(*sides, strict=True), strict=False):
         which = csr_array(sum(found))
@@ -117,8 +110,7 @@ def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.
 
 
 def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The row of each n-gram of `normalised` texts, int64 [k], and its hash, uint64 [k]; each is
-    there once for a row.
+    """Row of each n-gram in `normalised` texts, int64 [k], and its hash, uint64 [k], once per row.
 
     In scripts without spaces, a letter is a word.
     """
@@ -141,7 +133,7 @@ def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
-    """Vectors of length 1, made once of equal texts: float32 [n, dim]."""
+    """Vectors with length 1, computed once for equal texts: float32 [n, dim]."""
     coded = texts.dictionary_encode()
     vectors = model.encode(
         coded.dictionary.to_pylist(), normalize_embeddings=True, show_progress_bar=False
@@ -151,21 +143,16 @@ def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """What keeps evaluation sentences out of a corpus; workers open it once a process.
+    """Keeps evaluation sentences out of a corpus; workers open it once per process."""
 
-    Attributes:
-        folder: the folder of the stage `exclude`, whose result has this digest.
-        similarity: a pair with a higher cosine goes out; None: cosines do not count.
-        model: a model of sentence-transformers, where they do.
-    """
-
-    folder: str
-    digest: str
-    similarity: float | None = None
-    model: str | None = None
+    folder: str  # of the stage `exclude`
+    digest: str  # of the folder
+    similarity: float | None = None  # reject pairs with a higher cosine; None: ignore cosines
+    model: str | None = None  # of sentence-transformers, for the cosines
 
     def reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
-        """Why rows are rejected: object [n], "" for others. Both have a column for each side."""
+        """Reasons for rejection: object [n], "" for other rows. Both arguments have one column per
+        side."""
         sentences = _opened(self)
         sides = [sentences.find(*side) for side in zip(texts, normal, strict=True)]
         reasons = np.full(len(normal[0]), "", object)
@@ -178,7 +165,7 @@ class Exclusion:
 
 
 def excluded(data_set: str, rule: str) -> str:
-    """The reason of such rows, as it is counted: without the number of the sentence's row."""
+    """Make the reason, as it is counted: without the sentence's row number."""
     return f"in {data_set} ({rule})"
 
 

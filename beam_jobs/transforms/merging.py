@@ -1,4 +1,4 @@
-"""Merging the values of all workers into one, with little memory."""
+"""Merging all workers' values into one, with little memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 
 import apache_beam as beam
 
-_GROUPS = 64
-"""Values that the last worker gets: Flink sends a worker all that it merges in one message."""
+_GROUPS = 64  # values that the last worker gets: Flink sends them in one message
 
 
 def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """All values of each key, in their order.
+    """Group values by key, in order.
 
     >>> by_key([{"a": 1}, {"b": 2, "a": 3}])
     {'a': [1, 3], 'b': [2]}
@@ -30,12 +29,9 @@ def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 class Merge(beam.CombineFn):
     """Merges values as soon as the pending ones have as many rows as the merged one.
 
-    Memory grows with the merged value, not with their number, and every row is copied only a few
-    times. (Of a plain function Beam makes a combiner that gets the values of all workers at once.)
-
-    Args:
-        merge: makes one value of any number, in any order.
-        rows: the number of rows of a value.
+    Memory grows with the merged value, not with the number of values, and every row is copied only
+    a few times. (From a plain function Beam makes a combiner that gets all workers' values at
+    once.) `merge` merges any number of values, in any order; `rows` counts a value's rows.
     """
 
     def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):
@@ -47,17 +43,17 @@ class Merge(beam.CombineFn):
         return []
 
     def add_input(self, values: list[Any], value: Any) -> list[Any]:
-        """Add a value; the first one of the accumulator is the merged one."""
+        """Add a value; the first one in the accumulator is the merged one."""
         values = [*values, value]
         merged, *pending = map(self.rows, values)
         return [self.merge(values)] if sum(pending) >= merged else values
 
     def merge_accumulators(self, many: Iterable[list[Any]]) -> list[Any]:
-        """Merge the values of several workers while they are read."""
+        """Merge several workers' values while they are read."""
         return reduce(self.add_input, chain.from_iterable(many), [])
 
     def compact(self, values: list[Any]) -> list[Any]:
-        """What is sent to another worker."""
+        """Merge before the accumulator is sent to another worker."""
         return [self.merge(values)]
 
     def extract_output(self, values: list[Any]) -> Any:
@@ -66,10 +62,10 @@ class Merge(beam.CombineFn):
 
 
 class MergeGlobally(beam.PTransform):
-    """Values in, their merged value out; many workers merge before the last one does.
+    """Merges values into one; many workers merge before the last one does.
 
-    `CombineGlobally.with_fanout` does the same, but the local runner stalls where its output is a
-    side input ("watermark-pending bundles did not execute").
+    `CombineGlobally.with_fanout` does the same, but the local runner stalls if its output is a side
+    input ("watermark-pending bundles did not execute").
     """
 
     def __init__(self, combiner: Merge):
@@ -77,7 +73,7 @@ class MergeGlobally(beam.PTransform):
         self.combiner = combiner
 
     def expand(self, values: beam.PCollection) -> beam.PCollection:
-        """Merge in groups, then the groups."""
+        """Merge in groups, then merge the groups."""
         return (
             values
             | "Group" >> beam.ParDo(_Group()).with_output_types(tuple[int, Any])
@@ -88,7 +84,7 @@ class MergeGlobally(beam.PTransform):
 
 
 class _Group(beam.DoFn):
-    """Gives all values of a bundle the same group, so that they are merged before they are sent."""
+    """Gives all values in a bundle the same group, so that they are merged before they are sent."""
 
     def start_bundle(self) -> None:
         self.group = random.randrange(_GROUPS)

@@ -1,14 +1,14 @@
 """Exact quantiles of a distributed column in two scans.
 
-Rows are ordered by (score, hash of id). The first scan samples the keys of all rows: a
-deterministic sketch that merges in any order and knows how far its ranks may be off (Manku,
-Rajagopalan & Lindsay 1998; Agarwal et al., "Mergeable summaries", 2012). It bounds the key at every
-rank. The second scan counts the rows below these bounds and collects the few within them, among
-which the exact key is found. The sketch depends on the order of merging, the result does not.
+Rows are ordered by (score, hash of id). The first scan sketches the keys of all rows: the sketch is
+deterministic, merges in any order, and knows the error of its ranks (Manku, Rajagopalan & Lindsay
+1998; Agarwal et al., "Mergeable summaries", 2012). It bounds the key at every rank. The second scan
+counts the rows below these bounds and collects the few within them, among which the exact key is
+found. The sketch depends on the order of merging, the result does not.
 
-Of n rows, a sketch holds about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects
-at most n / 32,768 × log2(n / 32,768) rows for each rank: 1 in 3,000 rows if n is 50 million. Two
-scans cannot do without such a part that grows (Munro & Paterson 1980).
+For n rows, a sketch holds about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects
+at most n / 32,768 × log2(n / 32,768) rows for each rank: 1 in 3,000 rows if n is 50 million. With
+two scans, some part must grow with n (Munro & Paterson 1980).
 """
 
 from __future__ import annotations
@@ -24,27 +24,24 @@ import pyarrow as pa
 from paraloom.beam_jobs.transforms.merging import Merge, MergeGlobally, by_key
 from paraloom.models.hashing import text_hashes
 
-CAPACITY = 1 << 15
-"""Keys of each weight that a sketch keeps."""
+CAPACITY = 1 << 15  # keys per weight in a sketch
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One score of a shard as sortable keys: `score` uint32 [n], and the `ids` of the rows."""
+    """One score of a shard as sortable keys: `score` uint32 [n], and the rows' `ids`."""
 
     score: np.ndarray
     ids: pa.Array
 
 
-Columns = dict[str, Column]
-"""The scores of a shard by name; several may have the same `ids`."""
+Columns = dict[str, Column]  # scores of a shard by name; several may share `ids`
 
-Targets = dict[str, list[tuple[int, int]]]
-"""(score, hash) of the rows at the ranks, by the name of the score."""
+Targets = dict[str, list[tuple[int, int]]]  # (score, hash) of the rows at the ranks, by score name
 
 ReadColumns = Callable[[Any], Columns]
 Ranks = Callable[[dict[str, int]], dict[str, list[int]]]
-"""The ranks to find of each score (0 is the lowest row), from the rows of all scores."""
+"""From the rows of all scores to the ranks to find for each (0 is the lowest row)."""
 
 
 def sortable(score: np.ndarray) -> np.ndarray:
@@ -60,23 +57,19 @@ def sortable(score: np.ndarray) -> np.ndarray:
 
 @dataclass(slots=True)
 class Sketch:
-    """A sample of keys: each of `levels[l]` (uint64) stands for 2^l rows.
-
-    Attributes:
-        over, under: how many rows too many or too few the sketch may count up to a key.
-    """
+    """A sample of keys: each key in `levels[l]` (uint64) stands for 2^l rows."""
 
     levels: list[np.ndarray] = field(default_factory=list)
-    over: int = 0
-    under: int = 0
+    over: int = 0  # largest error upwards when it counts the rows up to a key
+    under: int = 0  # largest error downwards
 
     @property
     def rows(self) -> int:
-        """The number of rows that it stands for."""
+        """Number of rows that the sketch represents."""
         return sum(len(keys) << level for level, keys in enumerate(self.levels))
 
     def compress(self) -> None:
-        """Replace pairs of neighbouring keys by one of the two, where a level has too many."""
+        """Replace pairs of neighbouring keys by one of them, in levels with too many keys."""
         for level, keys in enumerate(self.levels):
             if len(keys) <= CAPACITY:
                 continue
@@ -92,7 +85,7 @@ class Sketch:
             self.levels[level + 1] = np.concatenate([self.levels[level + 1], kept])
 
     def windows(self, ranks: Iterable[int]) -> Windows:
-        """Bounds of the keys at the `ranks` that the sketch's rows have."""
+        """Bound the keys at `ranks` among the rows."""
         wanted = np.array([rank for rank in ranks if 0 <= rank < self.rows], np.int64)
         if not len(wanted):
             return Windows(wanted, np.empty(0, np.uint64), np.empty(0, np.uint64))
@@ -113,7 +106,7 @@ class Sketch:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Ranks, and the first and the last key that each may have: int64, uint64, uint64 [n]."""
+    """Ranks, and each one's first and last possible key: int64, uint64, uint64 [n]."""
 
     ranks: np.ndarray
     first: np.ndarray
@@ -122,7 +115,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """Rows `below` each window, int64 [n]; and keys and whole hashes of those within each."""
+    """Rows `below` each window, int64 [n]; keys and full hashes of the rows within each."""
 
     below: np.ndarray
     within: list[tuple[np.ndarray, np.ndarray]]  # uint64 [m], uint64 [m]
@@ -135,12 +128,12 @@ class Windowed:
 
 
 def sample(columns: Columns, seed: int = 0) -> dict[str, Sketch]:
-    """The sketches of one shard's scores: all of its keys."""
+    """Sketch one shard's scores; the sketches hold all keys."""
     return {name: Sketch([keys]) for name, keys, _ in _keys(columns, seed)}
 
 
 def merge_samples(many: Iterable[dict[str, Sketch]]) -> dict[str, Sketch]:
-    """One sketch for each score."""
+    """Merge sketches by score."""
     return {name: _merged(group) for name, group in by_key(many).items()}
 
 
@@ -156,7 +149,7 @@ def _merged(sketches: Sequence[Sketch]) -> Sketch:
 
 
 def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dict[str, Windowed]:
-    """The rows of one shard below and within the windows."""
+    """Collect the rows of one shard below and within the windows."""
     found = {}
     for name, keys, hashes in _keys(columns, seed):
         order = np.argsort(keys)
@@ -170,7 +163,7 @@ def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dic
 
 
 def merge_windowed(many: Iterable[dict[str, Windowed]]) -> dict[str, Windowed]:
-    """The windows of all shards, merged."""
+    """Merge the windows of all shards."""
     merged = {}
     for name, group in by_key(many).items():
         windows = zip(*(found.within for found in group), strict=True)
@@ -181,7 +174,7 @@ def merge_windowed(many: Iterable[dict[str, Windowed]]) -> dict[str, Windowed]:
 
 
 def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Targets:
-    """The keys at the ranks, from the windows of all shards."""
+    """Choose the keys at the ranks, from the windows of all shards."""
     return {
         name: [found.target(rank, i) for i, rank in enumerate(windows[name].ranks.tolist())]
         for name, found in windowed.items()
@@ -189,7 +182,7 @@ def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Target
 
 
 def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> np.ndarray:
-    """How many targets' keys are at or below each row's key, int8 [n]."""
+    """Count the targets at or below each row's key, int8 [n]."""
     result = np.zeros(len(column.score), np.int8)
     for score, hashed in targets:
         result += column.score > score
@@ -200,18 +193,15 @@ def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> n
 
 
 class OrderStatistics(beam.PTransform):
-    """Units in, one element out: the `Targets` at the `ranks` of every score.
-
-    Args:
-        read: reads a unit's columns; called once per scan.
-    """
+    """Finds exact order statistics: units in; one element out, the `Targets` at every score's
+    `ranks`."""
 
     def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
         super().__init__()
         self.read, self.ranks, self.seed = read, ranks, seed
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Two scans; the second has the windows as a side input."""
+        """Scan twice; the second scan has the windows as a side input."""
         read, ranks, seed = self.read, self.ranks, self.seed
 
         def bound(sketches: dict[str, Sketch]) -> dict[str, Windows]:
@@ -241,7 +231,7 @@ def _rows_held(windowed: dict[str, Windowed]) -> int:
 
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
-    """Each score's name, keys (uint64 [n]: the score and half of the hash), and hashes."""
+    """Yield each score's name, keys (uint64 [n]: score and half of the hash), and hashes."""
     found: dict[int, np.ndarray] = {}  # columns share ids
     for name, column in columns.items():
         hashes = found.get(id(column.ids))

@@ -1,4 +1,4 @@
-"""Files of scores that were computed elsewhere: Parquet, or tab-separated text, plain or gzip."""
+"""Files of externally computed scores: Parquet, or tab-separated text, plain or gzip."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,8 +16,8 @@ from paraloom.beam_jobs.storage import open_file
 from paraloom.models.errors import UserError
 from paraloom.models.text.files import PARQUET
 
-_BLOCK = 1 << 20  # bytes of text, which no line may be longer than
-_ROWS = 1 << 16  # of Parquet, at once
+_BLOCK = 1 << 20  # bytes of text, the maximum of a line
+_ROWS = 1 << 16  # rows of Parquet per batch
 _NO_NUMBERS = ["", "nan", "NaN", "-nan", "none", "None", "null", "NULL", "NA", "N/A", "n/a"]
 
 
@@ -26,21 +26,20 @@ class ScoreFile(NamedTuple):
 
     path: str
     is_parquet: bool
-    names: list[str] | None  # of all columns, if it is a text without a line that names them
+    names: list[str] | None  # all columns, if a text file has no header
     columns: list[str]
-    """The names of the id, of the candidate's number (if the run has candidates), of the value."""
+    """Names of the id, the candidate number (if the run has candidates) and the value."""
 
 
 def find_score_files(name: str, paths: str | list[str], *, candidates: bool) -> list[ScoreFile]:
-    """The files of the score `name` in `score.columns`, from their paths and globs."""
+    """Find the files of the score `name` in `score.columns` by paths and globs."""
     found = dict.fromkeys(expand(paths, f"score.columns.{name}"))
     return [_inspect(path, name, candidates) for path in found]
 
 
 def read_scores(file: ScoreFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
-    """What identifies each row, as `schema.row_ids` gives it (text [n]), and its value (float32
-    [n], NaN where the file has none), in blocks.
-    """
+    """Yield blocks of row identifiers as in `schema.row_ids` (text [n]), and values (float32 [n],
+    NaN if missing)."""
     with file_errors(file.path):
         for batch in _batches(file):
             *ids, values = (batch[name] for name in file.columns)
@@ -78,7 +77,7 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
 
 
 def _batches(file: ScoreFile) -> Iterator[pa.RecordBatch]:
-    """The columns of a file in blocks; those of a text are texts, but for the numbers."""
+    """Columns of a file in blocks; text files have strings except for numbers."""
     if file.is_parquet:
         with open_file(file.path) as stream:
             parquet = pq.ParquetFile(stream, pre_buffer=False)

@@ -1,12 +1,12 @@
-"""How many rows of each generator a corpus may have, so that none has more than its share."""
+"""Number of rows per generator, so that none exceeds its share of the corpus."""
 
 from collections.abc import Mapping
 from fractions import Fraction
 
 
 def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> dict[str, int]:
-    """The rows of each kind to take: in all as many as can be, but at most `size`, such that no
-    kind has more than `share` of them; otherwise in proportion to the rows that there are.
+    """Number of rows to take of each kind. The total is as large as possible, up to `size`, while
+    no kind exceeds its `share` of it; kinds below that keep their proportions.
 
     >>> quotas({"nmt": 100, "chat": 10}, 0.5, None), quotas({"nmt": 100, "chat": 10}, 0.6, 10)
     ({'nmt': 10, 'chat': 10}, {'nmt': 6, 'chat': 4})
@@ -19,7 +19,7 @@ def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> di
         most = sum(min(n, cap) for n in rows.values())
         if most >= total:
             break
-        total = most  # which lowers the cap
+        total = most  # lowers the cap
     found: dict[str, int] = {}
     free, left = dict(rows), total
     while over := [name for name, n in free.items() if n * left > cap * sum(free.values())]:

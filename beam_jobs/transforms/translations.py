@@ -1,4 +1,4 @@
-"""Translations joined to the rows that they belong to, in either direction."""
+"""Joining translations to their rows, in either direction."""
 
 from __future__ import annotations
 
@@ -23,19 +23,12 @@ if TYPE_CHECKING:
 
 
 class Direction(NamedTuple):
-    """What a job translates, and what it makes of the translations.
-
-    Attributes:
-        job: its name.
-        text: the column that is translated.
-        output: the schema of its rows, without `schema.CANDIDATE`.
-        added: the columns that it adds, with the names that `Translator.translate` gives them.
-    """
+    """A direction of translation, and its columns."""
 
     job: str
-    text: str
-    output: pa.Schema
-    added: dict[str, str]
+    text: str  # column to translate
+    output: pa.Schema  # without `schema.CANDIDATE`
+    added: dict[str, str]  # new columns, by their names in `Translator.translate`
 
 
 BACK = Direction(
@@ -55,14 +48,14 @@ COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retrie
 
 
 class TranslatorFactory(NamedTuple):
-    """A translation model, and how it computes."""
+    """A translation model, and its settings for computing."""
 
     model: str
     options: NmtOptions
     languages: Languages | None = None
 
     def open(self, threads: int, accelerator: str | None = None) -> Any:
-        """Load the model, on a GPU if `accelerator` asks for one: a `Translator`."""
+        """Load the model as a `Translator`, on a GPU if `accelerator` asks for one."""
         from paraloom.models.nmt.translate import Translator
 
         options = self.options
@@ -73,12 +66,12 @@ class TranslatorFactory(NamedTuple):
 
 
 def drawing_seed(seed: int, content: object) -> int:
-    """What seeds the translations that are drawn at random for some content."""
+    """Seed for translations of some content that are drawn at random."""
     return int.from_bytes(hashlib.sha256(f"{seed} {content}".encode()).digest()[:4], "little")
 
 
 def count(counts: Counters) -> None:
-    """Add what a call of `Translator.translate` counted to Beam's counters."""
+    """Add the counts from `Translator.translate` to Beam's counters."""
     numbers = asdict(counts) | {"milliseconds": round(1000 * counts.seconds)}
     for name in COUNTERS:
         Metrics.counter(NAMESPACE, name).inc(numbers[name])
@@ -87,10 +80,9 @@ def count(counts: Counters) -> None:
 def with_translations(
     table: pa.Table, translations: pa.RecordBatch, candidates: int, direction: Direction
 ) -> tuple[pa.Table, pa.Table]:
-    """The rows that were translated, and those that were not, with the reason.
+    """Divide rows into translated ones and, with a reason, untranslated ones.
 
-    Args:
-        translations: by `Translator.translate`, `candidates` for each row of the table.
+    `translations`, from `Translator.translate`, has `candidates` rows for each row of the table.
     """
     if candidates > 1:
         number = np.tile(np.arange(candidates, dtype=np.int8), len(table))
@@ -99,7 +91,7 @@ def with_translations(
     given = table.schema
     for name, of in direction.added.items():
         table = table.append_column(name, translations[of])
-    # What the translator calls a source is the reference of plain text.
+    # In plain-text runs the translator's source is the reference.
     reason = pc.replace_substring_regex(
         translations["reason"], r"^(empty )?source\b", rf"\1{direction.text}"
     )

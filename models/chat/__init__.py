@@ -1,1 +1,1 @@
-"""Language models behind OpenAI's chat interface, as makers of candidates."""
+"""Language models behind OpenAI's chat interface, as generators of candidates."""

@@ -1,4 +1,4 @@
-"""What a server answered, and the candidates that are in it."""
+"""Answers of a server, and the candidates in them."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from paraloom.models.text.controls import find_control
 
 
 class Request(NamedTuple):
-    """What a generator is asked, and the sentences in the prompt."""
+    """Input to a generator: the prompt, and the sentences in it."""
 
     generator: ChatGenerator
     prompt: str
@@ -22,10 +22,8 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The digest of all that an answer depends on.
-
-        It has the generator's name rather than its address: servers move.
-        """
+        """Digest of everything that an answer depends on: the generator's name, not its address,
+        since servers move."""
         of = self.generator
         values = json.dumps([of.name, of.parameters(), self.prompt], sort_keys=True)
         return sha256(values.encode()).hexdigest()[:32]
@@ -33,11 +31,11 @@ class Request(NamedTuple):
 
 FEWER = "the server gave fewer answers"
 _LONGEST = 20_000  # characters of a candidate
-_OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # JSON, whatever stands around it
+_OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # JSON in any surrounding text
 
 
 class Choice(BaseModel):
-    """One of the answers to a request; `refused` has a refusal's or a filter's name."""
+    """One answer to a request; `refused` names a refusal or a filter."""
 
     text: str = ""
     finish: str = ""
@@ -45,23 +43,23 @@ class Choice(BaseModel):
 
 
 class Answer(BaseModel):
-    """A request that was answered, as it is kept; `error` is of a request that cannot be."""
+    """A stored answer to a request; `error` says why the server cannot answer it."""
 
     model_config = ConfigDict(frozen=True)
 
     key: str
     choices: list[Choice] = []
     error: str = ""
-    model: str = ""  # as the server names it
+    model: str = ""  # the server's name for it
     tokens_in: int = 0
     tokens_out: int = 0
     retries: int = 0
-    seconds: float = 0.0  # of the attempt that was answered
+    seconds: float = 0.0  # duration of the successful attempt
     time: float = 0.0  # since the epoch
 
     @property
     def usage(self) -> Usage:
-        """What it took."""
+        """Usage for this answer."""
         return Usage(
             requests=int(not self.error),
             retries=self.retries,
@@ -75,7 +73,7 @@ class Answer(BaseModel):
 
 
 def parse(body: str) -> dict[str, Any]:
-    """The fields of an `Answer` in the body of a response; ValueError if there are none."""
+    """Parse a response body into the fields of an `Answer`; raises ValueError."""
     try:
         values = json.loads(body)
         usage = values.get("usage") or {}
@@ -87,7 +85,7 @@ def parse(body: str) -> dict[str, Any]:
             "tokens_out": int(usage.get("completion_tokens") or 0),
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError("the response is not what a chat gives") from error
+        raise ValueError("the response is no chat completion") from error
 
 
 def _choice(value: dict[str, Any]) -> Choice:
@@ -101,7 +99,7 @@ def _choice(value: dict[str, Any]) -> Choice:
 
 
 def _encodable(text: str) -> str:
-    """A text without halves of surrogate pairs, which JSON may hold, but no file."""
+    """Remove halves of surrogate pairs, which are valid in JSON but not in UTF-8."""
     return text.encode(errors="replace").decode()
 
 
@@ -113,7 +111,7 @@ class Found(NamedTuple):
 
 
 def candidates(answer: Answer, request: Request) -> list[Found]:
-    """The `n` candidates in the answer to a request."""
+    """Find the `n` candidates in the answer to a request."""
     n = request.generator.n
     if answer.error:
         return [Found(None, answer.error)] * n
@@ -122,7 +120,6 @@ def candidates(answer: Answer, request: Request) -> list[Found]:
 
 
 def _found(choice: Choice, request: Request) -> list[Found]:
-    """The candidates in one choice, or why there is none."""
     if choice.refused:
         more = " (content_filter)" if choice.refused == "content_filter" else ""
         return [Found(None, f"refused{more}")]
@@ -139,7 +136,7 @@ def _found(choice: Choice, request: Request) -> list[Found]:
 
 
 def _judged(text: str, request: Request) -> Found:
-    """A sentence of an answer, or why it is none."""
+    """Check a sentence of an answer; return it, or the reason for its rejection."""
     lines = {line.strip() for line in request.prompt.splitlines()} - {*request.given}
     if not text:
         reason = "empty answer"

@@ -1,7 +1,7 @@
-"""The clients of servers behind OpenAI's chat interface.
+"""Clients for servers with OpenAI's chat interface.
 
-Requests are retried here and not by the library: the pauses are those that the server's headers
-ask for, and all requests of a process heed them.
+Requests are retried here instead of in the library, so that all requests of a process observe the
+pauses that the server's headers ask for.
 """
 
 import asyncio
@@ -21,9 +21,8 @@ from paraloom.models.chat.answers import Answer, Request, parse
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
-ATTEMPTS = 6
-"""Attempts at a request, between which nothing else was answered."""
-FIRST_PAUSE = 1.0  # seconds; it doubles with every attempt
+ATTEMPTS = 6  # attempts at a request without any other answer in between
+FIRST_PAUSE = 1.0  # seconds, doubled with every attempt
 LONGEST_PAUSE = 300.0
 _LARGEST = 4 << 20  # bytes of a response
 _STOPS = {
@@ -35,8 +34,8 @@ _AGAIN = (408, 409, 425, 429)  # and 5xx
 
 
 class Clients:
-    """Asks several models, in an event loop of a thread of its own; the threads of a process share
-    it, with the connections and the limits."""
+    """Asks several models in one event loop on its own thread. The threads of a process share it,
+    with its connections and limits."""
 
     def __init__(self, generators: Iterable[ChatGenerator]) -> None:
         self._clients = {of.name: _Client(of) for of in generators}
@@ -44,7 +43,7 @@ class Clients:
         Thread(target=self._loop.run_forever, daemon=True).start()
 
     def ask(self, requests: Iterable[Request], keep: Callable[[Answer], None]) -> None:
-        """Send all requests; `keep` gets every answer when it comes. The first error ends all."""
+        """Send all requests; `keep` gets each answer as it arrives. The first error ends all."""
         work: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
             work[request.generator.name].append(request)
@@ -62,12 +61,10 @@ class Clients:
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
-            future.cancel()  # if the waiting is interrupted
+            future.cancel()  # if the wait is interrupted
 
 
 class _Client:
-    """Asks one model."""
-
     def __init__(self, generator: ChatGenerator) -> None:
         from openai import AsyncOpenAI
 
@@ -80,18 +77,17 @@ class _Client:
         )
         self._free = asyncio.Semaphore(generator.concurrency)
         self._distance = 60.0 / (generator.requests_per_minute or math.inf)
-        self._next = 0.0  # when the next request may begin
-        self._answered = 0.0  # when the last one was answered
+        self._next = 0.0  # earliest start of the next request
+        self._answered = 0.0  # time of the last answer
 
     async def ask_all(self, waiting: Iterator[Request], keep: Callable[[Answer], None]) -> None:
-        """Send requests one after another."""
         for request in waiting:
             async with self._free:
                 answer = await self._ask(request.key, request.prompt)
             keep(answer)
 
     async def _ask(self, key: str, prompt: str) -> Answer:
-        """An answer, after as many attempts as it takes."""
+        """Retry until an answer arrives."""
         of, random_pause, failures, since = self.generator, random.Random(key), 0, time.monotonic()
         for retries in itertools.count():
             await self._turn()
@@ -116,7 +112,7 @@ class _Client:
                 if self._answered < since:
                     why = "is it running and well, and is base_url right?"
                     self._stop(f"gives no answer in {ATTEMPTS} attempts ({reason}); {why}")
-                if status != 429:  # others get answers: this one has none
+                if status != 429:  # other requests succeed: only this one fails
                     break
                 failures, since = 0, time.monotonic()
             told = asked_pause(headers)
@@ -135,7 +131,7 @@ class _Client:
         await asyncio.sleep(begin - now)
 
     async def _send(self, prompt: str) -> tuple[int, Mapping[str, str], str]:
-        """Send a request once: the status (0 without a connection), headers, body or reason."""
+        """Send a request once; return status (0 without a connection), headers, body or reason."""
         import openai
 
         messages = [{"role": "user", "content": prompt}]
@@ -149,7 +145,7 @@ class _Client:
             return error.status_code, error.response.headers, reason
         except (TimeoutError, openai.APITimeoutError):
             return 0, {}, f"no response within {self.generator.timeout:g} s"
-        except Exception as error:  # a connection that is refused or cut, of openai or of httpx
+        except Exception as error:  # of openai or httpx, if a connection is refused or cut
             cause = error.__cause__ or error
             return 0, {}, self._hidden(f"{type(cause).__name__}: {one_line(str(cause))}")
         if len(response.content) > _LARGEST:
@@ -157,7 +153,7 @@ class _Client:
         return 200, response.headers, self._hidden(response.text)
 
     def _hidden(self, text: str) -> str:
-        """A text without the key, which a server may repeat."""
+        """Hide the key, which a server may repeat."""
         key: str = self._client.api_key
         return text.replace(key, "…") if len(key) > 4 else text
 
@@ -167,7 +163,7 @@ class _Client:
 
 
 def _key(of: ChatGenerator) -> str:
-    """The key without white space around it, as secrets in files have it; none is `none`."""
+    """Read the key without the white space around it that secret files have; `none` if unset."""
     key = os.environ.get(of.api_key_env, "").strip()
     if " " in key or not (key.isascii() and key.isprintable()):
         raise UserError(f"generators: {of.name}: {of.api_key_env} has a character that no key has")
@@ -175,7 +171,7 @@ def _key(of: ChatGenerator) -> str:
 
 
 def asked_pause(headers: Mapping[str, str]) -> float | None:
-    """The seconds that `retry-after-ms` or `retry-after` (seconds or a date) ask to wait, or None.
+    """Seconds to wait according to `retry-after-ms` or `retry-after` (seconds or a date), or None.
 
     >>> asked_pause({"retry-after": "2"}), asked_pause({"retry-after-ms": "1500"})
     (2.0, 1.5)

@@ -1,4 +1,4 @@
-"""Options of the generators: what makes the candidates of a pair."""
+"""Options of generators, which make the candidates of pairs."""
 
 import operator
 import re
@@ -13,11 +13,11 @@ from paraloom.models.options import Count, NonNegativeNumber, Options, PositiveN
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
 MOST = 127
-"""The most candidates of a pair; their number is an int8."""
+"""Maximum of candidates per pair, since their number is an int8."""
 
 
 class NmtGenerator(Options):
-    """The translation model of the section `nmt`."""
+    """The translation model in the section `nmt`."""
 
     kind: Literal["nmt"]
     """The kind of generator."""
@@ -26,12 +26,12 @@ class NmtGenerator(Options):
 
 
 class Prices(Options):
-    """The price of a million tokens, in any currency."""
+    """Price per million tokens, in any currency."""
 
     input: NonNegativeNumber
-    """Of prompts."""
+    """Price of prompts."""
     output: NonNegativeNumber
-    """Of answers."""
+    """Price of answers."""
 
 
 class ChatGenerator(Options):
@@ -50,34 +50,34 @@ class ChatGenerator(Options):
     response: Literal["text", "json"] = "text"
     """text: an answer is a candidate; json: it is an object with a list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
-    """Candidates of a pair; with `response: text` the server is asked for so many choices."""
+    """Candidates per pair; with `response: text` the server is asked for this number of choices."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Temperature of sampling; null: the server's."""
+    """Sampling temperature; null: the server's default."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Probability mass that is sampled from; null: the server's."""
+    """Probability mass to sample from; null: the server's default."""
     seed: int | None = None
-    """Seed that the server gets; null: none."""
+    """Seed sent to the server; null: none."""
     max_tokens: Count = 256
-    """The most tokens of an answer; one that needs more is rejected."""
+    """Maximum tokens per answer; longer answers are rejected."""
     concurrency: Annotated[int, Field(ge=1, le=1_000)] = 16
-    """Requests at once, of each worker process."""
+    """Concurrent requests per worker process."""
     requests_per_minute: Count | None = None
-    """The most requests in a minute, of each worker process; null: no limit."""
+    """Maximum requests per minute and worker process; null: no limit."""
     timeout: PositiveNumber = 120.0
-    """Seconds that an answer may take."""
+    """Seconds to wait for an answer."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable with the key, on every worker; without the variable, no key is sent."""
+    """Environment variable with the key, on every worker; if it is unset, no key is sent."""
     prices: Prices | None = None
-    """Prices of a million tokens, for the cost."""
+    """Prices per million tokens, for the cost."""
     license: str | None = None
-    """Terms of the model's outputs, for the cards."""
+    """Licence of the model's outputs, for the cards."""
 
     def template(self) -> Prompt:
-        """The prompt."""
+        """Find the prompt template."""
         return find_template(self.prompt)
 
     def parameters(self) -> dict[str, object]:
-        """What a request has besides the prompt: all that an answer depends on."""
+        """Request parameters beside the prompt: everything that an answer depends on."""
         given: dict[str, object] = {"model": self.model, "max_tokens": self.max_tokens}
         sampling = {"temperature": self.temperature, "top_p": self.top_p, "seed": self.seed}
         given |= {name: value for name, value in sampling.items() if value is not None}
@@ -86,9 +86,9 @@ class ChatGenerator(Options):
         return given | ({"n": self.n} if self.n > 1 else {})
 
     def _check(self) -> None:
-        if not self.api_key_env.isidentifier():  # perhaps the key itself
+        if not self.api_key_env.isidentifier():  # it may be the key itself
             raise ValueError("api_key_env: must be the name of an environment variable")
-        if not _ADDRESS.fullmatch(self.base_url):  # not repeated: it may hold a password
+        if not _ADDRESS.fullmatch(self.base_url):  # not quoted: it may hold a password
             raise ValueError(
                 "base_url: must be an address such as http://localhost:8000/v1, without a user, a "
                 "password or a query; a key belongs in the variable that api_key_env names"

@@ -1,4 +1,4 @@
-"""Prompts: templates of Jinja2, which get a pair and its languages."""
+"""Prompts: Jinja2 templates that are filled with a pair and its languages."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -29,35 +29,35 @@ PROMPTS = {
     "other words and another sentence structure: share as few words with it as you can. Keep its "
     "whole meaning, names and numbers. " + _FORM + "\n\n{{ reference }}",
 }
-"""The prompts of Paraloom by name."""
+"""Paraloom's prompts by name."""
 
 
 class Prompt(NamedTuple):
-    """A prompt: its name (`template` if it has none) and its text."""
+    """A prompt: its name (`template` for a custom one) and its text."""
 
     name: str
     text: str
 
     @property
     def names(self) -> set[str]:
-        """What the template reads of a pair and of its languages."""
+        """Variables that the template uses."""
         return meta.find_undeclared_variables(_ENVIRONMENT.parse(self.text))
 
     def render(self, row: Mapping[str, Any], **more: Any) -> str:
-        """The prompt for a pair; `row` has all columns of the pair.
+        """Fill the template with a pair; `row` has all columns of the pair.
 
         >>> Prompt("", "Reword: {{ reference }}").render({"reference": "A dog."})
         'Reword: A dog.'
         """
         try:
             return str(_compiled(self.text).render(row, **more)).strip()
-        except Exception as error:  # an expression of a template raises anything
+        except Exception as error:  # template expressions may raise anything
             known = ", ".join([*row, *more])
             raise UserError(f"prompt {self.name}: {one_line(error)}; there are {known}") from error
 
 
 def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:
-    """What a prompt gets besides the columns of the pair; languages by their names."""
+    """Variables of a prompt beside the pair's columns; languages by name."""
     return {
         "source_language": language_name(source),
         "target_language": language_name(target),
@@ -67,7 +67,7 @@ def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]
 
 
 def find_template(prompt: str) -> Prompt:
-    """The prompt of a name or of a text; ValueError if it is no template."""
+    """Find a prompt by name, or parse a template; raises ValueError."""
     if prompt in PROMPTS:
         return Prompt(prompt, PROMPTS[prompt])
     if "{{" not in prompt:

@@ -1,4 +1,4 @@
-"""What a generator's answers took."""
+"""Usage of generators: requests, tokens, time, cost."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict
 
 SERVED = object()
 ServedName = Annotated[str, SERVED]
-"""A model as its server names it: a release shows it whole, of a path the last name."""
+"""A model as its server names it; releases shorten a path to its last part."""
 
 
 class Usage(BaseModel):
-    """Requests that were answered, each counted once, however often a run was resumed."""
+    """Counts over answered requests, each counted once, however often a run was resumed."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -21,13 +21,12 @@ class Usage(BaseModel):
     retries: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    seconds: float = 0.0  # until the answers came, added up
-    models: list[ServedName] = []  # as the server names them
-    first: float = 0.0  # when the first and the last answer came, in seconds since the epoch
+    seconds: float = 0.0  # sum of the response times
+    models: list[ServedName] = []  # the server's names
+    first: float = 0.0  # times of the first and last answer, in seconds since the epoch
     last: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        """The usage of both."""
         times = [time for time in (self.first, other.first) if time]
         return Usage(
             requests=self.requests + other.requests,
@@ -41,8 +40,8 @@ class Usage(BaseModel):
         )
 
     def at_prices(self, prices: Mapping[str, float] | None) -> float | None:
-        """The cost at the prices of a million tokens, `input` and `output`; None without prices, or
-        if the server counts no tokens."""
+        """Cost at prices per million tokens, `input` and `output`; None without prices or token
+        counts."""
         if not prices or not (self.tokens_in or self.tokens_out):
             return None
         return (self.tokens_in * prices["input"] + self.tokens_out * prices["output"]) / 1e6

@@ -1,4 +1,4 @@
-"""What language models put around a sentence, and what they say in place of one."""
+"""Texts that language models put around a sentence, or write instead of one."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _TASK = r"(?:paraphras|rephras|reword|rewrit|restat|translat|version|alternative
 _LABEL = r"(?:paraphras|rephras|reword|rewrit|translat)(?:e|ed|ing|ten|ion)"
 _SIGN = r"(?:[-*•>]|#{1,6}|\(?\d{1,2}[.)])\s+"
 _DOUBLE = '["“”„«»‹›「」`]'
-_AROUND = [  # rules, and where they do not hold: if a sentence of the pair has that form
+_AROUND = [  # (rule, guard): a rule is skipped if a sentence of the pair matches its guard
     (r"<think>.*?</think>\s*(.+)", "<think>"),
     (r"(?:sure|certainly|of course|absolutely)!\s+(.+)", rf"\b{_YES}\b"),
     (rf"(?:{_YES}\b\W*)?(?:here|this|below)\b[^:\n]*\b{_TASK}[^:\n]*:\s*(.+)", r"^[^:]*:\s*\w"),
@@ -45,9 +45,9 @@ _LIKE_A_REFUSAL = _rule(
 
 
 def unwrapped(text: str, given: Sequence[str]) -> list[str]:
-    """The sentence of an answer without what is said around it; several if they are a list.
+    """Remove the text around the sentence in an answer; return several sentences for a list.
 
-    `given` are the sentences of the pair: what they have themselves stays.
+    Wrappings that also occur in the pair's sentences, `given`, are kept.
 
     >>> unwrapped("Sure! Here is a paraphrase:\\n\\n**“A dog runs.”**", ["The dog runs."])
     ['A dog runs.']
@@ -65,14 +65,14 @@ def unwrapped(text: str, given: Sequence[str]) -> list[str]:
 def _plain(text: str, given: Sequence[str]) -> str:
     if not any("**" in each for each in given):
         text = text.replace("**", "")
-    for rule, guard in _RULES * 3:  # they stand within each other
+    for rule, guard in _RULES * 3:  # wrappings may be nested
         if (found := rule.fullmatch(text)) and not any(map(guard.search, given)):
             text = found[found.re.groups].strip()
     return text
 
 
 def is_refusal(text: str, given: Sequence[str]) -> bool:
-    """Whether a model says that it does not do what it was asked, or asks for the sentence.
+    """Whether a model refuses the request, or asks for the sentence.
 
     >>> is_refusal("I'm sorry, but I can't assist with that.", ["He shot the dog."])
     True

@@ -1,4 +1,4 @@
-"""Comparing the vectors of sentences, and the models that an evaluation compares."""
+"""Comparison of sentence vectors, and the models that an evaluation compares."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,18 +7,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-Vectors = NDArray[np.floating]
-"""The vectors of n sentences, [n, dim]."""
-Scores = NDArray[np.float64]
-"""The scores of n pairs, [n]."""
-Embed = Callable[[pa.StringArray], Vectors]
-"""Sentences [n] to their vectors."""
+Vectors = NDArray[np.floating]  # vectors of n sentences, [n, dim]
+Scores = NDArray[np.float64]  # scores of n pairs, [n]
+Embed = Callable[[pa.StringArray], Vectors]  # from sentences [n] to vectors
 Compare = Callable[[Vectors, Vectors], Scores]
-"""Vectors of n first and n second sentences to scores of the pairs."""
+"""From vectors of n first and n second sentences to scores of pairs."""
 
 
 def cosines(a: Vectors, b: Vectors) -> Scores:
-    """Row-wise cosines; 0 where a vector is zero (a sentence without a token)."""
+    """Row-wise cosines; 0 if a vector is zero (a sentence without tokens)."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     products = np.einsum("ij,ij->i", a, b)
@@ -45,4 +42,4 @@ class ComparedModel(NamedTuple):
     embed: Embed
     compare: Compare = cosines
     scale: tuple[float, float] | None = None
-    """The ends of the scale, if the scores are predicted labels."""
+    """Ends of the label scale, if scores are predicted labels."""

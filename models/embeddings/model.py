@@ -1,4 +1,4 @@
-"""A sentence encoder with its vocabularies and head, and the folder in which it is saved."""
+"""A sentence encoder with vocabularies and head, and its saved folder."""
 
 import json
 import shutil
@@ -30,8 +30,8 @@ _HEAD = "head.safetensors"
 
 
 class SentenceEncoder:
-    """An encoder with its vocabularies and, if one was trained with it, its head, which predicts
-    labels: a `paraloom.papers` system.
+    """Sentence encoder with vocabularies, and optionally a head that predicts labels
+    (`paraloom.papers`).
 
     >>> encoder = SentenceEncoder.load("runs/sample/embeddings")    # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
@@ -52,7 +52,7 @@ class SentenceEncoder:
 
     @classmethod
     def load(cls, folder: Path | str, *, device: str = "cpu") -> "SentenceEncoder":
-        """Load the model that was saved in `folder`."""
+        """Load a saved model."""
         return load_encoder(folder, device=device)
 
     @property
@@ -62,13 +62,13 @@ class SentenceEncoder:
 
     @property
     def language(self) -> str:
-        """The language of the sentences, by which they are tokenised."""
+        """Language of the sentences, for tokenising."""
         return next(iter(self.vocabularies.values())).language
 
     def embed(
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
     ) -> NDArray[np.float32]:
-        """Vectors of sentences, [n, dim]; zeros for a sentence without tokens."""
+        """Embed sentences, [n, dim]; zeros for a sentence without tokens."""
         text = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.string())
         vectors = np.empty((len(text), self.dim), np.float32)
         training = self.encoder.training
@@ -83,26 +83,21 @@ class SentenceEncoder:
     def similarity(
         self, a: Sequence[str] | pa.StringArray, b: Sequence[str] | pa.StringArray
     ) -> Scores:
-        """Similarity of sentences a[i] and b[i], [n]; see `compare`.
-
-        The cosine is 0 if one has no token.
-        """
+        """Similarity of sentences a[i] and b[i], [n]; see `compare`. 0 by cosine if one has no
+        token."""
         return self.compare(self.embed(a), self.embed(b))
 
     @property
     def compare(self) -> Compare:
-        """The score of two sentences, given their vectors.
-
-        The label that the head predicts; the dot product, if the encoder was trained on dot
-        products; else the cosine.
-        """
+        """Function from vectors to scores: the label that the head predicts, or the dot product if
+        the encoder was trained on it, or the cosine."""
         if self.head is not None:
             predict: Compare = self.head.predict
             return predict
         return dots if self.options.score == "dot" else cosines
 
     def named(self, name: str) -> ComparedModel:
-        """The model for `evaluate_models`."""
+        """Wrap the model for `evaluate_models`."""
         scale = None if self.head is None else (self.head.lowest, self.head.highest)
         return ComparedModel(name, self.embed, self.compare, scale)
 
@@ -114,11 +109,11 @@ class SentenceEncoder:
         log: Path | None = None,
         texts: Iterable[pa.StringArray] = (),
     ) -> None:
-        """Write the model folder, completely or not at all: weights, config, vocabularies.
+        """Write the model folder atomically: weights, config, vocabularies.
 
-        `metrics` are written to metrics.json, and the file `log` is copied to metrics.jsonl.
-        sentence-transformers should give the first of `texts` the same vectors; a line on standard
-        error says where it does not, or that it needs our module.
+        `metrics` are written to metrics.json, and the file `log` is copied to metrics.jsonl. A
+        message on standard error reports if sentence-transformers gives other vectors for the first
+        `texts`, or needs Paraloom's module.
         """
         with atomic_folder(folder) as temporary:
             found = self.write(temporary, texts)
@@ -132,15 +127,14 @@ class SentenceEncoder:
     def write(
         self, folder: Path, texts: Iterable[pa.StringArray] = (), *, native: bool = True
     ) -> dict[str, Any]:
-        """Write the model's files into an existing folder, and return how sentence-transformers
-        loads it; with `native`, by its own module if it has one.
-        """
+        """Write the model's files into an existing folder; return how sentence-transformers loads
+        it, with its own module if there is one and `native` allows it."""
         found = self._write_module(folder, texts, native)
         for kind, vocabulary in self.vocabularies.items():
             vocabulary.save(folder / f"{kind}.txt")
         config = {
             "format": 2,
-            # A folder goes to other people: it names files, not where they are on this machine.
+            # Folders may be shared: options keep file names without local paths.
             "options": self.options.map_files(lambda key, path, mark: Path(path).name).chosen(),
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
@@ -169,7 +163,6 @@ class SentenceEncoder:
 
 
 def _notice(found: Mapping[str, Any]) -> str | None:
-    """What a user of sentence-transformers has to know about a model folder."""
     if not found["native"]:
         return (
             "sentence-transformers loads this folder only where Paraloom is installed, with "
@@ -189,7 +182,7 @@ def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
-    """Load the model that was saved in `folder`, which may come from others."""
+    """Load a saved model; the folder need not be trusted."""
     folder = Path(folder)
     path = folder / "config.json"
     settings = read_json(path, EncoderSettings, "the configuration of an encoder")
@@ -199,7 +192,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
     vocabularies = {
         kind: Vocabulary.load(folder / f"{kind}.txt", settings.language) for kind in names
     }
-    with reading(path), torch.device("meta"):  # without memory: the sizes may be anything
+    with reading(path), torch.device("meta"):  # allocates nothing: sizes are not checked yet
         vectors = {kind: torch.zeros(len(v), options.dim) for kind, v in vocabularies.items()}
         encoder = build_encoder(options, vectors, outputs=settings.outputs)
         head = None if settings.head is None else options.open_head(settings.head)

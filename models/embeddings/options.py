@@ -1,4 +1,4 @@
-"""Options of an encoder and its training."""
+"""Options of encoders and their training."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -24,7 +24,7 @@ Column = Annotated[str, Field(min_length=1)] | Count
 AUTO = "auto"
 _RUNTIME = ("checkpoint_every", "device")
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Keys of version 0.2 and the values that all trainings have now: content keys go on."""
+"""Keys of version 0.2 with their only present values, so that content keys stay the same."""
 
 
 class PairsOptions(Options):
@@ -33,21 +33,21 @@ class PairsOptions(Options):
     paths: InputFiles
     """Files of pairs: Parquet, tab-separated, CSV, JSON Lines; folders of Parquet files."""
     first: Column = "reference"
-    """Column of the first sentence: a name of Parquet's columns or of a tab-separated file's first
-    line, or a number from 1, for files without such a line. A tab-separated file that names neither
-    `reference` nor `translation` is read by numbers 1 and 2."""
+    """Column of the first sentence: a column name in Parquet or in the first line of a
+    tab-separated file, or a number from 1, for files without a header. A tab-separated file that
+    names neither `reference` nor `translation` is read by numbers 1 and 2."""
     second: Column = "translation"
     """Column of its paraphrase, in the same way."""
     negative: Column | None = None
-    """Column of a hard negative: a sentence that is no paraphrase of the two, or empty; null:
+    """Column with a hard negative: a sentence that is no paraphrase of the two, or empty; null:
     negatives come from the other pairs only."""
 
 
 class Task(NamedTuple):
-    """A training task of `embeddings.task`."""
+    """A training task in `embeddings.task`."""
 
-    module: str  # it defines `train`; see `paraloom.models.embeddings.tasks`
-    objective: str  # what it trains on and how, for people
+    module: str  # defines `train`; see `paraloom.models.embeddings.tasks`
+    objective: str  # training data and method, for people
 
 
 class EmbeddingOptions(Options):
@@ -64,7 +64,7 @@ class EmbeddingOptions(Options):
             "Gimpel, 2018)",
         )
     }
-    """The tasks that are known here; `paraloom.papers` has a class with more."""
+    """Known tasks; a class in `paraloom.papers` has more."""
 
     task: Literal["paraphrases", "similarity", "malstm", "phrases", "context"] = "paraphrases"
     """Training task: paraphrases trains on the corpus, or on `pairs`; the others have a section of
@@ -104,7 +104,7 @@ class EmbeddingOptions(Options):
     mega_batch: Count = 40
     """M: mini-batches encoded together to choose negatives from (1: each mini-batch alone)."""
     negatives: Literal["other", "same", "both"] = "same"
-    """Side of the other pairs that a sentence's negative is chosen from; same: as in W&G 3.2.1."""
+    """Side of the other pairs from which a negative is chosen; same: as in W&G 3.2.1."""
     margin: PositiveNumber = 0.4
     """δ of the loss: the paraphrase must be more similar than the negative by this much."""
     learning_rate: PositiveNumber = 0.001
@@ -134,7 +134,8 @@ class EmbeddingOptions(Options):
     """Steps between two evaluations on `development` within an epoch (checked after each
     mega-batch); null: only after each epoch."""
     patience: Count | None = None
-    """Training ends after so many evaluations without a better one; null: after all epochs."""
+    """Training ends after this number of evaluations without a better one; null: after all epochs.
+    """
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; auto takes a GPU if there is one."""
 
@@ -154,10 +155,10 @@ class EmbeddingOptions(Options):
             raise ValueError("patience: needs development data; set development")
 
     def chosen(self) -> dict[str, Any]:
-        """The keys that count, for JSON and content keys.
+        """Keys in effect, for JSON and content keys.
 
-        A key that is null by default is left out while it is null, so that a new one makes no
-        finished stage run again.
+        Keys with the default null are left out while null, so that new keys do not outdate finished
+        stages.
 
         >>> EmbeddingOptions.of(EmbeddingOptions(lambda_c=0.5).chosen()).lambda_c
         0.5
@@ -170,7 +171,7 @@ class EmbeddingOptions(Options):
         }
 
     def of_weights(self) -> dict[str, Any]:
-        """The keys that change the trained weights, for content keys: a digest for every file.
+        """Keys that change the trained weights, for content keys, with digests for files.
 
         The automatic choice of initial vectors is null: it depends on the run.
         """
@@ -183,12 +184,12 @@ class EmbeddingOptions(Options):
 
     @property
     def reads_the_corpus(self) -> bool:
-        """Whether the training reads the pairs of the run."""
+        """Whether training reads the run's pairs."""
         return self.task == "paraphrases" and self.pairs is None
 
     @property
     def score(self) -> Literal["cosine", "dot"]:
-        """What the task trains: the cosines of vectors, or their dot products."""
+        """The score that the task trains."""
         return "cosine"
 
     def open_head(self, settings: dict[str, Any]) -> Any:
@@ -196,27 +197,27 @@ class EmbeddingOptions(Options):
         raise ValueError(f"head: {settings.get('name')} is for `paraloom papers`")
 
     def completed(self, encoder: Any, words: int) -> Any:
-        """The encoder with what the task adds to it, for a vocabulary of so many words."""
+        """Add the task's modules to the encoder, for a vocabulary of `words` entries."""
         return encoder
 
     @property
     def vector_file(self) -> str | None:
-        """The user's file of initial vectors."""
+        """The user's file with initial vectors."""
         return None if self.initial_vectors == AUTO else self.initial_vectors
 
     @property
     def development_files(self) -> list[str]:
-        """Files and folders of development data."""
+        """Files and folders with development data."""
         found = self.development or []
         return [found] if isinstance(found, str) else found
 
 
 KNOWN: list[type[EmbeddingOptions]] = [EmbeddingOptions]
-"""The last of these classes reads configurations and saved encoders."""
+"""The last class reads configurations and saved encoders."""
 
 
 def read_options(values: Any) -> EmbeddingOptions:
-    """The options that a mapping gives, with the tasks that are known to this process."""
+    """Parse options, with the tasks that this process knows."""
     return KNOWN[-1].of(values)
 
 
@@ -233,7 +234,7 @@ def _opened(values: Any) -> Any:
 
 
 AnyEmbeddingOptions = Annotated[SerializeAsAny[EmbeddingOptions], BeforeValidator(_opened)]
-"""A section `embeddings`, also one of the papers' other systems."""
+"""A section `embeddings`, possibly of a system in `paraloom.papers`."""
 
 
 class ParagramOptions(Options):
@@ -249,7 +250,7 @@ class ParagramOptions(Options):
     """Step size of Adam."""
 
     def training(self) -> EmbeddingOptions:
-        """The same options for the trainer of encoders."""
+        """The same options for the encoder trainer."""
         values = self.model_dump()
         return EmbeddingOptions(initial_vectors=None, negatives="other", mega_batch=1, **values)
 
@@ -259,26 +260,25 @@ class _Settings(BaseModel):
 
 
 class Loading(_Settings):
-    """How sentence-transformers loads the folder of an encoder."""
+    """How sentence-transformers loads an encoder's folder."""
 
     native: bool
 
 
 class EncoderSettings(_Settings):
-    """config.json in the folder of an encoder, which may come from others."""
+    """config.json in an encoder's folder, which need not be trusted."""
 
-    format: Literal[1, 2]  # 1: of version 0.2. Bump it when this code could not read the folder
+    format: Literal[1, 2]  # 1: version 0.2. Bump it when this code could not read the folder
     options: AnyEmbeddingOptions
     vocabularies: dict[str, int]  # entries, by kind
     language: str = ENGLISH
     outputs: Count | None = None
-    head: dict[str, Any] | None = None  # the arguments of `EmbeddingOptions.open_head`
+    head: dict[str, Any] | None = None  # arguments of `EmbeddingOptions.open_head`
     sentence_transformers: Loading
 
     @model_validator(mode="before")
     @classmethod
     def _without_former_options(cls, values: Any) -> Any:
-        """Leave out what trained the encoder and is no option any more."""
         if isinstance(values, dict) and isinstance(given := values.get("options"), dict):
             return {**values, "options": saved_options(given)}
         return values

@@ -1,4 +1,4 @@
-"""Columns of sentences without padding: ids and offsets; selection, concatenation and hashes."""
+"""Columns of sentences without padding: ids and offsets; selection, concatenation, hashes."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from paraloom.models.hashing import splitmix64
 
 Kind = Literal["words", "trigrams", "sentence-trigrams"]
-"""What the ids of a column number: the entries of a vocabulary of words or of trigrams."""
+"""Kind of entries that ids number: words or trigrams."""
 
 
 class RaggedIds(NamedTuple):
@@ -25,7 +25,7 @@ class RaggedIds(NamedTuple):
 
 
 Sentences = dict[Kind, RaggedIds]
-"""The same n sentences in the ids of each vocabulary that an encoder reads."""
+"""The same n sentences as ids in each vocabulary that an encoder reads."""
 
 
 def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -41,7 +41,7 @@ def positions(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The ranges `starts[i] … starts[i] + lengths[i] - 1`, concatenated.
+    """Concatenate the ranges `starts[i] … starts[i] + lengths[i] - 1`.
 
     >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -52,7 +52,7 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
 
 
 def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -> NDArray[np.bool_]:
-    """Mask of the first and the last element of each (non-empty) ragged row."""
+    """Mask the first and last element of each (non-empty) ragged row."""
     mask = np.zeros(offsets[-1], bool)
     if head:
         mask[offsets[:-1]] = True
@@ -62,7 +62,7 @@ def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -
 
 
 def take(column: RaggedIds, rows: NDArray[np.integer]) -> RaggedIds:
-    """The sentences of `rows`; a row may be repeated.
+    """Select sentences by `rows`, which may be repeated.
 
     >>> take(RaggedIds(np.int32([7, 8, 9]), np.int64([0, 2, 3])), np.array([1, 0, 1]))
     RaggedIds(ids=array([9, 7, 8, 9], dtype=int32), offsets=array([0, 1, 3, 4]))
@@ -73,7 +73,7 @@ def take(column: RaggedIds, rows: NDArray[np.integer]) -> RaggedIds:
 
 
 def join(columns: Sequence[RaggedIds]) -> RaggedIds:
-    """All sentences of all columns, in order."""
+    """Concatenate the sentences of all columns."""
     if not columns:
         return RaggedIds(np.zeros(0, np.int32), np.zeros(1, np.int64))
     lengths = np.concatenate([column.lengths for column in columns])
@@ -91,10 +91,8 @@ def join_all(batches: Sequence[Sentences]) -> Sentences:
 
 
 def fingerprints(column: RaggedIds) -> NDArray[np.uint64]:
-    """A 64-bit hash of each sentence's sequence of ids, [n].
-
-    Equal sentences have equal hashes; a million different ones collide with a probability of 3e-8.
-    """
+    """Hash each sentence's ids to 64 bits, [n]. A million different sentences collide with
+    probability 3e-8."""
     position = positions(column.offsets).astype(np.uint64)
     mixed = splitmix64(column.ids.astype(np.uint64) + (position << np.uint64(32)))
     sums = np.zeros(len(mixed) + 1, np.uint64)

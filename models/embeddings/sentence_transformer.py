@@ -1,9 +1,9 @@
-"""The module with which sentence-transformers loads encoders that its own modules cannot compute.
+"""Module that lets sentence-transformers load encoders beyond its own modules.
 
-Those that they can compute are saved as theirs (`paraloom.models.embeddings.export`). The folders
-of all others name this class. From version 6 on, sentence-transformers loads modules of other
-packages only on request: `SentenceTransformer(folder, trust_remote_code=True)`. No code is read
-from the folder either way.
+Encoders that its modules can compute are saved as these (`paraloom.models.embeddings.export`); all
+other folders name this class. From version 6 on, sentence-transformers loads third-party modules
+only on request: `SentenceTransformer(folder, trust_remote_code=True)`. No code is ever read from
+the folder.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class MosesEncoder(nn.Module):
     def preprocess(
         self, inputs: Sequence[str], prompt: str | None = None, **_: Any
     ) -> dict[str, Any]:
-        """Sentences to ids; the prompt is put before every sentence."""
+        """Convert sentences to ids, with the prompt before every sentence."""
         text = pa.array([(prompt or "") + sentence for sentence in inputs], pa.string())
         return {"sentences": ids_by_kind(self.model.vocabularies, text)}
 
@@ -45,10 +45,10 @@ class MosesEncoder(nn.Module):
         return self.model.dim
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
-        """Write the model's own files; sentence-transformers adds its own."""
+        """Write the model's files; sentence-transformers adds its own."""
         self.model.write(Path(output_path), native=False)
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> Self:
-        """Read a folder that `SentenceEncoder.save` or `SentenceTransformer.save` wrote."""
+        """Read a folder written by `SentenceEncoder.save` or `SentenceTransformer.save`."""
         return cls(load_encoder(Path(model_name_or_path) / subfolder))

@@ -1,4 +1,4 @@
-"""Vocabularies: columns of text to ids, one dictionary lookup per distinct word of a batch."""
+"""Vocabularies: map text columns to ids, with one lookup per distinct word in a batch."""
 
 import hashlib
 import re
@@ -21,8 +21,7 @@ from paraloom.models.text.tokens import moses_tokens
 UNKNOWN = "<unk>"
 BEGIN, END = "<s>", "</s>"
 
-Tags = bool | Literal["start", "end"]
-"""Which tags a sentence has: both (True), none, or one."""
+Tags = bool | Literal["start", "end"]  # sentence tags: both (True), none, or one
 
 _MAGIC = "paraloom-vocabulary"
 _TAGS: dict[str, Tags] = {"tags": True, "no-tags": False, "start-tag": "start", "end-tag": "end"}
@@ -40,16 +39,16 @@ class _Tokens(NamedTuple):
 
 
 class Vocabulary:
-    """The rows of an embedding matrix: words, or character trigrams of padded words or sentences.
+    """Rows of an embedding matrix: words, or character trigrams of padded words or sentences.
 
     Text is tokenised as for scoring (Moses' rules for its language, lower-cased). `trigrams` pads
     every word with a space on either side and takes all windows of three characters (`" cat "`
-    gives `" ca"`, `"cat"`, `"at "`); `sentence-trigrams` slides over the whole padded sentence, as
-    the code of ParaNMT's authors does (`"a cat"` has `"a c"`, too). A word or trigram outside the
-    vocabulary gets the id of the unknown entry (0).
+    gives `" ca"`, `"cat"`, `"at "`). `sentence-trigrams` slides over the whole padded sentence, as
+    in the code of ParaNMT's authors (`"a cat"` has `"a c"`, too). Unknown words and trigrams get
+    the id 0.
 
-    The unknown entry and the sentence tags come first. No text can be mistaken for one of them,
-    because they are not looked up as words.
+    The unknown entry and the sentence tags come first. They are not looked up as words, so no text
+    can be mistaken for them.
 
     >>> vocabulary = Vocabulary(["a", "dog"], kind="words")
     >>> vocabulary.ids(pa.array(["A dog, a cat", ""]))
@@ -64,10 +63,7 @@ class Vocabulary:
         tags: Tags = False,
         language: str = ENGLISH,
     ) -> None:
-        """Number `entries` in order, after the unknown entry and, with any tag, begin and end.
-
-        The texts are in `language`, which the file of a vocabulary does not have.
-        """
+        """Number `entries` in order, after the unknown entry and, with any tag, begin and end."""
         self.kind: Kind = kind
         self.tags, self.language = tags, language
         special = [UNKNOWN, BEGIN, END] if tags else [UNKNOWN]
@@ -89,14 +85,14 @@ class Vocabulary:
     def build(
         batches: Iterable[pa.StringArray], *, kind: Kind = "words", **limits: Any
     ) -> "Vocabulary":
-        """The vocabulary of one kind; for `limits`, see `build_vocabularies`."""
+        """Build a vocabulary of one kind; for `limits`, see `build_vocabularies`."""
         return build_vocabularies(batches, [kind], **limits)[kind]
 
     def __len__(self) -> int:
         return len(self.words)
 
     def ids(self, text: pa.StringArray) -> RaggedIds:
-        """The ids of every sentence; a sentence without tokens is empty (except for tags)."""
+        """Ids of every sentence; a sentence without tokens is empty (except for tags)."""
         return self._look_up(_tokens(text, self.language))
 
     def _look_up(self, tokens: _Tokens) -> RaggedIds:
@@ -131,7 +127,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path | str, language: str = ENGLISH) -> Self:
-        """Read what `save` wrote; the texts are in `language`."""
+        """Read a file written by `save`; the texts are in `language`."""
         with opened(Path(path)) as stream:
             head, _, body = stream.read().partition(b"\n")
         first = re.fullmatch(_HEAD, head.decode(errors="replace"))
@@ -142,7 +138,7 @@ class Vocabulary:
         if hashlib.sha256(body).hexdigest()[:16] != check:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
         with reading(path):
-            # Not splitlines(): a token may contain U+0085, which splitlines() treats as a line end.
+            # splitlines() would also split at U+0085, which tokens may contain.
             entries = body.decode().split("\n")[:-1]
             return cls(entries, kind=kind, tags=_TAGS[tags], language=language)
 
@@ -153,7 +149,7 @@ def tag_edges(tags: Tags) -> tuple[bool, bool]:
 
 
 def tag_count(tags: Tags) -> int:
-    """Tags of each sentence."""
+    """Number of tags per sentence."""
     return sum(tag_edges(tags))
 
 
@@ -165,11 +161,11 @@ def build_vocabularies(
     tags: Tags = False,
     language: str = ENGLISH,
 ) -> dict[Kind, Vocabulary]:
-    """Vocabularies of the words or trigrams of `batches`, which are read once.
+    """Build vocabularies of words or trigrams from `batches`, which are read once.
 
-    Entries are ordered by count, descending, then by code point. `max_size` limits the entries
-    besides the unknown one and the tags. Memory is bounded: beyond 4 million distinct words, the
-    rarest words are dropped while counting.
+    Entries are ordered by falling count, then by code point. `max_size` limits the entries besides
+    the unknown one and the tags. Memory is bounded: beyond 4 million distinct words, the rarest are
+    dropped while counting.
     """
     words, of_sentences = _Counts(), _Counts()
     for batch in batches:
@@ -193,7 +189,7 @@ def build_vocabularies(
 def ids_by_kind(
     vocabularies: Mapping[Kind, Vocabulary], text: pa.StringArray
 ) -> dict[Kind, RaggedIds]:
-    """The ids of the same sentences in vocabularies of one language; tokenised once."""
+    """Ids of the same sentences in vocabularies of one language; tokenised once."""
     tokens = _tokens(text, next(iter(vocabularies.values())).language)
     return {kind: vocabulary._look_up(tokens) for kind, vocabulary in vocabularies.items()}
 
@@ -207,7 +203,7 @@ def _tokens(text: pa.StringArray, language: str) -> _Tokens:
 
 
 class _Counts:
-    """How often distinct texts occur; when there are too many, the rarest are dropped."""
+    """Counts distinct texts; if there are too many, drops the rarest."""
 
     def __init__(self) -> None:
         self.total = pa.schema({"entry": pa.string(), "count": pa.int64()}).empty_table()
@@ -215,7 +211,6 @@ class _Counts:
         self.floor = 0
 
     def add(self, texts: pa.Array, counts: pa.Array) -> None:
-        """Add counts of distinct texts."""
         self.pending.append(pa.table({"entry": texts, "count": counts}))
         if sum(map(len, self.pending)) > max(_MERGE_AT, len(self.total)):
             self.merged()
@@ -224,7 +219,6 @@ class _Counts:
                 self.total = self.total.filter(pc.greater(self.total["count"], self.floor))
 
     def merged(self) -> tuple[pa.Array, pa.Array]:
-        """The texts, and how often each occurs."""
         grouped = pa.concat_tables([self.total, *self.pending]).group_by("entry")
         counted = grouped.aggregate([("count", "sum")]).rename_columns(["entry", "count"])
         self.total, self.pending = counted, []
@@ -244,10 +238,10 @@ def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Arr
 
 
 def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keys of the trigrams of each word or sentence, concatenated, and offsets, [words + 1].
+    """Trigram keys of each word or sentence, concatenated, and offsets, [words + 1].
 
-    With two spaces between the words and one around all, the trigrams are the windows whose centre
-    is a character of a word: it is no space beside another (a sentence has single ones).
+    Words are joined by two spaces, with one around all. Trigrams are the windows centred on a word
+    character, never on one of two spaces (a sentence has single ones).
     """
     points = np.frombuffer(f" {'  '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
     windows = points[:-2] << 2 * _CODE | points[1:-1] << _CODE | points[2:]
@@ -257,7 +251,7 @@ def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
-    """Three characters as one number, [entries]."""
+    """Encode three characters as one number, [entries]."""
     if any(len(entry) != 3 for entry in entries):
         raise ValueError("an entry of a trigram vocabulary does not have three characters")
     points = np.frombuffer("".join(entries).encode("utf-32-le"), "<u4").astype(np.int64)

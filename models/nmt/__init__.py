@@ -1,7 +1,7 @@
-"""Neural machine translation with fairseq models: training and decoding.
+"""Neural machine translation: training with fairseq, decoding with CTranslate2.
 
-Importing this package imports neither torch nor fairseq nor CTranslate2; building a `Translator`
-does. With the default engine it imports CTranslate2 only, once the model has been converted.
+Importing this package imports neither torch nor fairseq nor CTranslate2. Building a `Translator`
+does; once the model has been converted, it imports CTranslate2 only.
 """
 
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions

@@ -1,4 +1,4 @@
-"""Conversion of a model to CTranslate2's format, once, with a cache."""
+"""Cached conversion of models to CTranslate2's format."""
 
 import json
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from paraloom.models.files import atomic_folder, locked, user_cache
 from paraloom.models.structured import parse_json
 
 RECORD = "paraloom.json"
-"""The file with the fields of a `Conversion`: written last, and checked when it is opened."""
+"""File with the fields of a `Conversion`: written last, and checked on opening."""
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """A converted model: its folder, its numbers of positions, and the SHA-256 of its files."""
+    """A converted model: its folder, numbers of positions, and the SHA-256 of its files."""
 
     path: Path
     source_positions: int
@@ -26,24 +26,23 @@ class Conversion:
 
     @property
     def vocabulary(self) -> int:
-        """The number of target subwords."""
+        """Number of target subwords."""
         names = ("shared_vocabulary.json", "target_vocabulary.json")
         path = next(self.path / name for name in names if (self.path / name).is_file())
         return len(parse_json(path.read_bytes(), list[str]))
 
 
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
-    """The cached conversion of a model; the first call converts it, which needs torch.
+    """Return the cached conversion of a model; the first call converts it, which needs torch.
 
-    A conversion with other files than were written is made again, so a worker reads all of them
-    once, before it loads them.
+    A changed conversion is made again, so a worker reads all its files once before it loads them.
 
-    The cache is the user's, `$XDG_CACHE_HOME/paraloom`: a model folder is of others, and its digest
-    does not cover what they may have converted. The names there are the versions of CTranslate2 and
-    the digests of the models. Weights are float32; CTranslate2 casts them when it loads them.
+    The cache, `$XDG_CACHE_HOME/paraloom`, is per user: a conversion found in a shared model folder
+    could not be trusted. It is indexed by CTranslate2's version and the model's digest. Weights are
+    float32; CTranslate2 casts them on loading.
 
     Args:
-        model: the SHA-256 of all that the conversion depends on.
+        model: SHA-256 of everything that the conversion depends on.
         convert: writes the conversion into a folder; returns the numbers of positions.
     """
     import ctranslate2
@@ -63,7 +62,7 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 
 def _open(path: Path) -> Conversion | None:
-    """The conversion in a folder; None unless all its files are as they were written."""
+    """Open the conversion in a folder; None if a file is missing or changed."""
     try:
         found = Conversion(path, **parse_json((path / RECORD).read_bytes(), dict[str, Any]))
         positions = (found.source_positions, found.target_positions)

@@ -15,7 +15,7 @@ from paraloom.models.nmt import gpu
 from paraloom.models.nmt.families.base import NmtModel
 from paraloom.models.nmt.options import NmtOptions
 
-_SEEDING = threading.Lock()  # CTranslate2 has one seed for the whole process
+_SEEDING = threading.Lock()  # CTranslate2 has one seed per process
 
 Pieces = Sequence[str]
 
@@ -23,29 +23,25 @@ Pieces = Sequence[str]
 class Hypothesis(NamedTuple):
     """A translation of a sentence."""
 
-    pieces: list[str]
-    """Target subwords, without tags and the end of sentence."""
+    pieces: list[str]  # target subwords, without tags and end of sentence
     score: float
-    """log p(translation | source) / subwords, natural logarithm; of the probabilities that options
-    against repetition have changed."""
-    subwords: int
-    """Target subwords, end of sentence included."""
-    ended: bool
-    """False if decoding stopped at the length limit; then it is not a translation."""
+    """log p(translation | source) / subwords, natural logarithm, under the probabilities after
+    options against repetition."""
+    subwords: int  # target subwords, including the end of sentence
+    ended: bool  # false if decoding stopped at the length limit: the hypothesis is no translation
 
 
-Ranked = list[Hypothesis]
-"""Translations of one source, best first."""
+Ranked = list[Hypothesis]  # translations of one source, best first
 
 Submit = Callable[[Sequence[Pieces], int], Callable[[], list[Ranked]]]
-"""A function as `Engine.submit`."""
+"""A function like `Engine.submit`."""
 
 
 def length_class(subwords: int) -> int:
-    """The smallest of 16, 32, 64, 128, … that a source's subwords do not exceed.
+    """Round a source's number of subwords up to 16, 32, 64, 128, ….
 
-    Sources of a class may have translations of the same length (`longest_translation`), and batches
-    hold sources of one class: so the limit of a source does not depend on the others of its batch.
+    Each class has one limit on the length of translations (`longest_translation`), and each batch
+    has sources of one class: thus a source's limit does not depend on the rest of its batch.
 
     >>> [length_class(n) for n in (1, 16, 17, 200)]
     [16, 16, 32, 256]
@@ -54,7 +50,7 @@ def length_class(subwords: int) -> int:
 
 
 def longest_translation(subwords: int) -> int:
-    """The most subwords, end of sentence included, of the translation of a source with so many.
+    """Maximum subwords, including the end of sentence, in the translation of a source.
 
     At least three times the source and 30 more; decoding that repeats itself stops there.
 
@@ -67,24 +63,23 @@ def longest_translation(subwords: int) -> int:
 class Engine:
     """A model loaded in CTranslate2; `submit` and `score` may be called from several threads.
 
-    Each GPU has a copy of the model, and decodes several batches at once, each in a stream: a step
-    of beam search is too small to fill a GPU. On a CPU, one thread decodes a batch, and as many
-    batches are decoded in parallel as there are threads. The values do not depend on the number of
-    threads, and small batches keep all cores busy until the end.
+    Each GPU has a copy of the model and decodes several batches at once, one per stream, because a
+    step of beam search is too small to fill a GPU. On a CPU, one thread decodes a batch, and all
+    threads decode in parallel: values do not depend on their number, and small batches keep all
+    cores busy until the end.
 
     Attributes:
         device: cpu or cuda.
-        compute_type: the number type of the loaded weights.
-        parallel: the number of batches decoded in parallel.
-        batch_tokens: the default number of source subwords in a batch, padding included.
-        batch_rows: the largest number of sentences in a batch.
-        max_source_subwords: the longest source, without the end of sentence.
-        max_target_subwords: the longest target that can be scored, without the end of sentence.
+        compute_type: number type of the loaded weights.
+        parallel: number of batches decoded in parallel.
+        batch_tokens: default source subwords per batch, including padding.
+        batch_rows: maximum sentences per batch.
+        max_source_subwords, max_target_subwords: longest texts, without the end of sentence.
         converted: SHA-256 of the converted model's files.
     """
 
     def __init__(self, nmt: NmtModel, options: NmtOptions, threads: int | None = None) -> None:
-        """Load the model, on `threads` CPU threads (None: all cores)."""
+        """Load the model, with `threads` CPU threads (None: all cores)."""
         _allow_avx512()
         threads, gpus = threads or cores(), gpu.chosen(options)
         self._nmt, self._options, self._layout = nmt, options, nmt.layout
@@ -92,14 +87,14 @@ class Engine:
         self.compute_type = gpu.precision(options, gpus, nmt.family)
         self._model = model = nmt.converted()
         self.converted = model.digest
-        # On a CPU, a batch and the weights must fit a core's cache (measured).
+        # On a CPU, a batch and the weights must fit into a core's cache (measured).
         self.batch_tokens = 48 if self.compute_type == "int8" else 256
         self.batch_rows = gpu.MOST_ROWS
         if gpus:
             self.batch_tokens, self.batch_rows = gpu.batch_size(gpus, options, model.vocabulary)
         self.parallel = gpu.STREAMS * len(gpus) or threads
         tags = len(self._layout.target_prefix)
-        # What the decoder starts with is no part of a hypothesis, but a tag after it is.
+        # Hypotheses lack the decoder's first token, but include a tag after it.
         self._forced = tags if self._layout.decoder_start else 0
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1
@@ -133,7 +128,7 @@ class Engine:
         )
 
     def check(self) -> None:
-        """Translate one subword, to tell a broken engine or model from a sentence that fails."""
+        """Translate one subword, to tell a broken model from a difficult sentence."""
         with in_one_line(f"{self._nmt.path}: CTranslate2 does not work"):
             (found,) = self.submit([["▁a"]])()
         if not any(math.isfinite(hypothesis.score) for hypothesis in found):
@@ -145,33 +140,28 @@ class Engine:
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
-        """Queue a batch; return a function that waits for the hypotheses, and raises errors.
-
-        Args:
-            batch: sources with the same `length_class`, which bounds their translations.
-            num_hypotheses: translations of each source, at most the beam size.
-        """
-        # A patience of 1 is fairseq's: stop when `beam` hypotheses have ended.
+        """Queue a batch of one `length_class`; return a function that waits for the hypotheses, at
+        most `num_hypotheses` (up to the beam) per source, and raises errors."""
+        # Stop when `beam` hypotheses have ended, as fairseq does.
         search = {"beam_size": self._options.beam, "patience": 1}
         return self._submit(self._translator, batch, num_hypotheses, search)
 
     @contextmanager
     def sampler(self, seed: int, largest: int) -> Iterator[Submit]:
-        """A function as `submit` that draws translations, ranked by score; waits for a free device.
+        """Yield a function like `submit` that draws translations, ranked by score; waits for a
+        device.
 
-        The order of batches decides what is drawn. A call draws with one thread of a translator of
-        its own: CTranslate2 seeds the generator of a thread when the thread first draws, and never
-        again (its threads also outlive `unload_model`), so a translator that has drawn cannot be
-        used again with another seed. Loading 500 MB takes 0.3 s. The last bits of a score depend on
-        the number of threads that work on a batch.
+        Results depend on the order of batches. Each call draws with one thread of its own
+        translator: CTranslate2 seeds a thread's generator only when the thread first draws, and its
+        threads outlive `unload_model`, so a used translator cannot be seeded again. Loading 500 MB
+        takes 0.3 s. The last bits of a score depend on the number of threads per batch.
 
-        Args:
-            largest: the most sentences of a batch.
+        `largest` is the maximum number of sentences in a batch.
         """
         import ctranslate2
 
         assert self._options.sampling
-        how = {  # a beam above 1 crashes the process when it samples
+        how = {  # sampling with a beam above 1 crashes the process
             "beam_size": 1,
             "sampling_topk": self._options.sampling.top_k,
             "sampling_temperature": self._options.sampling.temperature,
@@ -183,8 +173,7 @@ class Engine:
             return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            """Draw when the result is asked for; no other call may set its seed before the first
-            batch is drawn."""
+            """Draw on request; the seed must stay until the first batch is drawn."""
 
             def wait() -> list[Ranked]:
                 nonlocal seeded
@@ -193,7 +182,7 @@ class Engine:
                 with _SEEDING:
                     ctranslate2.set_random_seed(seed)
                     if self.device == "cuda":
-                        # A GPU has a generator for each sentence, and seeds all anew for a larger
+                        # A GPU has one generator per sentence, and seeds all again for a larger
                         # batch.
                         draw([["▁a"]] * largest, num_hypotheses)
                     seeded = True
@@ -209,7 +198,7 @@ class Engine:
             self._idle.put(device)
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
-        """log p(target | source) per subword, end of sentence included, of each pair."""
+        """log p(target | source) per subword, including the end of sentence, for each pair."""
         prefix = self._layout.target_prefix
         results = self._translator.score_batch(
             [self._layout.source(pieces) for pieces in sources],
@@ -224,7 +213,7 @@ class Engine:
 
     def _submit(
         self,
-        translator: Any,  # of CTranslate2
+        translator: Any,  # CTranslate2's
         batch: Sequence[Pieces],
         num_hypotheses: int,
         how: dict[str, Any],
@@ -247,7 +236,7 @@ class Engine:
         return wait
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
-        """A hypothesis without the tag, which counts in CTranslate2's length, and 0 in its sum."""
+        """Drop the tag, which CTranslate2 counts in the length with log p = 0."""
         made = pieces[self._forced :]
         if self._forced and made:
             score *= len(pieces) / len(made)
@@ -256,10 +245,8 @@ class Engine:
 
 
 def _allow_avx512() -> None:
-    """Let CTranslate2 use AVX-512 on CPUs with VNNI.
-
-    Its default is AVX2, because older CPUs lower their clock rate for AVX-512.
-    """
+    """Let CTranslate2 use AVX-512 on CPUs with VNNI; it defaults to AVX2, since older CPUs clock
+    down."""
     try:
         flags = Path("/proc/cpuinfo").read_text().split("flags", 2)[1].split("\n")[0].split()
     except (OSError, IndexError):  # not Linux on x86

@@ -22,13 +22,13 @@ import numpy as np
 
 
 def _end_with_parent() -> None:
-    while os.read(0, 1):  # sys.stdin has a lock, which every fork would inherit locked
+    while os.read(0, 1):  # sys.stdin has a lock, which forks would inherit locked
         pass
     os._exit(1)
 
 
 def _copy_checkpoint(task: object, path: str, updates: int) -> None:
-    """fairseq's hook after a save: copy the checkpoint atomically to `update_<updates>.pt`.
+    """Hook after fairseq saves: copy the checkpoint atomically to `update_<updates>.pt`.
 
     fairseq itself saves no checkpoint by updates at the end of an epoch.
     """
@@ -47,10 +47,10 @@ def _batch_by_size(
     required_batch_size_multiple: int = 1,
     **_: Any,
 ) -> list[Any]:
-    """Cut sorted examples into the batches that fairseq's compiled function of this name cuts.
+    """Cut sorted examples into the same batches as fairseq's compiled function with this name.
 
-    In Python, so that fairseq can be installed without a C++ compiler. A batch grows in steps of
-    `required_batch_size_multiple` examples and holds at most `max_tokens` tokens, padding included.
+    In Python, fairseq can be installed without a C++ compiler. A batch grows in steps of
+    `required_batch_size_multiple` examples, and holds at most `max_tokens` tokens with padding.
     """
     order = np.asarray(indices, dtype=np.int64)
     lengths = (
@@ -60,8 +60,8 @@ def _batch_by_size(
     )
     multiple = required_batch_size_multiple
     ends: list[int] = []  # of the finished batches
-    # The current batch is [start:end]; its examples have at most `longest` tokens. The examples
-    # after it have at most `tail` tokens; they join it once its size is a multiple again.
+    # The current batch is [start:end] with at most `longest` tokens per example. Later examples
+    # have at most `tail` tokens; they join once the size is a multiple again.
     start = end = longest = tail = 0
     for last, length in enumerate(lengths, start=1):
         tail = max(tail, length)
@@ -82,7 +82,7 @@ def _batch_by_size(
 
 
 def main() -> None:
-    """Run the commands of the file named on the command line."""
+    """Run the commands in the file named on the command line."""
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     import torch

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, and the number type that a model is loaded with."""
+"""The GPUs of this machine, and the number type for loading a model."""
 
 import ctypes
 import importlib.util
@@ -9,54 +9,49 @@ from pathlib import Path
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions, Precision
 
-_CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
+_CUBLAS = "libcublas.so.12"  # CTranslate2's wheel links to it
 
-STREAMS = 8
-"""Batches that a GPU decodes at once."""
+STREAMS = 8  # batches that a GPU decodes at once
 
-MOST_ROWS = 1000
-"""The most sentences in a batch; CTranslate2 warns of more."""
+MOST_ROWS = 1000  # maximum sentences per batch; CTranslate2 warns above it
 
 
 def batch_size(gpus: Sequence[int], options: NmtOptions, vocabulary: int) -> tuple[int, int]:
-    """The most source subwords and the most sentences of a batch.
+    """Maximum source subwords and sentences per batch.
 
-    They depend on the memory of the smallest of the GPUs, and neither on their number nor on what
-    else is at work there: translations in 16 bits depend on the batch in their last bits.
-
-    Args:
-        vocabulary: the model's target subwords; each hypothesis of the beam has their logits, in 16
-            bits and in 32.
+    They depend on the memory of the smallest GPU, but neither on the number of GPUs nor on their
+    present load: in 16 bits, the last bits of translations depend on the batch. Each hypothesis in
+    the beam has logits for the whole target `vocabulary`, in 16 bits and in 32.
     """
     total = min(map(memory, gpus))
     hypotheses = options.candidates if options.sampling else options.beam
-    logits = 6 * vocabulary * hypotheses  # bytes for a sentence
+    logits = 6 * vocabulary * hypotheses  # bytes per sentence
     rows = total // (2 * STREAMS * logits)
     tokens = 256 * (total >> 30) * 12 // max(hypotheses, 12)
     return min(max(tokens, 1024), 32_768), min(max(rows, 8), MOST_ROWS)
 
 
 def memory(device: int) -> int:
-    """The bytes of a GPU's memory."""
+    """Memory of a GPU in bytes."""
     driver, handle, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_size_t()
     failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(handle), device)
     if failed or driver.cuDeviceTotalMem_v2(ctypes.byref(size), handle):
-        raise UserError(f"CUDA's driver says nothing about GPU {device}; choose nmt.device cpu")
+        raise UserError(f"CUDA's driver does not report GPU {device}; choose nmt.device cpu")
     return size.value
 
 
 def devices() -> list[int]:
-    """The numbers of the CUDA devices that this process sees (`CUDA_VISIBLE_DEVICES`)."""
+    """Numbers of the CUDA devices visible to this process (`CUDA_VISIBLE_DEVICES`)."""
     import ctranslate2
 
     return list(range(ctranslate2.get_cuda_device_count()))
 
 
 def required(accelerator: str | None) -> bool:
-    """Whether `accelerator`, Beam's resource hint, asks for NVIDIA's GPUs.
+    """Whether `accelerator`, Beam's resource hint, asks for NVIDIA GPUs.
 
     Raises:
-        UserError: it does, and there is none. On a CPU the work would take many times as long.
+        UserError: it does, but there is none; a CPU would take many times as long.
     """
     asked = accelerator is not None and "nvidia" in accelerator
     if asked and not devices():
@@ -68,7 +63,7 @@ def required(accelerator: str | None) -> bool:
 
 
 def chosen(options: NmtOptions) -> list[int]:
-    """The GPUs to decode on: all that work, or none for a CPU."""
+    """GPUs to decode on: all working ones, or none for a CPU."""
     found = [] if options.device == "cpu" else devices()
     if found and load_cublas():
         return found
@@ -79,7 +74,7 @@ def chosen(options: NmtOptions) -> list[int]:
 
 
 def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precision:
-    """The number type to load a model of a family with."""
+    """Number type for loading a model."""
     import ctranslate2
 
     wanted = options.compute_type
@@ -100,7 +95,7 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
 
 
 def load_cublas() -> bool:
-    """Load CUDA 12's cuBLAS from the system or from its wheel, so that CTranslate2 finds it."""
+    """Load CUDA 12's cuBLAS from the system or its wheel, so that CTranslate2 finds it."""
     spec = importlib.util.find_spec("nvidia")
     roots = list(spec.submodule_search_locations or []) if spec else []
     wheels = [Path(root, "cublas", "lib") for root in roots]

@@ -7,7 +7,7 @@ from pydantic import Field
 from paraloom.models.options import Count, InputPath, Options, PositiveNumber, Rate, Size
 
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
-"""Number types that a model was loaded with."""
+"""Number types of a loaded model."""
 
 
 class NmtTrainingOptions(Options):
@@ -20,7 +20,7 @@ class NmtTrainingOptions(Options):
     """Size of the SentencePiece vocabulary that both languages share (smaller if the text yields
     fewer pieces)."""
     layers: Size = 3
-    """Transformer layers in the encoder, and as many in the decoder."""
+    """Transformer layers in the encoder, and in the decoder."""
     encoder_layers: Size | None = None
     """Layers in the encoder; null: `layers`. A deep encoder with a shallow decoder (6 and 1)
     decodes faster at about the same BLEU."""
@@ -39,13 +39,14 @@ class NmtTrainingOptions(Options):
     learning_rate: PositiveNumber = 0.002
     """Peak learning rate of Adam: linear warm-up, then inverse square root decay."""
     warmup: Count = 200
-    """Updates in which the learning rate rises."""
+    """Updates during which the learning rate rises."""
     updates: Count = 1000
     """Updates in total."""
     batch_tokens: Count = 4096
-    """Target subwords in an update."""
+    """Target subwords per update."""
     checkpoints: Size = 5
-    """Evenly spaced checkpoints; the one with the best BLEU on half of `held_out` is the model."""
+    """Evenly spaced checkpoints; the one with the best BLEU on half of `held_out` becomes the
+    model."""
     held_out: Count = 500
     """Pairs left out of training: half choose the checkpoint, half measure its BLEU."""
 
@@ -59,7 +60,7 @@ class NmtTrainingOptions(Options):
 class SamplingOptions(Options):
     """Random translations: every subword is drawn from the model's distribution.
 
-    The same seed gives the same translations, for the same shards.
+    The same seed and shards give the same translations.
     """
 
     top_k: Size = 10
@@ -72,45 +73,45 @@ class NmtOptions(Options):
     """The translation model and how it decodes."""
 
     model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
-    """A model: a folder of fairseq or of Hugging Face, or a name on Hugging Face's Hub
-    (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision is optional); null trains one on the
-    input."""
+    """A model: a folder in fairseq's or Hugging Face's format, or a name on the Hugging Face Hub
+    (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision is optional); null trains one on the input.
+    """
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model in the other direction, from `input.target_language` into `input.source_language`,
-    named as `model`; it makes the sources of `input.format: text`."""
+    named as `model`; it makes the sources for `input.format: text`."""
     beam: Size = 12
     """Beam size; the best hypothesis is the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1
-    """Translations of a source to keep, as rows with the same id and a `candidate` number (0 the
-    best): the best of the beam, or samples (`sampling`)."""
+    """Translations per source to keep, as rows with the same id and a `candidate` number (0 is the
+    best): the best in the beam, or samples (`sampling`)."""
     sampling: SamplingOptions | None = None
     """Draw the translations at random, instead of searching with a beam."""
     no_repeat_ngram: Annotated[int, Field(ge=0, le=100)] = 0
-    """No sequence of so many subwords stands twice in a translation, not even where the source
-    repeats itself; 3 ends loops such as "the man in the man in the". 0: no limit."""
+    """No sequence of this many subwords occurs twice in a translation, even if the source repeats
+    itself; 3 ends loops such as "the man in the man in the". 0: no limit."""
     repetition_penalty: Annotated[float, Field(ge=1, le=10)] = 1.0
-    """Above 1, subwords that a translation already has become less probable (Keskar et al. 2019;
-    1.1 to 1.3 are usual), articles and commas, too. 1: no penalty."""
+    """Above 1, subwords that are already in the translation become less probable (Keskar et al.
+    2019; 1.1 to 1.3 are usual), including articles and commas. 1: no penalty."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
     """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU float16 (MADLAD:
     bfloat16, because its values exceed float16's), if the GPU has it; otherwise float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to decode; auto takes all GPUs that work (`CUDA_VISIBLE_DEVICES` limits them)."""
+    """Device for decoding; auto uses all working GPUs (`CUDA_VISIBLE_DEVICES` limits them)."""
     batch_tokens: Count | None = None
-    """Source subwords in a batch, padding included; null: fits the CPU's caches or the GPU."""
+    """Source subwords per batch, including padding; null: fits the CPU's caches or the GPU."""
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
-    """Longer sources are rejected; so is a translation that does not end within three times its
-    source's subwords and 30 more (sources of 8, 12, 16, 24, … subwords share a limit)."""
+    """Longer sources are rejected. So are translations that do not end within three times the
+    source's subwords and 30 more (sources of up to 16, 32, 64, … subwords share a limit)."""
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:
-        """The options of several translations a source, for keys; empty if there is one."""
+        """Options for several translations per source, for keys; empty if there is one."""
         if self.sampling:
             return [self.candidates, self.sampling.model_dump()]
         return [self.candidates] if self.candidates > 1 else []
 
     def against_repetition(self) -> dict[str, Any]:
-        """The options against repetition that are set, for keys and for words."""
+        """Options against repetition that are set, for keys and reports."""
         options = {"no_repeat_ngram", "repetition_penalty"}
         return self.model_dump(include=options, exclude_defaults=True)
 

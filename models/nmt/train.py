@@ -1,4 +1,4 @@
-"""Training of a translation model with fairseq."""
+"""Training of translation models with fairseq."""
 
 import argparse
 import json
@@ -27,8 +27,8 @@ from paraloom.models.tracking import Board
 
 REPORT = "training.json"
 _AVERAGED = 3  # checkpoints
-_FIGURES = ("loss", "nll_loss", "lr", "gnorm", "wps", "epoch")  # of fairseq's log
-_SETTINGS = Path(__file__).with_name("fairseq.yaml")  # those that no option changes
+_FIGURES = ("loss", "nll_loss", "lr", "gnorm", "wps", "epoch")  # in fairseq's log
+_SETTINGS = Path(__file__).with_name("fairseq.yaml")  # settings without an option
 
 
 def train_nmt(
@@ -43,8 +43,8 @@ def train_nmt(
 ) -> dict[str, Any]:
     """Train a transformer on pairs and write a model folder.
 
-    The checkpoints and their average are compared by the BLEU of greedy translations on half of the
-    held-out pairs. The BLEU of the best one, with the default beam, is reported on the other half.
+    Checkpoints and their average are compared by the BLEU of greedy translations on half of the
+    held-out pairs. The best one's BLEU with the default beam is reported on the other half.
 
     An interrupted training starts again. On a CPU the same arguments, seed and number of threads
     give the same weights.
@@ -52,17 +52,17 @@ def train_nmt(
     Args:
         pairs: Parquet files with the columns `id`, `source` and `reference`.
         folder: replaced as a whole when the new model is finished.
-        source_language: code in the names of the folder's files, as `target_language`.
+        source_language, target_language: codes for file names in the folder.
         threads: CPU cores to use, all by default.
 
     Returns:
-        The content of `training.json` in the folder: BLEU, all candidates, counts, options.
+        Content of `training.json` in the folder: BLEU, all candidates, counts, options.
     """
     options, threads = options or NmtTrainingOptions(), threads or cores()
     languages = (source_language, target_language)
     folder = Path(folder)
     work = folder.parent / f".{folder.name}.training"
-    shutil.rmtree(work, ignore_errors=True)  # of a killed training
+    shutil.rmtree(work, ignore_errors=True)  # left by a killed training
     data, candidate = work / "data", work / "candidate"
     data.mkdir(parents=True)
 
@@ -77,7 +77,7 @@ def train_nmt(
         _assemble(candidate, data, state)
         bleu[name] = _bleu(candidate, held_out, slice(half), NmtOptions(beam=1), threads)
         shutil.rmtree(FairseqModel(candidate).converted().path, ignore_errors=True)
-    chosen = max(reversed(bleu), key=lambda name: bleu[name])  # the later one of equals
+    chosen = max(reversed(bleu), key=lambda name: bleu[name])  # ties go to the later one
     _assemble(candidate, data, states[chosen])
     held = {"held_out": len(held_out.sources), "choice": half}
     report: dict[str, Any] = {
@@ -105,7 +105,6 @@ def _run_fairseq(
     threads: int,
     board: Board,
 ) -> None:
-    """Preprocess and train in another process."""
     data, binary, checkpoints = work / "data", work / "binary", work / "checkpoints"
     pair = {"source-lang": languages[0], "target-lang": languages[1]}
     settings = yaml.safe_load(_SETTINGS.read_text())
@@ -148,7 +147,7 @@ def _flags(options: dict[str, object]) -> list[str]:
 
 
 def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
-    """Run commands.json, write the output to a log, show the progress."""
+    """Run commands.json, write its output to a log, show the progress."""
     log = work / "fairseq.log"
     command = [sys.executable, "-P", str(fairseq_run.__file__), str(work / "commands.json")]
     environment = {
@@ -190,10 +189,10 @@ def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
 
 
 def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
-    """The checkpoints by number of updates, and the average of the last ones.
+    """Checkpoints by number of updates, and the average of the last ones.
 
-    They contain only what decoding needs: without optimiser state, times and paths of this machine,
-    the same training gives the same file.
+    They contain only what decoding needs. Without optimiser state, times and paths, the same
+    training gives the same file.
     """
     import torch
 
@@ -220,7 +219,6 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
 
 
 def _assemble(folder: Path, data: Path, state: dict[str, Any]) -> None:
-    """Make a model folder of prepared data and a checkpoint."""
     import torch
 
     folder.mkdir(exist_ok=True)

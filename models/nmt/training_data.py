@@ -17,23 +17,23 @@ from paraloom.models.nmt.families.fairseq import SENTENCEPIECE
 from paraloom.models.nmt.options import NmtTrainingOptions
 
 _COLUMNS = ["id", "source", "reference"]
-_LONGEST = 200  # subwords of a side; longer pairs are rarely translations of each other
+_LONGEST = 200  # subwords per side; longer pairs are rarely translations of each other
 _SENTENCES_FOR_PIECES = 1_000_000  # SentencePiece learns from a sample of this size
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Pairs left out of training, together with all pairs that share a sentence with them."""
+    """Pairs left out of training, with all pairs that share a sentence with them."""
 
     sources: list[str]
     references: list[str]
 
 
 def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
-    """Select the pairs with the smallest hashes of their ids, at most a tenth of all pairs.
+    """Select pairs with the smallest hashes of their ids, at most a tenth of all pairs.
 
-    The selection depends only on the ids, not on their order or on the files. It contains no source
-    and no reference twice.
+    The selection depends only on the ids, not on order or files. Sources and references in it are
+    unique.
     """
     rows = sum(batch.num_rows for batch in _batches(pairs))
     size = min(size, rows // 10)
@@ -125,7 +125,7 @@ def train_subwords(
 def write_pieces(
     subwords: SentencePieceProcessor, texts: tuple[Path, Path], out: tuple[Path, Path], longest: int
 ) -> int:
-    """Write both texts as subwords, without empty and overlong pairs; their number."""
+    """Write both texts as subwords, without empty and overlong pairs; return their number."""
     longest = min(longest, _LONGEST)
     count = 0
     with ExitStack() as stack:

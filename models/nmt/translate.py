@@ -42,40 +42,34 @@ _SPECIAL = frozenset({"<s>", "<pad>", "<blank>", "</s>"})
 
 @dataclass
 class Counters:
-    """Counts of one call of `Translator.translate`."""
+    """Counts from one call of `Translator.translate`."""
 
-    sentences: int = 0
-    """Input sentences."""
-    tokens: int = 0
-    """Target subwords, ends of sentence included."""
-    batches: int = 0
-    """Batches that the engine received, retries included."""
-    seconds: float = 0.0
-    """Wall-clock time."""
-    rejects: int = 0
-    """Sentences without a translation."""
-    retries: int = 0
-    """Batches retried after an error: halves and single sentences."""
+    sentences: int = 0  # Input sentences
+    tokens: int = 0  # target subwords, including ends of sentence
+    batches: int = 0  # batches sent to the engine, including retries
+    seconds: float = 0.0  # wall-clock time
+    rejects: int = 0  # sentences without a translation
+    retries: int = 0  # batches retried after an error: halves and single sentences
 
 
 class RetryHints(Protocol):
-    """The record of earlier attempts at the same sentences, in which the process died."""
+    """Record of earlier attempts at the same sentences, in which the process died."""
 
     @property
     def smaller(self) -> int:
-        """How many times smaller than usual batches are to be."""
+        """Factor by which batches shrink."""
 
     def under_way(self, rows: Sequence[int]) -> None:
-        """Note the rows that the engine gets next, alone; called before it gets them."""
+        """Record the rows that enter the engine next; called before each batch."""
 
 
 class Translator:
-    """A model that translates; `translate` may be called from several threads at once.
+    """A translation model; `translate` may be called from several threads at once.
 
-    Threads share only the engine, which has one queue for all batches. Calls that sample have a GPU
-    each; on a CPU they take turns. `device`, `compute_type` and `converted` are those of `Engine`;
-    `under_way` is the number of sentences, in several calls at once, that keeps all GPUs busy while
-    others are read and written; 0 on a CPU, where a call does.
+    Threads share only the engine, which has one queue for all batches. Calls that sample use one
+    GPU each; on a CPU they take turns. `device`, `compute_type` and `converted` are as in `Engine`.
+    `under_way` is the number of sentences, over concurrent calls, that keeps all GPUs busy while
+    others are read and written; 0 on a CPU, where one call suffices.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -94,9 +88,9 @@ class Translator:
         """Load the model.
 
         Args:
-            model: a model folder, or a name on Hugging Face's Hub with an optional `@revision`.
-            languages: for models of several languages.
-            threads: the CPU cores to use, all by default.
+            model: a model folder, or a Hugging Face Hub name with an optional `@revision`.
+            languages: required for multilingual models.
+            threads: CPU cores to use, all by default.
         """
         self.options = options or NmtOptions()
         self._model = open_model(fetch(str(model)), languages)
@@ -123,13 +117,13 @@ class Translator:
         With `candidates: N`, every sentence has N rows, the best translation first.
 
         Args:
-            hints: what is known of earlier attempts, whose process died.
-            seed: `sampling` draws by it; the same sentences and seed give the same translations.
+            hints: record of earlier attempts, in which the process died.
+            seed: for `sampling`; the same sentences and seed give the same translations.
 
         Returns:
-            `translation` (null where rejected), `translation_score` (log p(translation | source)
-            per target subword, natural logarithm), `translation_subwords` (end of sentence
-            included) and `reason` (null unless rejected); and counters.
+            `translation` (null if rejected), `translation_score` (log p(translation | source) per
+            target subword, natural logarithm), `translation_subwords` (including the end of
+            sentence) and `reason` (null unless rejected); and counters.
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
@@ -144,7 +138,7 @@ class Translator:
                 accepted.append(row)
         budget = self._budget // (hints.smaller if hints else 1)
         batches = list(batches_by_class(accepted, sources, budget, self._engine.batch_rows))
-        # What is drawn depends on the order of batches.
+        # Samples depend on the order of batches.
         alone = hints is not None or self.options.sampling is not None
         search: AbstractContextManager[Submit] = nullcontext(self._engine.submit)
         if self.options.sampling:
@@ -161,10 +155,10 @@ class Translator:
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
     ) -> NDArray[np.float32]:
-        """log p(reference | source) per target subword, end of sentence included: float32 [n].
+        """log p(reference | source) per target subword, including the end of sentence: float32 [n].
 
-        Natural logarithm, comparable to `translation_score`. NaN where a side is empty or too long,
-        or the engine fails on the pair.
+        Natural logarithm, comparable to `translation_score`. NaN if a side is empty or too long, or
+        the engine fails on the pair.
         """
         wanted = self._subwords.encode_target([text or "" for text in references])
         return self._score(self._sources(sources), wanted, 2 * self.options.max_source_subwords)
@@ -172,7 +166,7 @@ class Translator:
     def _score(
         self, given: Sequence[Pieces], wanted: Sequence[Pieces], most: int
     ) -> NDArray[np.float32]:
-        """The same of subwords; NaN where there are more than `most`."""
+        """Score subwords; NaN if there are more than `most`."""
         found = np.full(len(given), np.nan, np.float32)
         longest = min(most, self._engine.max_target_subwords)
         rows = [
@@ -195,7 +189,7 @@ class Translator:
         return found
 
     def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """The target subwords of texts, end of sentence included: int16 [n]."""
+        """Number of target subwords in texts, including the end of sentence: int16 [n]."""
         pieces = self._subwords.encode_target(texts)
         return np.fromiter((len(of) + 1 for of in pieces), np.int16, len(pieces))
 
@@ -205,7 +199,7 @@ def batches_by_tokens(
 ) -> Iterator[list[int]]:
     """Group rows into batches of similar length: rows × longest source is at most `budget`.
 
-    Long sources come first: at the end, when some cores are idle, batches are short. A source
+    Long sources come first, so that the last batches, when some cores are idle, are short. A source
     longer than the budget is a batch of its own. Rows of equal length keep their order.
 
     >>> list(batches_by_tokens([0, 1, 2], [["a"], ["a", "b"], ["c"]], budget=2))
@@ -226,7 +220,7 @@ def batches_by_tokens(
 def batches_by_class(
     rows: Sequence[int], sources: Sequence[Pieces], budget: int, most: int
 ) -> Iterator[list[int]]:
-    """`batches_by_tokens` of at most so many rows, whose sources are of one `length_class`.
+    """Group rows as `batches_by_tokens`, at most `most` per batch and within one `length_class`.
 
     >>> list(batches_by_class([0, 1, 2], [["a"] * 17, ["b"], ["c"] * 18], budget=60, most=9))
     [[2, 0], [1]]
@@ -244,7 +238,7 @@ def in_halves(
     work: Callable[[Sequence[int]], None],
     failed: Callable[[int, Exception], None],
 ) -> None:
-    """Do the work on a batch; if the engine fails, on its halves, down to rows that `failed`."""
+    """Process a batch; if the engine fails, process its halves, down to rows that `failed`."""
     try:
         work(rows)
     except Exception as error:
@@ -257,7 +251,7 @@ def in_halves(
 
 
 class _Call:
-    """The state of one call of `translate`: the rows, and the retries of failed batches."""
+    """State of one call of `translate`: the rows, and the retries of failed batches."""
 
     decode: Submit
 
@@ -267,16 +261,15 @@ class _Call:
         self._scores_again = bool(translator.options.against_repetition())
         empty: tuple[Any, ...] = (None,) * len(SCHEMA)
         self._rows = [empty] * (len(sources) * self._candidates)
-        self._found = dict[int, Hypothesis]()  # by row, those to score again
+        self._found = dict[int, Hypothesis]()  # by row, to be scored again
         self._counters = Counters(sentences=len(sources))
 
     def reject(self, row: int, reason: str) -> None:
-        """A sentence without a translation."""
         for candidate in range(self._candidates):
             self._rows[row * self._candidates + candidate] = (None, None, None, reason)
 
     def run(self, batches: list[list[int]], parallel: int, hints: RetryHints | None) -> None:
-        """Translate batches of rows, `parallel` at once; `hints` are told of each."""
+        """Translate batches of rows, `parallel` at once; report each to `hints`."""
         waiting: deque[tuple[list[int], Callable[[], list[Ranked]]]] = deque()
         for rows in batches:
             if len(waiting) == parallel:
@@ -318,7 +311,7 @@ class _Call:
                     self._found[at] = hypothesis
 
     def _judged(self, at: int, hypothesis: Hypothesis) -> tuple[Any, ...]:
-        """A row of the result, for the hypothesis at this row."""
+        """Make a row of the result from the hypothesis for this row."""
         translator = self._translator
         pieces = [piece for piece in hypothesis.pieces if piece not in translator._special]
         text = translator._subwords.decode(pieces).strip()
@@ -332,15 +325,15 @@ class _Call:
             reason = "empty translation"
         elif control := find_control(text):
             reason = f"{control} in translation"
-        elif not hypothesis.score <= 0:  # NaN, or the logarithm of more than 1
+        elif not hypothesis.score <= 0:  # NaN, or log p > 0
             reason = f"translation score is {hypothesis.score}"
         else:
             return text, hypothesis.score, hypothesis.subwords, None
         return None, None, None, reason
 
     def score_again(self) -> None:
-        """Score by the model's own probabilities: options against repetition change those of the
-        search, which CTranslate2's scores are of."""
+        """Score by the model's own probabilities: options against repetition changed them for the
+        search."""
         given = [self._sources[at // self._candidates] for at in self._found]
         pieces = [of.pieces for of in self._found.values()]
         own = self._translator._score(given, pieces, max(map(len, pieces), default=0))
@@ -348,7 +341,6 @@ class _Call:
             self._rows[at] = self._judged(at, hypothesis._replace(score=score))
 
     def finish(self, seconds: float) -> tuple[pa.RecordBatch, Counters]:
-        """The rows and the counters."""
         columns = [
             pa.array([row[at] for row in self._rows], field.type) for at, field in enumerate(SCHEMA)
         ]

@@ -1,13 +1,12 @@
 """Scores of (reference, translation) pairs.
 
-A new scorer is a module with a function from `PairText` (and the scorer's resource, if it has one)
-to float32 [n], and an entry in the module's `SCORERS`. The value of a row must depend on that row
-alone and not on the batch that the row is in: to the last bit, or up to rounding if a neural model
-gives it.
+To add a scorer, write a module with a function from `PairText` (and the scorer's resource, if any)
+to float32 [n], and add it to the module's `SCORERS`. The value of a row must depend on that row
+alone and not on its batch: to the last bit, or up to rounding for neural models.
 
-`tokens/` has the scorers that compare tokens, `checks/` those that pass or fail a pair, `learned/`
-those with vectors or neural models. Other packages and files may bring scorers too (`plugins`), and
-scores that were computed elsewhere come from files (`columns`).
+Scorers in `tokens/` compare tokens, those in `checks/` pass or fail a pair, those in `learned/` use
+vectors or neural models. `plugins` loads scorers from other packages and files, and `columns` reads
+scores that were computed elsewhere.
 """
 
 from paraloom.models.scorers.base import Outcome, Resource, Scorer

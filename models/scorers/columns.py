@@ -1,7 +1,7 @@
-"""Scores that were computed elsewhere: read from files, joined with the rows by their ids.
+"""Scores computed elsewhere: read from files, joined with rows by id.
 
-Values are stored sorted by a 128-bit hash of the id, in files that processes map into memory: a
-lookup reads little of them, and storing them needs memory for 1/256 of the rows.
+Values are stored sorted by a 128-bit hash of the id, in memory-mapped files: a lookup reads little
+of them, and storing needs memory for 1/256 of the rows.
 
     <folder>/first.npy, second.npy   halves of the hashes, uint64 [n]; sorted by both
     <folder>/values.npy              float32 [n]
@@ -30,12 +30,12 @@ _ROW = np.dtype(list(zip(_NAMES, ("<u8", "<u8", "<f4"), strict=True)))
 
 @dataclass(frozen=True)
 class ColumnScorer(ScorerSource):
-    """A score that is read from files; `files` names them, for the report."""
+    """A score that is read from files; the report lists `files`."""
 
     files: str | Sequence[str]
 
     def load(self) -> Scorer:
-        """The scorer that looks values up; it does not open anything."""
+        """Make the scorer, which looks values up; opens no file."""
         files = [self.files] if isinstance(self.files, str) else self.files
         shown = ", ".join(PurePath(file).name for file in files)
         return Scorer(
@@ -49,7 +49,7 @@ class ColumnScorer(ScorerSource):
 
 
 def find(folder: Path, ids: pa.Array) -> Outcome:
-    """The values of n ids that `store` wrote, and a reason for each that has none or several."""
+    """Look up the values of n ids, with a reason for ids that have no value or several."""
     stored, other, values = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in _NAMES)
     first, second = (text_hashes(ids, seed) for seed in (0, 1))
     order = np.argsort(first)  # neighbours are read together
@@ -58,7 +58,7 @@ def find(folder: Path, ids: pa.Array) -> Outcome:
     end[order] = stored.searchsorted(first[order], "right")
     found, reasons = np.full(len(first), np.nan, np.float32), np.full(len(first), MISSING, object)
     rows = np.flatnonzero(start < end)
-    while len(rows):  # once, as halves of hashes hardly ever meet
+    while len(rows):  # usually once, as halves of hashes hardly ever collide
         same = rows[other[start[rows]] == second[rows]]
         reasons[same] = np.where(reasons[same] == MISSING, "", SEVERAL)
         found[same] = values[start[same]]
@@ -69,10 +69,10 @@ def find(folder: Path, ids: pa.Array) -> Outcome:
 
 
 def store(folder: Path, blocks: Iterable[tuple[pa.Array, np.ndarray]]) -> int:
-    """Write a column into a new folder; returns the number of its values.
+    """Write a column into a new folder; return the number of its values.
 
-    A block has ids [n] and their values, float32 [n]; every n may differ. The files depend on the
-    set of rows alone, not on their order.
+    Each block has ids [n] and values, float32 [n]. The files depend only on the set of rows, not on
+    their order.
     """
     folder.mkdir()
     rows, bounds = 0, np.arange(1, _PARTITIONS, dtype=np.uint64) << np.uint64(56)

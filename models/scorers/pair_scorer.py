@@ -17,20 +17,16 @@ from paraloom.models.scorers.plugins import ScorerSource, in_plugin
 from paraloom.models.scorers.registry import SCORERS
 from paraloom.models.text.tokens import PairText
 
-_ROWS = 16_384  # scored at once: more than a shard has by default, so that it is one block
+_ROWS = 16_384  # rows per block: more than the default shard, which is thus one block
 _MOST_TOKENS = np.iinfo(np.int16).max
-_ROUNDING = 1e-5  # beyond the bounds of a scorer's range that is rounding, and is clipped
+_ROUNDING = 1e-5  # values this little outside a scorer's range are clipped
 
 TOKEN_COUNTS = ("reference_tokens", "translation_tokens")
 
 
 class Scores(dict[str, np.ndarray]):
-    """The values of each column, [n].
-
-    Attributes:
-        reasons: why rows have no value (text [n], empty for a row that has one), by column; only of
-            columns in which a row has none.
-    """
+    """The values of each column, [n]; `reasons` says by column why rows lack values (text [n],
+    empty if a row has one), and only holds columns with such rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,9 +41,9 @@ class PairScorer:
     >>> {name: values.tolist() for name, values in scores.items()}
     {'reference_tokens': [5], 'translation_tokens': [4], 'trigram_overlap': [0.5]}
 
-    `sources` give the scorers that are not in `SCORERS`. Resources are given by the names of
-    `Resource`: as a path, already open, or as a `functools.partial` that opens the resource when a
-    scorer first needs it.
+    `sources` provide scorers that are not in `SCORERS`. Resources are passed by the names in
+    `Resource`: as a path, already open, or as a `functools.partial` that opens the resource on
+    first use.
     """
 
     def __init__(
@@ -63,7 +59,7 @@ class PairScorer:
         self._plugins = {source.name for source in sources}
         known = SCORERS | {source.name: source.load() for source in sources}
         self.scorers: dict[str, Scorer] = {}
-        self._resources: dict[str, Any] = {}  # by name; copies of this scorer share it
+        self._resources: dict[str, Any] = {}  # by name; shared with copies
         for name in self.names:
             if name not in known:
                 raise UserError(f"scorer {name!r} is unknown: choose from {', '.join(known)}")
@@ -76,11 +72,11 @@ class PairScorer:
                 self._resources[resource.name] = resource.open(Path(given)) if is_path else given
 
     def reads(self, column: str) -> bool:
-        """Whether a scorer needs this column."""
+        """Whether a scorer reads this column."""
         return any(column in self.scorers[name].reads for name in self.names)
 
     def only(self, columns: Sequence[str]) -> Self:
-        """The same scorer restricted to some columns; resources are not opened twice."""
+        """Restrict the scorer to some columns; resources stay open."""
         part = copy.copy(self)
         part.names = [name for name in self.names if name in columns]
         part._counts = not set(TOKEN_COUNTS).isdisjoint(columns)
@@ -93,10 +89,8 @@ class PairScorer:
         source: pa.Array | None = None,
         ids: pa.Array | None = None,
     ) -> Scores:
-        """Token counts (int16 [n]) of both sides and every scorer's values (float32 [n]).
-
-        Only scorers that read sources or ids of rows need these.
-        """
+        """Compute token counts (int16 [n]) and scores (float32 [n]); some scorers need `source` or
+        `ids`."""
         if source is None and self.reads("source"):
             names = [name for name in self.names if "source" in self.scorers[name].reads]
             raise UserError(f"{', '.join(names)}: needs the sources of the pairs")
@@ -114,14 +108,14 @@ class PairScorer:
             parts = [whole] if self.scorers[name].whole_shard else blocks
             values, reasons = zip(*(self._scored(name, part) for part in parts), strict=True)
             scores[name] = np.concatenate(values)
-            if any(map(np.any, reasons)):  # a text that is not empty
+            if any(map(np.any, reasons)):  # non-empty texts
                 scores.reasons[name] = np.concatenate(reasons)
         return scores
 
     def _scored(self, name: str, pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
-        """The values of a scorer, float32 [n], and the reasons of pairs without, text [n]."""
+        """Values of a scorer, float32 [n], and reasons for missing ones, text [n]."""
         scorer = self.scorers[name]
-        if not len(pairs):  # a plug-in need not expect that
+        if not len(pairs):  # plug-ins need not handle this
             return np.zeros(0, np.float32), np.zeros(0, object)
         foreign = name in self._plugins
         with in_plugin(f"{name}: the scorer failed") if foreign else nullcontext():
@@ -147,13 +141,13 @@ class PairScorer:
 
 
 def outside(values: np.ndarray, scorer: Scorer) -> np.ndarray:
-    """Which values are outside the scorer's range: bool [n]; NaN is not."""
+    """Mark values outside the scorer's range: bool [n]; NaN is not outside."""
     low, high = (np.nan if bound is None else bound for bound in scorer.range)
     return (values < low) | (values > high)
 
 
 def _clipped(values: np.ndarray, scorer: Scorer) -> np.ndarray:
-    """The values, those beyond the range by no more than rounding at its bounds."""
+    """Clip values that rounding moved outside the range."""
     beyond = outside(values, scorer)
     if beyond.any():
         low, high = (None if bound is None else np.float32(bound) for bound in scorer.range)

@@ -1,6 +1,6 @@
-"""Scorers that others bring: by a package's entry point, or in a file of one's own.
+"""Plug-in scorers: from a package's entry point, or a Python file.
 
-Workers get the name of the entry point or the text of the file, and load the scorer themselves.
+Workers get the entry point's name or the file's text, and load the scorer themselves.
 """
 
 import hashlib
@@ -20,8 +20,7 @@ from typing import Any
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.scorers.base import Scorer
 
-GROUP = "paraloom.scorers"
-"""The group of entry points; an entry point's name is the scorer's, its value a `Scorer`."""
+GROUP = "paraloom.scorers"  # group of entry points, each with a scorer's name and a `Scorer`
 
 _OURS = str(Path(__file__).parents[2])
 _FILE = re.compile(r"(.+\.py):([^:]+)")
@@ -29,34 +28,34 @@ _FILE = re.compile(r"(.+\.py):([^:]+)")
 
 @dataclass(frozen=True)
 class ScorerSource(ABC):
-    """Where a worker gets a scorer from that is not one of `SCORERS`."""
+    """A source from which workers load a scorer that is not in `SCORERS`."""
 
-    name: str  # of the scorer and of its column
+    name: str  # of the scorer and its column
 
     @abstractmethod
     def load(self) -> Scorer:
-        """The scorer."""
+        """Load the scorer."""
 
     def key(self) -> Any:
-        """JSON values on which the scores depend besides the scorer's version."""
+        """JSON values that the scores depend on besides the scorer's version."""
         return None
 
 
 @dataclass(frozen=True)
 class PackageScorer(ScorerSource):
-    """A scorer that an installed package declares under `GROUP`."""
+    """A scorer that an installed package declares in `GROUP`."""
 
     def load(self) -> Scorer:
         """Import the package."""
         if self.name not in (points := installed()):
-            raise UserError(f"scorer {self.name!r}: neither Paraloom's, nor of a package ({GROUP})")
+            raise UserError(f"scorer {self.name!r}: neither in Paraloom nor in a package ({GROUP})")
         point = points[self.name]
         return _loaded(f"{self.name} ({point.value})", point.load)
 
 
 @dataclass(frozen=True)
 class FileScorer(ScorerSource):
-    """A scorer of a Python file, `FILE.py:NAME`."""
+    """A scorer in a Python file, `FILE.py:NAME`."""
 
     path: str
     code: str
@@ -68,13 +67,13 @@ class FileScorer(ScorerSource):
         )
 
     def key(self) -> Any:
-        """The digest of the text: a file has no release that says when it changed."""
+        """Digest of the text, since a file has no release number."""
         return _digest(self.code)
 
 
 @contextmanager
 def in_plugin(what: str) -> Iterator[None]:
-    """Turn errors of a plug-in into a UserError that names the last of its own lines."""
+    """Turn errors in a plug-in into a UserError that names the last of its own lines."""
     try:
         yield
     except BaseException as error:
@@ -88,12 +87,12 @@ def in_plugin(what: str) -> Iterator[None]:
 
 
 def installed() -> dict[str, EntryPoint]:
-    """The scorers that installed packages declare, by name; their modules are not imported."""
+    """Scorers that installed packages declare, by name; their modules are not imported."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def column_of(entry: str) -> str:
-    """The column of an entry of `score.scorers`.
+    """Column name for an entry in `score.scorers`.
 
     >>> column_of("scorers/mine.py:politeness"), column_of("trigram_overlap")
     ('politeness', 'trigram_overlap')
@@ -103,7 +102,7 @@ def column_of(entry: str) -> str:
 
 
 def source_of(entry: str) -> ScorerSource:
-    """The source of an entry of `score.scorers` that is not one of Paraloom's."""
+    """Source of a scorer in `score.scorers` that is not one of Paraloom's."""
     if not (match := _FILE.fullmatch(entry)):
         return PackageScorer(entry)
     with in_one_line(f"score.scorers: {match[1]}: cannot be read"):

@@ -1,7 +1,4 @@
-"""The scorers of Paraloom by name, which the modules of three folders declare in their `SCORERS`.
-
-Their columns have the same names.
-"""
+"""Paraloom's scorers by name, collected from `SCORERS` in three folders."""
 
 from importlib import import_module
 from pkgutil import iter_modules

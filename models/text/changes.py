@@ -1,7 +1,7 @@
-"""Sentences with one thing changed, so that the words are nearly the same and the meaning is not.
+"""Sentences with one change: nearly the same words, but another meaning.
 
-A change is made where the paraphrase that the sentence belongs to (the anchor) has the words in
-question as well: else it may mend a translation error, and the result mean what the anchor does.
+A change is made only if the sentence's paraphrase (the anchor) has the affected words, too.
+Otherwise it might correct a translation error and produce what the anchor means.
 """
 
 import random
@@ -10,32 +10,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-_WORD = re.compile(r"[^\W_]+?(?=n't)|n't|[^\W_]+")  # as spaCy has them
+_WORD = re.compile(r"[^\W_]+?(?=n't)|n't|[^\W_]+")  # as spaCy tokenises
 _COUNTS = "two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _NEGATIONS = frozenset("not n't no nt never none nobody nothing neither nor without cannot".split())  # noqa: SIM905
 _ADVERBS = frozenset("only just merely necessarily too yet even".split())  # noqa: SIM905
-_FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # as in "ca n't"
+_FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # in "ca n't"
 _IRREGULAR = {"man": "men", "woman": "women", "child": "children", "wife": "wives"}
-# They want another article ("the same"), are parts of phrases, or opposite in one sense only.
+# These need another article ("the same"), are parts of phrases, or have an opposite in one sense
+# only.
 _FIXED = frozenset("other same few many much own such ground".split())  # noqa: SIM905
 _MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fight|fought|dat)")
 
 
 Antonyms = Mapping[str, Mapping[str, Sequence[str]]]
-"""By tag (`JJ`, `NN`, `NNS`) and word: its antonyms, the best first."""
+"""Antonyms by tag (`JJ`, `NN`, `NNS`) and word, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence to change."""
 
-    doc: Any  # its parse by spaCy, an English pipeline
-    anchor: Sequence[str]  # the words of its paraphrase, in lower case
+    doc: Any  # parse by an English spaCy pipeline
+    anchor: Sequence[str]  # words of its paraphrase, in lower case
     antonyms: Antonyms
     random: random.Random
 
     def text(self, changed: Mapping[int, str]) -> str:
-        """The sentence with other words at some positions; an empty one leaves the word out."""
+        """Replace words by position; an empty one is removed."""
         parts: list[str] = []
         for token in self.doc:
             if word := changed.get(token.i, token.text):
@@ -46,18 +47,18 @@ class Sentence:
 
 
 Change = Callable[[Sentence], str | None]
-"""The changed sentence, or None if it does not have what is changed."""
+"""Returns the changed sentence, or None if the change does not apply."""
 
 
 def words(text: str) -> list[str]:
-    """Words in lower case; "n't" is one."""
+    """Split into lower-case words; "n't" is one."""
     return _WORD.findall(text.lower())
 
 
 def antonyms_by_tag(
     nouns: Mapping[str, Set[str]], adjectives: Mapping[str, Set[str]], counts: Mapping[str, int]
 ) -> Antonyms:
-    """The antonyms that occur in a corpus, by its words' `counts`: the most frequent first."""
+    """Antonyms that occur in a corpus, the most frequent first by the words' `counts`."""
     plurals = {_plural(noun): frozenset(map(_plural, of)) for noun, of in nouns.items()}
     return {
         tag: {
@@ -70,7 +71,7 @@ def antonyms_by_tag(
 
 
 def number(sentence: Sentence) -> str | None:
-    """Another number before a noun in the plural: "two dogs" → "five dogs"."""
+    """Change a number before a plural noun: "two dogs" → "five dogs"."""
     for token in sentence.doc:
         word = token.lower_
         if token.dep_ != "nummod" or token.head.tag_ != "NNS" or word not in sentence.anchor:
@@ -87,7 +88,7 @@ def number(sentence: Sentence) -> str | None:
 
 
 def negation(sentence: Sentence) -> str | None:
-    """The main clause negated, "is running" → "is not running", or its negation left out."""
+    """Negate the main clause, "is running" → "is not running", or remove its negation."""
     doc = sentence.doc
     if "?" in doc.text:
         return None
@@ -112,7 +113,7 @@ def negation(sentence: Sentence) -> str | None:
 
 
 def antonym(sentence: Sentence) -> str | None:
-    """An antonym of an adjective, or of a noun with an article: "an old man" → "a young man"."""
+    """Replace an adjective, or a noun with an article: "an old man" → "a young man"."""
     found = []
     for token in sentence.doc:
         others = sentence.antonyms.get(token.tag_, {}).get(token.lower_, ())
@@ -129,7 +130,7 @@ def antonym(sentence: Sentence) -> str | None:
 
 
 def roles(sentence: Sentence) -> str | None:
-    """Subject and object exchanged: "a dog bites a man" → "a man bites a dog"."""
+    """Exchange subject and object: "a dog bites a man" → "a man bites a dog"."""
     anchor = sentence.anchor
     for first, second in _exchangeable(sentence.doc):
         heads = first.lower_, second.lower_
@@ -155,11 +156,11 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "antonym": (antonym, "an adjective's or noun's antonym (WordNet)"),
     "roles": (roles, "subject and object exchanged"),
 }
-"""Changes by name, and what each does to the positive."""
+"""Changes by name, each with its effect on the positive."""
 
 
 def _auxiliary(clause: Any) -> Any:
-    """The finite auxiliary of a main clause, which "not" may follow."""
+    """Finite auxiliary of a main clause, after which "not" may stand."""
     root = clause.root
     subjects = [child for child in root.children if child.dep_ in ("nsubj", "nsubjpass", "expl")]
     verbs = [child for child in root.children if child.dep_ in ("aux", "auxpass")] or [root]
@@ -170,7 +171,7 @@ def _auxiliary(clause: Any) -> Any:
 
 
 def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
-    """Subjects and objects (of a passive, agents) that the verb fits in exchange."""
+    """Pairs of subject and object (or a passive's agent) that may exchange places."""
     for verb in doc:
         by = {child.dep_: child for child in verb.children}
         agent = next((word for word in by["agent"].children), None) if "agent" in by else None
@@ -181,13 +182,13 @@ def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _agree(verb: Any, subject: Any, other: Any) -> bool:
-    """Whether the verb fits both, also in exchange, and neither acts with the other."""
+    """Whether the verb agrees with both, also in exchange, and neither acts with the other."""
     group = subject.tag_ == "NN" and any(c.lower_ in ("are", "were") for c in verb.children)
     return subject.tag_ == other.tag_ and not group and not _MUTUAL.match(verb.lower_)
 
 
 def _is_plain(phrase: Any) -> bool:
-    """Whether a noun phrase may stand elsewhere: nothing joined to it, no comma, no pronoun."""
+    """Whether a noun phrase can move: nothing attached, no comma, no pronoun."""
     head = phrase.root
     article = any(child.dep_ in ("det", "nummod") for child in head.children)
     return (article or head.tag_ in ("NNS", "NNP")) and not any(
@@ -205,7 +206,6 @@ def _beginning(phrase: Any, capital: bool) -> str:
 
 
 def _like(word: str, token: Any) -> str:
-    """The word with the token's capital."""
     return word.capitalize() if token.text[0].isupper() else word
 
 

@@ -1,4 +1,4 @@
-"""What texts have from where they come from: HTML entities, line feeds, decomposed characters."""
+"""Cleaning of artefacts in texts: HTML entities, line feeds, decomposed characters."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _ENTITY = "&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});"
-"""With its semicolon: `?a=1&copy=2` is an address."""
+"""With its semicolon, since `?a=1&copy=2` is an address."""
 _BREAK = "[\t-\r\x85\u2028\u2029]"
 
 
@@ -25,14 +25,14 @@ def _character(entity: re.Match[str]) -> str:
 CLEANERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "entities": (_ENTITY, partial(re.compile(_ENTITY).sub, _character)),
     "whitespace": (_BREAK, partial(re.compile(f" *{_BREAK}(?: |{_BREAK})*").sub, " ")),
-    "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # others are in this form
+    "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # other characters are in NFC
 }
-"""The kinds of cleaning, in the order in which they are done: the texts that they may concern, as a
-pattern of RE2 and of Python, and what a text becomes."""
+"""Kinds of cleaning, in order: a pattern for the affected texts (for RE2 and Python), and the
+function."""
 
 
 def clean(text: pa.StringArray, changed: Mapping[str, np.ndarray]) -> pa.StringArray:
-    r"""Texts cleaned in the ways that `changed` names, which gets the rows that each has changed.
+    r"""Clean texts in the ways that `changed` names, and mark the changed rows in it.
 
     >>> changed = {kind: np.zeros(1, bool) for kind in CLEANERS}
     >>> clean(pa.array(["Jan &amp; \n Eva: &amp;quot;"]), changed)[0].as_py(), changed["nfc"][0]

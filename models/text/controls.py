@@ -1,7 +1,5 @@
-"""Control characters (C0, DEL, C1) and line separators, which the text of a pair must not hold.
-
-Some tools break lines or columns at them.
-"""
+"""Control characters (C0, DEL, C1) and line separators, which texts of pairs must not contain,
+because some tools break lines or columns at them."""
 
 import re
 
@@ -9,7 +7,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def find_control(text: str) -> str | None:
-    r"""The first such character of a text, for messages; None if there is none.
+    r"""Describe the first such character in a text, for messages; None if there is none.
 
     >>> find_control("a\tb"), find_control("a\u2028b"), find_control("a b")
     ('control character U+0009', 'line separator U+2028', None)

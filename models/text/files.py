@@ -1,8 +1,8 @@
-"""Files of text or rows as people have them: the one way to open and to decode them.
+"""Opening and decoding of text and row files; all readers use this module.
 
-Gzip (of several members, too), zstd, bzip2 and xz are recognised by content, not by name.
-Text is UTF-8, or UTF-16 or UTF-32 with a byte order mark, and comes out as UTF-8 without the mark.
-A value of JSON or CSV that is not valid Unicode is no reason to lose its row: see `text_array`.
+Gzip (with several members, too), zstd, bzip2 and xz are recognised by content, not by name. Text is
+UTF-8, or UTF-16 or UTF-32 with a byte order mark, and becomes UTF-8 without the mark. Invalid
+Unicode in a JSON or CSV value does not lose its row: see `text_array`.
 """
 
 import bz2
@@ -29,12 +29,9 @@ import pyarrow as pa
 
 from paraloom.models.errors import UserError, in_one_line
 
-CHUNK = 1 << 20
-"""Bytes to read at once."""
-PARQUET = b"PAR1"
-"""What Parquet files begin with."""
-LONGEST = 1 << 24
-"""Bytes of a line: a damaged file may have no line ends."""
+CHUNK = 1 << 20  # bytes to read at once
+PARQUET = b"PAR1"  # first bytes of Parquet files
+LONGEST = 1 << 24  # maximum bytes of a line: a damaged file may have no line ends
 
 _PACKED = {
     "gzip": rb"\x1f\x8b",
@@ -51,29 +48,29 @@ _NO_TEXT = {
     "PDF": rb"%PDF-",
     "a file of Office (XLS, DOC)": rb"\xd0\xcf\x11\xe0",
     "RTF": rb"\{\\rtf",
-    "HTML": rb"\s*(?i:<!doctype html|<html[\s>])[^\t]*$",  # as far as it is seen
+    "HTML": rb"\s*(?i:<!doctype html|<html[\s>])[^\t]*$",  # in the bytes that are inspected
 }
-_MARKS = {  # UTF-32's little-endian mark begins as that of UTF-16
+_MARKS = {  # UTF-32's little-endian mark begins with UTF-16's
     codecs.BOM_UTF8: "",
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-_ROUNDED = re.compile(rb"\d{20}|-\d{19}")  # perhaps; whole numbers that orjson makes floats
+_ROUNDED = re.compile(rb"\d{20}|-\d{19}")  # whole numbers that orjson may turn into floats
 _JSON = json.JSONDecoder(
     parse_int=lambda text: int(text) if len(text) < 4300 else Decimal("Infinity"),
     parse_float=lambda text: of if isfinite(of := float(text)) else Decimal("Infinity"),
 )
-"""Numbers that Python does not hold are a Decimal, which no column is."""
-_SEEN = 512  # bytes that tell what a file is
-_NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # of a column, where nothing else says so
-_LINES = 100  # in which each row of CSV must have as many columns
+"""Numbers too large for Python floats become a Decimal, which no column accepts."""
+_SEEN = 512  # bytes inspected to recognise a file type
+_NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
+_LINES = 100  # lines in which all CSV rows must have equally many columns
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedReader]:
-    """Open a file as `as_text`; what is no text, such as word vectors, stays as it is."""
+    """Open a file with `as_text`; files that are no text, such as word vectors, stay unchanged."""
     try:
         with path.open("rb") as raw:
             yield as_text(buffered(raw), path)
@@ -88,11 +85,10 @@ def is_parquet(path: Path) -> bool:
 
 
 def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
-    """The content of a file, decompressed and in UTF-8 without a byte order mark.
+    """Decompress a file, and convert it to UTF-8 without a byte order mark.
 
     Raises:
-        UserError: it is an archive or another file without text; or, when it is read, it is
-            truncated or corrupt.
+        UserError: it is an archive or no text; or, on reading, it is truncated or corrupt.
     """
     head = stream.peek(_SEEN)
     for kind, magic in _PACKED.items():
@@ -110,22 +106,22 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
 
 
 def recoded(stream: io.BufferedReader, path: Path | str, encoding: str) -> io.BufferedReader:
-    """A text of another encoding in UTF-8; what is not valid in it becomes invalid UTF-8."""
+    """Convert text from another encoding to UTF-8; invalid characters become invalid UTF-8."""
     return buffered(_Decoded(path, encoding, _decoded(encoding, stream)))
 
 
 def is_plain(stream: io.BufferedReader) -> bool:
-    """Whether a stream of `as_text` gives the bytes of the file, so that it can be divided."""
+    """Whether a stream from `as_text` gives the file's own bytes, so that it can be divided."""
     return not isinstance(stream.raw, _Decoded)
 
 
 def buffered(stream: object) -> io.BufferedReader:
-    """A stream of bytes that can be peeked into."""
+    """A stream of bytes with `peek`."""
     return io.BufferedReader(cast(io.RawIOBase, stream), CHUNK)
 
 
 class _Decoded(io.RawIOBase):
-    """The text of a compressed file, or of one in another encoding."""
+    """Text from a compressed or differently encoded file."""
 
     def __init__(self, path: Path | str, kind: str, pieces: Iterator[bytes]) -> None:
         self._what, self._pieces, self._ready = f"{path}: truncated or corrupt {kind}", pieces, b""
@@ -158,14 +154,14 @@ def _gzip(stream: io.BufferedReader) -> Iterator[bytes]:
 
 
 def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
-    # Arrow's would close the file, which is still to be digested.
+    # Arrow would close the file, which still has to be digested.
     shield = SimpleNamespace(read=stream.read, close=lambda: None, closed=False)
     decoder = pa.CompressedInputStream(pa.PythonFile(shield, "r"), "zstd")
     return iter(lambda: decoder.read(CHUNK), b"")
 
 
 def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[bytes]:
-    """The text of streams one after another; the standard library's files ignore a damaged one."""
+    """Decompress concatenated streams; the standard library's files ignore a damaged one."""
     data = stream.read1(CHUNK)
     while data:
         decoder = new()
@@ -189,22 +185,22 @@ _DECODERS: dict[str, Callable[[io.BufferedReader], Iterator[bytes]]] = {
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of a type of Arrow are text: any form of strings, dictionaries of them too."""
+    """Whether an Arrow type is text: any string type, or a dictionary of strings."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return str(kind) in {"string", "large_string", "string_view"}
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """The table with the fields of structures as columns, `translation.cs`."""
+    """Flatten struct fields into columns named `translation.cs`."""
     while any(map(pa.types.is_struct, table.schema.types)):
         table = table.flatten()
     return table
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
-    r"""The object in a line of JSON Lines; None if there is none.
+    r"""Parse the object in a line of JSON Lines; None if there is none.
 
-    NaN, numbers such as 1e999, and texts that are not valid Unicode are values like others.
+    NaN, numbers such as 1e999, and texts that are not valid Unicode are accepted.
 
     >>> json_object(b'{"text": "a dog", "score": NaN}'), json_object(b'["a dog"]')
     ({'text': 'a dog', 'score': nan}, None)
@@ -220,7 +216,7 @@ def json_object(line: bytes) -> dict[str, Any] | None:
 
 
 def text_array(values: list[str | None]) -> pa.StringArray:
-    """Texts of `json_object` or `csv_rows`: those that are not valid Unicode are invalid UTF-8."""
+    """Convert texts from `json_object` or `csv_rows`; invalid Unicode becomes invalid UTF-8."""
     try:
         return pa.array(values, pa.string())
     except UnicodeEncodeError:
@@ -229,9 +225,8 @@ def text_array(values: list[str | None]) -> pa.StringArray:
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """The rows of CSV (RFC 4180): the number of the line where each begins, from 1; its columns; ""
-    or what is wrong with it: the next line begins another row. Empty lines are no rows.
-    """
+    """Yield CSV rows (RFC 4180): line number of the beginning, from 1; columns; the fault, or "".
+    After a fault the next line begins another row. Empty lines are skipped."""
     reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
     while True:
         row, fault = list[str](), ""
@@ -250,10 +245,10 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 
 
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
-    """What separates the columns of a CSV file with these first `CHUNK` bytes; None if it is none.
+    """Guess the column separator from the first `CHUNK` bytes of a file; None if it is no CSV.
 
-    Without `named`, which says that it is one, its first line must have names, and all rows as many
-    columns, separated by commas or semicolons: sentences, one a line, have commas, too.
+    Unless `named` says that it is CSV, the first line must hold names, and all rows equally many
+    columns, separated by commas or semicolons: plain sentences have commas, too.
     """
     text = io.StringIO(head.decode(errors="replace"), newline="")
     lines = list(islice(text, _LINES))
@@ -263,7 +258,7 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
         return delimiter
     rows = list(csv_rows(lines, delimiter))
     if len(lines) == _LINES or len(head) == CHUNK:
-        rows.pop()  # it may be cut
+        rows.pop()  # it may be cut off
     if len(rows) < 2 or "\t" in first or any(fault for *_, fault in rows):
         return None
     names = {name for name in rows[0][1] if _NAME.fullmatch(name)}

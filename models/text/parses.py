@@ -12,7 +12,7 @@ _UNUSED = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel"
 
 
 def find_pipeline(name: str) -> Path:
-    """The folder of a pipeline; for an installed one, its package's folder."""
+    """Find the folder of a pipeline by path, or in an installed package."""
     from spacy.util import get_package_path, is_package
 
     folder = get_package_path(name) if is_package(name) else Path(name)
@@ -22,7 +22,7 @@ def find_pipeline(name: str) -> Path:
 
 
 class Parser:
-    """A spaCy pipeline that parses, by its name (such as `en_core_web_sm`) or folder."""
+    """A spaCy pipeline with a parser, by name (such as `en_core_web_sm`) or folder."""
 
     def __init__(self, name: str | Path) -> None:
         import spacy
@@ -41,9 +41,9 @@ class Parser:
 
     @property
     def language(self) -> str:
-        """The code of its language; `xx` if it is for several."""
+        """Language code of the pipeline; `xx` if it is multilingual."""
         return str(self.pipeline.lang)
 
     def parse(self, texts: Iterable[str]) -> Iterator[Any]:
-        """The parse of each text, a `Doc`."""
+        """Parse each text into a `Doc`."""
         yield from self.pipeline.pipe(texts, batch_size=256)

@@ -12,40 +12,36 @@ import pyarrow.compute as pc
 
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
 
-# Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. By the
-# rules of Moses a token of theirs begins after white space and at every mark, and nowhere else,
-# which NumPy finds for whole columns. A final word that may be an abbreviation (Mr., vs.) is not
-# plain.
+# Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. In
+# these, by the rules of Moses, tokens begin exactly after white space and at marks, which NumPy
+# finds for whole columns. A final word that may be an abbreviation (Mr., vs.) is not plain.
 _MARKS = b",'.?!"
 _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
 _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 
-# The scripts of `paraloom.models.languages.is_unspaced`, as names of Unicode; ー is of no script.
+# Unicode names of the scripts in `paraloom.models.languages.is_unspaced`; ー belongs to no script.
 _SCRIPTS = (
     "Han Hiragana Katakana Bopomofo Khmer Tai_Tham Lao Myanmar Tai_Le New_Tai_Lue Tai_Viet Thai"
 )
 UNSPACED_SCRIPTS = "".join(rf"\p{{{script}}}" for script in [*_SCRIPTS.split(), "Tibetan", "Yi"])
 _CHARACTERS = (
-    (r"\p{Cf}+", ""),  # joiners, and marks of where a line may break
+    (r"\p{Cf}+", ""),  # joiners, and marks for possible line breaks
     (r"[\p{Z}\p{Cc}]+", " "),
     (rf"[\p{{Latin}}\p{{Nd}}][\p{{Latin}}\p{{Nd}}\p{{M}}]*|[{UNSPACED_SCRIPTS}]\p{{M}}*", r" \0 "),
     (r"[^\p{L}\p{M}\p{N} ]", r" \0 "),
 )
-"""Patterns and what replaces them, one after another: spaces around every token."""
+"""Patterns and their replacements, applied in order: they put spaces around every token."""
 
 
 def moses_tokens(
     text: pa.Array | pa.ChunkedArray, language: str = ENGLISH, *, lower: bool = True
 ) -> pa.ListArray:
-    """Moses tokens of a column of texts: list<string>, one list per row.
+    """Moses tokens of a text column: list<string>, one list per row.
 
-    Of a language that is written without spaces, every letter with its marks is a token, and runs
-    of Latin letters and digits are. Lower-casing follows tokenising, because Moses considers case;
-    it maps characters one to one. Empty text, white space and null give an empty list.
-
-    Args:
-        language: a code in any standard.
+    In languages without spaces, a token is a letter with its marks, or a run of Latin letters and
+    digits. Tokenising considers case, so lower-casing follows; it maps characters one to one. Empty
+    text, white space and null give an empty list. `language` is a code in any standard.
 
     >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
     [['it', "'s", 'mr.', 'smith', '.'], []]
@@ -75,7 +71,7 @@ def moses_tokens(
 
 
 def _split(text: pa.StringArray, plain: pa.BooleanArray | None = None) -> pa.ListArray:
-    """The tokens of texts: they begin after white space; in `plain` rows also at `_MARKS`."""
+    """Split texts after white space, and in `plain` rows also at `_MARKS`."""
     rows = np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
     data = np.frombuffer(text.buffers()[2] or b"", np.uint8)[rows[0] : rows[-1]]
     rows = rows - rows[0]
@@ -101,21 +97,20 @@ def _split(text: pa.StringArray, plain: pa.BooleanArray | None = None) -> pa.Lis
 
 
 def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
-    """The same, by the language's tokeniser, one text after the other."""
+    """Put spaces between tokens, text by text, with the language's tokeniser."""
     tokenize = _tokenizer(language)
-    lines = pc.replace_substring(text, "\0", " ").to_pylist()  # C++ ends at \0
+    lines = pc.replace_substring(text, "\0", " ").to_pylist()  # C++ strings end at \0
     return pa.array([" ".join(tokenize(line)) for line in lines], pa.string())
 
 
 @cache
 def _tokenizer(language: str) -> Callable[[str], list[str]]:
-    """Moses in C++; sacremoses where that is not installed or does not know the language.
+    """Moses in C++; sacremoses if that is not installed or does not know the language.
 
-    A language that neither knows gets Moses' default: the abbreviations of English, and an
-    apostrophe is a token.
+    Languages unknown to both get Moses' default: English abbreviations, and apostrophes as tokens.
     """
-    # One per process, shared by its threads: it has no state, and a call holds the GIL.
-    # No XML escapes: `'s`, not `&apos;s`.
+    # One per process, shared by its threads: it has no state, and a call holds the GIL. XML
+    # escaping is off: `'s`, not `&apos;s`.
     try:
         from mosestokenizer import MosesTokenizer
 
@@ -128,7 +123,7 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
 
 @dataclass(frozen=True, eq=False)
 class TokenIds:
-    """Token ids of a column of n texts; row r has `ids[offsets[r]:offsets[r + 1]]`."""
+    """Token ids for a column of n texts; row r has `ids[offsets[r]:offsets[r + 1]]`."""
 
     ids: np.ndarray  # int32 [tokens]
     offsets: np.ndarray  # int32 [n + 1]
@@ -140,29 +135,26 @@ class TokenIds:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """The row of every token: int32 [tokens]."""
+        """Row of every token: int32 [tokens]."""
         return _shared(np.repeat(np.arange(len(self.lengths), dtype=np.int32), self.lengths))
 
 
 def _shared(values: np.ndarray) -> np.ndarray:
-    values.flags.writeable = False  # a scorer that wrote here would change the scores of others
+    values.flags.writeable = False  # a scorer that wrote here would change other scores
     return values
 
 
 class PairText:
     """Two text columns of n rows each, and their tokens in `language`.
 
-    Both sides are lower-cased and have a common vocabulary, local to these rows: equal tokens have
-    equal ids, `vocabulary[i]` is the token with id i, in order of first appearance. The source,
-    which few scorers read, has no tokens here. A slice has the rows of the slice.
+    Both sides are lower-cased and share a vocabulary for these rows: equal tokens have equal ids,
+    in order of first appearance, and `vocabulary[i]` is the token with id i. Few scorers read the
+    source, so it has no tokens here. Slices select rows. `reference_text`, `translation_text`,
+    `source_text` and `ids` are Arrow arrays [n]; the last two may be None.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
     >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()
     ([0, 1, 2, 3], [4, 1, 2, 3])
-
-    Attributes:
-        reference_text, translation_text: the texts, Arrow arrays [n].
-        source_text, ids: the sources and the ids of the rows, None unless they were given.
     """
 
     def __init__(
@@ -189,17 +181,17 @@ class PairText:
 
     @property
     def reference(self) -> TokenIds:
-        """The tokens of the references."""
+        """Tokens of the references."""
         return self._tokens[0]
 
     @property
     def translation(self) -> TokenIds:
-        """The tokens of the translations."""
+        """Tokens of the translations."""
         return self._tokens[1]
 
     @property
     def vocabulary(self) -> pa.StringArray:
-        """The distinct tokens of both sides."""
+        """Distinct tokens of both sides."""
         return self._tokens[2]
 
     @cached_property

@@ -1,9 +1,9 @@
 """Word vectors: the published forms, and a compact form that processes share.
 
 The text form (PARAGRAM, GloVe, word2vec) has one `word v1 … vd` per line, with or without
-word2vec's first line `words dimensions`; word2vec's binary form always has it, and then each word,
-a space and d little-endian float32. Both may be gzip. The compact form is a memory-mapped folder:
-`matrix.f32`, and `words.arrow` with the words and their sorted hashes.
+word2vec's first line `words dimensions`. word2vec's binary form always has that line, and then each
+word, a space and d little-endian float32. Both may be gzip. The compact form is a memory-mapped
+folder: `matrix.f32`, and `words.arrow` with the words and their sorted hashes.
 """
 
 import re
@@ -22,11 +22,11 @@ from paraloom.models.text.files import opened
 
 UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
 _BLOCK = 8 << 20  # bytes parsed at once
-_MOST = 1 << 16  # dimensions
-_LARGEST = 1e12  # of a value, so that sums of squares fit float32
+_MOST = 1 << 16  # maximum dimensions
+_LARGEST = 1e12  # maximum value, so that sums of squares fit float32
 _HEADER = re.compile(rb"[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t]*\r?(?:\n|\Z)")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_MOST_SEEN = 1 << 20  # words whose rows are remembered: a large corpus has many times more
+_MOST_SEEN = 1 << 20  # words whose rows are cached: a large corpus has many times more
 _COMPACT = pa.schema([("word", pa.string()), ("hash", pa.uint64()), ("row", pa.int32())])
 
 
@@ -55,34 +55,32 @@ class WordVectors:
             raise ValueError(f"{len(self.words)} words but a matrix of shape {matrix.shape}")
         self._hashes, self._order = index or _index(self.words)
         self._seen: dict[str, int] = {}  # cache of rows: a corpus repeats its words
-        self.unknown = int(self.rows([UNKNOWN])[0])  # the row for unknown words, or -1
+        self.unknown = int(self.rows([UNKNOWN])[0])  # row for unknown words, or -1
 
     def __len__(self) -> int:
         return len(self.words)
 
     @property
     def dim(self) -> int:
-        """The length d of a vector."""
+        """Length d of a vector."""
         return int(self.matrix.shape[1])
 
     def rows(self, words: Sequence[str] | pa.StringArray) -> np.ndarray:
-        """Row of each word, -1 for an unknown word: int32 [n]."""
+        """Row of each word, -1 if unknown: int32 [n]."""
         asked = words.to_pylist() if isinstance(words, pa.Array) else list(words)
         seen = self._seen
         found = [*map(seen.get, asked)]
         if None in found:
             if len(seen) > _MOST_SEEN:
-                seen = self._seen = {}  # another thread may read the old one
+                seen = self._seen = {}  # another thread may be reading the old one
             new = list({word: None for word in asked if word not in seen})
             seen.update(zip(new, self._find(new).tolist(), strict=True))
             found = [*map(seen.get, asked)]
         return np.array(found, np.int32)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """Vectors of rows: float32 [n, d].
-
-        The row -1 has the vector of `UUUNKKK` if there is one (PARAGRAM), else the zero vector.
-        """
+        """Vectors of rows: float32 [n, d]. Row -1 gets the vector of `UUUNKKK` if present
+        (PARAGRAM), else zero."""
         rows = np.where(rows < 0, self.unknown, rows)
         vectors: np.ndarray = self.matrix[rows]
         vectors[rows < 0] = 0.0
@@ -98,7 +96,7 @@ class WordVectors:
 
 
 def read_vectors(path: Path | str) -> WordVectors:
-    """Read a file; takes little more memory than the matrix."""
+    """Read a file, with little more memory than the matrix takes."""
     matrix = np.empty((0, 0), np.float32)
     words: list[pa.StringArray] = []
     filled = 0
@@ -122,7 +120,7 @@ def load_vectors(path: Path) -> WordVectors:
 def write_vectors(
     path: Path | str, words: Sequence[str] | pa.StringArray, matrix: np.ndarray
 ) -> None:
-    """Write the text form; reading gives the same float32 values."""
+    """Write the text form; reading it gives the same float32 values."""
     words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
     bad = pc.filter(words, pc.match_substring_regex(words, r"^$|[ \t\r\n]"))
     if len(bad):
@@ -152,7 +150,7 @@ def compact_vectors(text: Path | str, folder: Path | str) -> None:
 
 
 def open_vectors(folder: Path | str) -> WordVectors:
-    """Memory-map the compact form: the processes of a machine share one copy."""
+    """Memory-map the compact form: all processes on a machine share one copy."""
     folder = Path(folder)
     with in_one_line(f"{folder}: no compact word vectors, make them again"):
         with pa.memory_map(str(folder / "words.arrow")) as source:
@@ -165,14 +163,14 @@ def open_vectors(folder: Path | str) -> WordVectors:
 
 
 def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
-    """Hashes of the words in ascending order, and the row of each: uint64 [V], int32 [V]."""
+    """Word hashes in ascending order, and their rows: uint64 [V], int32 [V]."""
     hashes = text_hashes(words)
-    order = np.argsort(hashes, kind="stable").astype(np.int32)  # the first of equal words is first
+    order = np.argsort(hashes, kind="stable").astype(np.int32)  # the first of equal words first
     return hashes[order], order
 
 
 def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
-    """Words and vectors of a file in blocks: n strings, float32 [n, d]."""
+    """Read words and vectors in blocks: n strings, float32 [n, d]."""
     with opened(path) as stream:
         data = stream.read(_BLOCK)
         first = _HEADER.match(data)
@@ -213,7 +211,7 @@ def _is_binary(data: bytes, dim: int) -> bool:
 
 
 def _take_binary(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
-    """The words, the vectors and what is left over after the last of them."""
+    """Take words and vectors from binary data; also return the rest."""
     words, vectors, at, size = [], [], 0, 4 * dim
     while (space := data.find(b" ", at)) >= 0 and space + 1 + size <= len(data):
         words.append(data[at:space].lstrip(b"\n"))
@@ -224,7 +222,6 @@ def _take_binary(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, byt
 
 
 def _take_lines(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
-    """The same of the text form."""
     whole, newline, rest = data.rpartition(b"\n")
     text = whole + newline
     first = text.partition(b"\n")[0]
@@ -244,12 +241,12 @@ def _take_lines(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, byte
         ).combine_chunks()
         matrix = np.stack([table[name].chunk(0).to_numpy() for name in columns[1:]], axis=1)
         return table["0"].chunk(0), matrix, rest
-    except pa.ArrowInvalid:  # some words have spaces (GloVe), or it is wrong
+    except pa.ArrowInvalid:  # words with spaces (GloVe), or an error
         return *_by_line(text, delimiter.encode(), dim), rest
 
 
 def _by_line(text: bytes, delimiter: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray]:
-    """Words, which may have spaces, and vectors of lines."""
+    """Parse lines one by one; words may have spaces."""
     words, vectors = [], []
     for line in filter(None, map(bytes.rstrip, text.splitlines())):
         word, *values = line.rsplit(delimiter, dim)

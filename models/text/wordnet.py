@@ -1,4 +1,4 @@
-"""Antonyms of WordNet (Miller 1995), from its data files (wndb(5WN))."""
+"""Antonyms from WordNet's data files (Miller 1995; wndb(5WN))."""
 
 import re
 from collections import defaultdict
@@ -11,14 +11,14 @@ _ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, numbers of
 
 
 def find_wordnet(folder: str | Path) -> Path:
-    """The folder of WordNet's files."""
+    """Find the folder of WordNet's files."""
     if not (Path(folder) / _FILES["n"]).is_file():
         raise UserError(f"{folder}: has no {_FILES['n']} of WordNet; apt-get install wordnet-base")
     return Path(folder)
 
 
 def open_antonyms(folder: Path, kinds: str = "nvar") -> dict[str, set[str]]:
-    """The antonyms of each word of these kinds; an antonym's are the word's."""
+    """Antonyms of each word of these kinds; antonymy is symmetric."""
     synsets: dict[tuple[str, str], list[str]] = {}
     pointers, found = [], defaultdict(set)
     with in_one_line(f"{folder}: cannot be read as WordNet"):

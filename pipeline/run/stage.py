@@ -146,8 +146,8 @@ def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
     """Rows that are not translated, by the key of the configuration that saves them."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
-        for key, saved in receipt.numbers.saved.items():
-            before = total.get(key, Saved(rows=0, tokens=0))
+        for key, values in receipt.numbers.get("saved", {}).items():
+            saved, before = Saved(**values), total.get(key, Saved(rows=0, tokens=0))
             total[key] = Saved(rows=before.rows + saved.rows, tokens=before.tokens + saved.tokens)
     return total
 

@@ -24,23 +24,23 @@ from paraloom.models.structured import (
         ("a: !!bool maybe", "maybe"),
         ("? [a]\n: b", "unhashable"),
         ("a: b: c", "line 1: mapping values are not allowed here"),
-        ("run: &a [*a]", "line 1: an alias stands for what it is in"),
-        ("run: &a {b: {c: *a}}", "line 1: an alias stands for what it is in"),
-        ("? &a [*a]\n: b", "an alias stands for what it is in"),
+        ("run: &a [*a]", "line 1: an alias contains itself"),
+        ("run: &a {b: {c: *a}}", "line 1: an alias contains itself"),
+        ("? &a [*a]\n: b", "an alias contains itself"),
         (
             "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 9)}]\n" for m, n in pairwise("xabcdefgh"))
             .replace("[*x,", "[1,")
             .replace("*x", "1"),
-            "its aliases stand for more than 10,000 values",
+            "its aliases expand to more than 10,000 values",
         ),
-        ("a: &a {<<: *a}", "line 1: an alias stands for what it is in"),
-        ("a: &a [" + "1," * 5000 + "]\nb: [*a, *a, *a]", "its aliases stand for more than 10,000"),
+        ("a: &a {<<: *a}", "line 1: an alias contains itself"),
+        ("a: &a [" + "1," * 5000 + "]\nb: [*a, *a, *a]", "its aliases expand to more than 10,000"),
         (
             "a: &a {k: 1}\n"
             + "".join(
                 f"{n}: &{n} {{<<: [{', '.join([f'*{m}'] * 9)}]}}\n" for m, n in pairwise("abcdefgh")
             ),
-            "its aliases stand for more than 10,000",
+            "its aliases expand to more than 10,000",
         ),
         ("a: !!python/object:os.system {}", "could not determine a constructor"),
     ],
@@ -81,7 +81,7 @@ def test_the_front_matter_of_a_card(tmp_path: Path) -> None:
         card.write_text(text, "utf-8", newline="")
         assert front_matter(card) == found
     card.write_text("---\na: &a [*a]\n---\n")
-    with pytest.raises(UserError, match=r"README\.md: line 1: an alias stands for what it is in"):
+    with pytest.raises(UserError, match=r"README\.md: line 1: an alias contains itself"):
         front_matter(card)
 
 

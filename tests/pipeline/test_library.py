@@ -97,7 +97,7 @@ def test_what_is_not_there_is_said(place: Path) -> None:
         run.encoder()
     with pytest.raises(paraloom.UserError, match="nothing: no run here"):
         paraloom.open_run("nothing")
-    with pytest.raises(paraloom.UserError, match="scorer 'bleurt': neither Paraloom's, nor of"):
+    with pytest.raises(paraloom.UserError, match="scorer 'bleurt': neither in Paraloom nor in"):
         paraloom.score(["a"], ["b"], ["bleurt"])
     with pytest.raises(paraloom.UserError, match="translation_score: the translation model gives"):
         paraloom.score(["a"], ["b"], ["translation_score"])

@@ -16,17 +16,14 @@ from paraloom.models.errors import UserError
 
 RUNNER = "DataflowRunner"
 
-_VISIBLE = "gs://"  # to Dataflow's workers
+_VISIBLE = "gs://"  # scheme of paths that Dataflow's workers can read
 
 
 def prepare(options: PipelineOptions, output: str) -> None:
-    """Check that a Dataflow job has everything that its workers need; ignores other runners.
-
-    Workers import the package; the main session, which Dataflow pickles by default, is not needed.
-    """
+    """Check that a Dataflow job has all that its workers need; other runners are ignored."""
     if options.view_as(StandardOptions).runner != RUNNER:
         return
-    import google.cloud.dataflow  # noqa: F401  (the boundary names the extra that has it)
+    import google.cloud.dataflow  # noqa: F401  (the error boundary names the missing extra)
 
     cloud = options.view_as(GoogleCloudOptions)
     for name in ("project", "region", "temp_location"):
@@ -42,16 +39,16 @@ def prepare(options: PipelineOptions, output: str) -> None:
 
 
 def check_visible(key: str, path: str) -> None:
-    """Check that Dataflow's workers see a path of the configuration."""
+    """Check that Dataflow's workers can read a path in the configuration."""
     if not path.startswith(_VISIBLE):
         raise UserError(f"{key}: {path}: workers of Dataflow do not see it; it must be on gs://")
 
 
 def one_process(arguments: Sequence[str], accelerator: str) -> list[str]:
-    """Beam's arguments with one worker process per machine, so that its GPU holds one model.
+    """Add arguments for one worker process per machine, so that its GPU holds one model.
 
-    By default Dataflow starts a process for every core, with 12 threads: as many shards would be in
-    memory. Each GPU needs one, and while they decode, one is read or written; the user's
+    By default Dataflow starts one process per core with 12 threads, and so many shards would be in
+    memory. Each GPU needs one shard to decode, and another to read or write meanwhile. The user's
     `--number_of_worker_harness_threads` takes precedence.
     """
     gpus = int(found[1]) if (found := re.search(r"\bcount:(\d+)", accelerator)) else 1

@@ -1,7 +1,7 @@
-"""A job on Dataflow: submitted once, found again by any launcher, and waited for.
+"""Dataflow jobs: submit once, find a running one again from any launcher, wait.
 
-A job is named after its stage and run folder (`launch`), and the service refuses a second active
-job of a name. A label says which work it does.
+A job is named after its stage and run folder (`launch`). The service refuses a second active job
+with that name, and a label identifies the job's work.
 """
 
 import time
@@ -20,21 +20,21 @@ _AT_WORK = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING")
 
 
 def label(options: PipelineOptions, work: str) -> None:
-    """Mark the job that is about to be submitted with the digest of its work."""
+    """Label the job to submit with the digest of its work."""
     cloud = options.view_as(GoogleCloudOptions)
     cloud.labels = [*(cloud.labels or ()), f"{_LABEL}={work}"]
 
 
 def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
-    """Submit a job, unless one that does the same work is active: then that one.
+    """Submit a job, or attach to the active job that does the same work.
 
-    Only the launcher of a job without a label can use its result; such a job is cancelled.
+    Only its own launcher can use the result of a job without a label, so other launchers cancel it.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict
 
     cloud = options.view_as(GoogleCloudOptions)
-    places = cloud.staging_location, cloud.temp_location  # Beam appends to them
+    places = cloud.staging_location, cloud.temp_location  # Beam changes them
     with reading(f"Dataflow job {cloud.job_name}"):
         if found := _find(options, user):
             return found
@@ -51,7 +51,7 @@ def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> Pip
 
 
 def wait(result: PipelineResult, options: PipelineOptions) -> None:
-    """Wait for the end of a job."""
+    """Wait until a job ends; raise a UserError if it failed or was cancelled."""
     from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
 
     job = _job(result.job_id(), options.view_as(GoogleCloudOptions))
@@ -64,14 +64,14 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
         said = _errors(result, job.id)
         if found := user_error("\n".join(said)):
             raise found from error
-        telling = [text for text in said if "Traceback" in text] or said or ["it says nothing"]
+        telling = [text for text in said if "Traceback" in text] or said or ["no error message"]
         last = telling[-1].strip()
         last = last.splitlines()[-1] if "Traceback" in last else last
         raise UserError(f"{what}: {one_line(last)}") from error
 
 
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
-    """The active job of the name that does the same work; others end first."""
+    """Find the active job with this name and work; wait until others have ended."""
     from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
@@ -114,7 +114,6 @@ def _job(id: str, cloud: Any) -> RemoteJob:
 
 
 def _errors(result: PipelineResult, id: str) -> list[str]:
-    """What the service says went wrong with a job."""
     messages: list[str] = []
     page = None
     while True:

@@ -1,10 +1,10 @@
 """A pool of Python workers that the TaskManagers of one machine share.
 
-Each TaskManager numbers its own workers. Beam's own pool stops workers by number, so that one
-TaskManager would stop a worker of another. Here a worker ends when its TaskManager closes the
-connection or dies.
+Each TaskManager numbers its own workers. Beam's own pool stops workers by number, so one
+TaskManager could stop another's worker. Here a worker ends when its TaskManager disconnects or
+dies.
 
-The pool listens on loopback, as TaskManagers look for it there: it runs what it receives.
+The pool runs whatever it receives, so it listens on loopback only, where TaskManagers look for it.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from paraloom.models.printing import say, show
 
 
 class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
-    """Starts a process for every worker that a TaskManager requests."""
+    """Starts one process per worker that a TaskManager requests."""
 
     def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
         """Start a worker that connects to the addresses in the request."""
@@ -32,7 +32,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         urls = [f"--{e}_endpoint={getattr(request, f'{e}_endpoint').url}" for e in ends]
         try:
             started = fork_server.start(worker.__name__, [f"--id={request.worker_id}", *urls])
-            threading.Thread(target=started.wait, daemon=True).start()  # it may crash
+            threading.Thread(target=started.wait, daemon=True).start()  # collects its exit code
         except OSError as error:
             return beam_fn_api_pb2.StartWorkerResponse(error=str(error))
         return beam_fn_api_pb2.StartWorkerResponse()
@@ -43,7 +43,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
 
 
 def listen(port: int) -> tuple[grpc.Server, str]:
-    """Start a server with a pool; the server and its address."""
+    """Start a server with a pool; return the server and its address."""
     server = grpc.server(ThreadPoolExecutor())
     port = server.add_insecure_port(f"{LOOPBACK}:{port}")
     beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(WorkerPool(), server)
@@ -52,14 +52,14 @@ def listen(port: int) -> tuple[grpc.Server, str]:
 
 
 def main() -> int:
-    """Serve until SIGINT or SIGTERM; the exit code is 0, or 2 after a one-line error."""
+    """Serve until SIGINT or SIGTERM; return 0, or 2 after a one-line error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--service_port", type=int, required=True)
     given = parser.parse_args()
     fork_server.prepare()
     try:
         server, address = listen(given.service_port)
-    except RuntimeError as error:  # gRPC's, which names the address
+    except RuntimeError as error:  # gRPC's error names the address
         say(f"paraloom: --service_port: {error}")
         return 2
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,7 +1,7 @@
-"""Checks of the Flink cluster before and while a job runs, with one-line errors.
+"""One-line errors for faults in the Flink cluster, before and while a job runs.
 
-Without them, a wrong address or a missing TaskManager is reported after minutes, as a Java
-traceback.
+Without these checks, a wrong address or a missing TaskManager is reported as a Java traceback,
+after minutes.
 """
 
 import json
@@ -25,8 +25,7 @@ from apache_beam.options.pipeline_options import (
 from paraloom.beam_jobs.runners.flink.worker import FolderOptions
 from paraloom.models.errors import UserError
 
-PATIENCE = 30.0
-"""Seconds to wait until a job has ended."""
+PATIENCE = 30.0  # seconds to wait for the end of a job
 
 _HINT = "docs/clusters.md has the options for a cluster"
 _OVER = ("FINISHED", "FAILED", "CANCELED")
@@ -35,10 +34,10 @@ _LOST = re.compile(r"NoResourceAvailable|no longer reachable|TaskManager .* lost
 
 @contextmanager
 def ready(options: PipelineOptions) -> Iterator[None]:
-    """Check that cluster and job server are available for a job in the block.
+    """Check that cluster and job server are available for the job in the block.
 
-    A running job of the same name is cancelled: it belongs to a run that was killed. The loss of
-    the job server or of the TaskManagers while the job runs is one line, too.
+    A running job with its name is left from a killed run, and is cancelled. Losing the job server
+    or the TaskManagers during the job also gives a one-line error.
     """
     flink = options.view_as(FlinkRunnerOptions)
     master, endpoint = flink.flink_master, options.view_as(PortableOptions).job_endpoint
@@ -77,7 +76,7 @@ def _check_cluster(master: str, flink: Any) -> None:
 
 
 def cancel(master: str, name: str | None) -> None:
-    """Cancel the jobs of that name, and wait until they have ended."""
+    """Cancel all jobs with this name, and wait until they have ended."""
     deadline = time.monotonic() + PATIENCE
     while name:
         jobs = get(master, "jobs/overview")["jobs"]
@@ -92,12 +91,11 @@ def cancel(master: str, name: str | None) -> None:
 
 
 def get(master: str, path: str) -> Any:
-    """A JSON answer of Flink's REST interface; OSError or ValueError if there is none."""
+    """Request JSON from Flink's REST interface; raises OSError or ValueError."""
     return json.loads(_request(master, path))
 
 
 def _request(master: str, path: str, method: str = "GET") -> bytes:
-    """An answer of Flink's REST interface, requested without a proxy."""
     address = master if "://" in master else f"http://{master}"
     local = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     asked = urllib.request.Request(f"{address.rstrip('/')}/{path}", method=method)

@@ -1,7 +1,7 @@
-"""A Python worker of the pool; it runs in the working directory of the job.
+"""A Python worker in the pool; it runs in the job's working directory.
 
-The pool starts a worker for each request of a TaskManager, with the arguments of a worker container
-(Beam's container contract), but from the packages installed on this machine.
+The pool starts a worker for each request of a TaskManager. Its arguments follow Beam's container
+contract, but it uses the packages installed on this machine.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from paraloom.beam_jobs.runners.local.worker import environment, hide_options
 
 
 class FolderOptions(PipelineOptions):
-    """The folder to which relative paths of a job refer."""
+    """The folder to which a job's relative paths refer."""
 
     @classmethod
     def _add_argparse_args(cls, parser: Any) -> None:

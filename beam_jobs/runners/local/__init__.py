@@ -1,1 +1,1 @@
-"""Beam's local runner, with worker processes that are forked."""
+"""Beam's local runner with forked worker processes."""

@@ -1,8 +1,7 @@
 """A fork server: workers are forked from a process that has already imported their modules.
 
-Every job starts new workers. Importing Beam and Arrow takes two seconds of a core, a fork takes
-milliseconds. The server starts no threads, so that no lock is held when it forks.
-
+Every job starts new workers. Importing Beam and Arrow takes two core seconds, a fork milliseconds.
+The server starts no threads, so no lock is held when it forks.
     launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server
     fork server  --fork-->  worker
     launcher  <--(exit code)--  the pipe, from the fork server
@@ -40,7 +39,7 @@ _IMPORTED = (
     "paraloom.beam_jobs.score",
     "paraloom.beam_jobs.select",
 )
-_SIZE = struct.Struct("I")  # bytes of a request
+_SIZE = struct.Struct("I")  # prefixes a request
 _CODE = struct.Struct("i")
 
 
@@ -51,7 +50,7 @@ class Worker:
         self._pipe = pipe
 
     def wait(self) -> int:
-        """Wait for the end of the process; its exit code, or minus the signal that killed it."""
+        """Wait for the process to end; return its exit code, or minus the signal that killed it."""
         try:
             said = os.read(self._pipe, _CODE.size)
         finally:
@@ -60,7 +59,7 @@ class Worker:
 
 
 class ForkServer:
-    """The launcher's side; the server process starts with the first worker, or with `prepare`."""
+    """The launcher's side; the server starts with the first worker, or with `prepare`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,7 +71,7 @@ class ForkServer:
             self._connected()
 
     def prepare_for(self, arguments: Sequence[str]) -> None:
-        """`prepare`, if jobs with these Beam options will have several workers on this machine."""
+        """Call `prepare` if jobs with these Beam options have several workers on this machine."""
         given = " ".join(arguments)
         asked = re.search(r"--direct_num_workers[ =](\d+)", given)
         if "--runner" not in given and (int(asked[1]) if asked else cores()) > 1:
@@ -83,8 +82,8 @@ class ForkServer:
     ) -> Worker:
         """Start a worker, which calls `main(arguments)` of `module`.
 
-        It has the working directory, `sys.path`, stderr (also as stdout) and environment of this
-        process, and the variables `added`.
+        The worker has this process's working directory, `sys.path`, stderr (also as stdout) and
+        environment, and the variables `added`.
         """
         request = {
             "module": module,
@@ -99,7 +98,7 @@ class ForkServer:
             with self._lock:
                 try:
                     self._send(message, writing)
-                except (BrokenPipeError, ConnectionResetError):  # it was killed
+                except (BrokenPipeError, ConnectionResetError):  # the server was killed
                     self._socket = None
                     self._send(message, writing)
         except BaseException:
@@ -117,10 +116,10 @@ class ForkServer:
     def _connected(self) -> socket.socket:
         if self._socket is None:
             ours, theirs = socket.socketpair()
-            for end in (ours, theirs):  # libraries give all sockets a timeout
+            for end in (ours, theirs):  # libraries set default timeouts
                 end.setblocking(True)
             path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-            # Only `serve` unblocks it, where it is ignored: until then it would be a traceback.
+            # `serve` ignores SIGINT before it unblocks it; an earlier one would print a traceback.
             blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 with theirs:
@@ -132,31 +131,29 @@ class ForkServer:
                     )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            weakref.finalize(self, server.kill)  # at exit, too: it may still import
+            weakref.finalize(self, server.kill)  # also at exit: it may still be importing
             self._socket = ours
         return self._socket
 
 
-fork_server = ForkServer()
-"""The fork server of this process."""
+fork_server = ForkServer()  # the fork server of this process
 
 
 def serve(requests: socket.socket) -> None:
-    """Fork a worker for every request, until the launcher has ended."""
+    """Fork a worker for every request, until the launcher ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers end with the launcher
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     level = logging.root.level
-    logging.root.setLevel(logging.ERROR)  # Beam warns of clouds that are not in use
-    gc.disable()  # modules leave no garbage, and visiting all their objects takes long
+    logging.root.setLevel(logging.ERROR)  # Beam warns about clouds that are not in use
+    gc.disable()  # imports leave little garbage, and a collection visits all their objects
     for name in _IMPORTED:
         importlib.import_module(name)
-    gc.freeze()  # memory pages with these objects stay shared
+    gc.freeze()  # keeps the memory pages of these objects shared
     gc.enable()
     logging.root.setLevel(level)
-    pipes: dict[int, int] = {}  # by the process of the worker
+    pipes: dict[int, int] = {}  # by worker process
 
     def report(*_: object) -> None:
-        """Report the exit codes of workers that have ended."""
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 pipe = pipes.pop(ended[0])
@@ -179,7 +176,7 @@ def serve(requests: socket.socket) -> None:
                     os.close(descriptor)
                 _work(json.loads(message), stderr)
             pipes[worker] = pipe
-        except OSError as error:  # no memory, or too many processes: the worker counts as dead
+        except OSError as error:  # out of memory or processes: the worker counts as dead
             os.write(stderr, f"{type(error).__name__}: {error}\n".encode())
             os.close(pipe)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
@@ -187,7 +184,6 @@ def serve(requests: socket.socket) -> None:
 
 
 def _work(request: dict[str, Any], stderr: int) -> NoReturn:
-    """Run the worker."""
     code = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -196,7 +192,7 @@ def _work(request: dict[str, Any], stderr: int) -> NoReturn:
         os.dup2(stderr, 1)
         os.dup2(stderr, 2)
         os.close(stderr)
-        os.environ.update(request["environment"])  # imported modules have set others
+        os.environ.update(request["environment"])  # imported modules may have changed some
         os.chdir(request["folder"])
         sys.path[:] = request["path"]
         importlib.import_module(request["module"]).main(request["arguments"])
@@ -208,7 +204,7 @@ def _work(request: dict[str, Any], stderr: int) -> NoReturn:
             traceback.print_exc()
     finally:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, AttributeError):  # None where the launcher had none
+            with suppress(OSError, AttributeError):  # None if the launcher had none
                 stream.flush()
         os._exit(code)
 

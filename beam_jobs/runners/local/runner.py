@@ -1,7 +1,7 @@
 """Beam's local runner, with worker processes that may die.
 
-Beam's own local runner waits forever for a worker that was killed, for instance by the kernel when
-memory runs out. This one fails the pipeline, which is then run again.
+Beam's own waits forever for a worker that was killed, for instance by the kernel when memory runs
+out. This one fails the pipeline, which is then run again.
 """
 
 import logging
@@ -35,20 +35,17 @@ from paraloom.models.errors import UserError
 from paraloom.models.printing import INTERRUPTED, say
 from paraloom.models.progress import SHOW_CURSOR
 
-_TRIES = 6  # until batches have one sentence each, see `crash_recovery`
+_TRIES = 6  # enough to reach batches with one sentence, see `crash_recovery`
 _PATIENCE = 10.0  # seconds
 _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-_deaths: list[str] = []
-"""How workers died since `retry_on_worker_death` last started a pipeline."""
+_deaths: list[str] = []  # how workers died since `retry_on_worker_death` last started a pipeline
 
 
 def local_runner(options: PipelineOptions) -> FnApiRunner:
-    """A runner with worker processes; its pipelines fail if one of the workers dies.
-
-    Workers need the options of object stores; Beam's own local runner does not pass any.
-    """
+    """Make a runner with worker processes, which get the options of object stores; a pipeline fails
+    if one of them dies."""
     passed = {
         f"beam:option:{name}:v1": str(value) if type(value) is int else value
         for name, value in options.get_all_options(drop_default=True).items()
@@ -69,9 +66,9 @@ def retry_on_worker_death(
     """Run a pipeline, and run it again if a worker died; finished units are not repeated.
 
     Args:
-        log: what the workers print.
-        done: rows that another attempt does not repeat.
-        died: is told of a death, and tells what the worker was at.
+        log: file with the workers' output.
+        done: counts rows that need not be repeated.
+        died: called after a death; returns what the worker was working on.
 
     Raises:
         UserError: workers died six times in a row without finishing anything.
@@ -100,13 +97,13 @@ def retry_on_worker_death(
 
 @contextmanager
 def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
-    """End this process with exit code 130 if the block goes on for 10 s after Ctrl-C.
+    """End this process with exit code 130 if the block still runs 10 s after Ctrl-C.
 
-    Beam waits for its workers and threads, at times without end. The workers end with this process,
-    and what they have not finished is done when the same command resumes. A process that ignores
-    Ctrl-C, as shells let their background jobs, still does.
+    Beam may wait for its workers and threads forever. Workers end with this process, and the same
+    command resumes their unfinished work. A process that ignores Ctrl-C, such as a shell's
+    background job, still ignores it.
     """
-    main = threading.current_thread() is threading.main_thread()  # where signals arrive
+    main = threading.current_thread() is threading.main_thread()  # the main thread receives signals
     if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
@@ -114,7 +111,7 @@ def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
     timer.daemon = True
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if not timer.ident:  # else a further Ctrl-C
+        if not timer.ident:  # else this is a second Ctrl-C
             timer.start()
             threading.excepthook = _without_lost_workers
         signal.default_int_handler(number, frame)
@@ -128,7 +125,7 @@ def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
 
 
 def _without_lost_workers(error: threading.ExceptHookArgs) -> None:
-    """Ctrl-C ends the workers, too: a thread that still listens to one prints no traceback."""
+    """Suppress gRPC tracebacks from threads that still listen to workers ended by Ctrl-C."""
     if not isinstance(error.exc_value, grpc.RpcError):
         threading.__excepthook__(error)
 
@@ -143,7 +140,7 @@ def _end(terminal: IO[str]) -> None:
 
 @WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)
 class _WorkerHandler(SubprocessSdkWorkerHandler):
-    """Starts a worker with the fork server; answers requests with an error if it has died."""
+    """Starts workers with the fork server; fails requests to a dead worker."""
 
     _closed = False
 
@@ -162,7 +159,7 @@ class _WorkerHandler(SubprocessSdkWorkerHandler):
         if code := self.worker.wait():
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             _deaths.append(how)
-            while not self._closed:  # a pipeline may only now begin to wait for an answer
+            while not self._closed:  # a pipeline may begin to wait only now
                 waiting = self.control_conn._futures_by_id
                 for name in list(waiting):
                     response = beam_fn_api_pb2.InstructionResponse(instruction_id=name, error=how)

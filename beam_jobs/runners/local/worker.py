@@ -1,7 +1,7 @@
 """A worker process on this machine: Beam's own, but it ends with its launcher.
 
-Beam's worker survives a launcher that was killed: it finishes its work, in a folder to which the
-next run may already be writing, and then waits forever.
+Beam's own worker survives a killed launcher: it finishes its work in a folder to which the next run
+may already be writing, and then waits forever.
 """
 
 import logging
@@ -22,7 +22,7 @@ from paraloom.models.printing import Lossy
 
 
 def environment(worker: str, options: str, control: str, logging: str) -> dict[str, str]:
-    """The variables that Beam's worker reads; `options` are the pipeline's, as JSON."""
+    """Variables that Beam's worker reads; `options` are the pipeline's, as JSON."""
 
     def descriptor(url: str) -> str:
         return str(text_format.MessageToString(ApiServiceDescriptor(url=url)))
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def hide_options() -> None:
-    """Keep a job's options out of Beam's logs: the keys of object stores are among them."""
+    """Keep a job's options out of Beam's logs: they include keys of object stores."""
     for name in ("worker.sdk_worker_main", "dataflow.internal.apiclient"):
         logger = logging.getLogger(f"apache_beam.runners.{name}")
         logger.addFilter(lambda record: "options" not in str(record.msg))

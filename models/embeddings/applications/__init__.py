@@ -1,1 +1,1 @@
-"""What a trained encoder is used for: vectors, neighbours, evaluation, analyses."""
+"""Uses of a trained encoder: vectors, neighbours, evaluation."""

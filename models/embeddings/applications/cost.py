@@ -1,4 +1,4 @@
-"""What models cost: sentences/s and bytes on disk."""
+"""Cost of models: sentences/s and bytes on disk."""
 
 import time
 from collections.abc import Sequence
@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 from paraloom.models.embeddings.applications.opened import OpenedModel
 
-_SECONDS = 1.0  # about as long as each batch size is tried
-_FEWEST = 64  # sentences of a try
+_SECONDS = 1.0  # approximate duration of each try
+_FEWEST = 64  # sentences per try
 
 
 class Cost(NamedTuple):
-    """What a model costs on this machine."""
+    """Cost of a model on this machine."""
 
     sentences_per_second: float
-    batch_size: int  # with which this speed was measured
-    bytes_on_disk: int  # of all files that loading needs
+    batch_size: int  # used for this speed
+    bytes_on_disk: int  # of all files needed for loading
 
 
 def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:
-    """The speed of a model with the fastest of its batch sizes, after a warm-up, and its size."""
+    """Measure the speed with the model's fastest batch size, after a warm-up, and its size."""
     model.encode(sentences[:_FEWEST], model.batch_sizes[0])
     found = []
     for size in model.batch_sizes:
@@ -31,7 +31,7 @@ def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:
             rate = max(rate, len(given) / (time.perf_counter() - started))
             count = max(count, int(rate * _SECONDS))
         found.append((rate, size))
-        if rate * _SECONDS < size:  # a larger batch would take longer than a try
+        if rate * _SECONDS < size:  # a larger batch would exceed the duration
             break
     rate, size = max(found)
     return Cost(round(rate, 1), size, model.size)

@@ -1,4 +1,4 @@
-"""Vectors and scores of streams of lines, in constant memory."""
+"""Vectors and scores for streams of lines, in constant memory."""
 
 import codecs
 import io
@@ -17,15 +17,14 @@ from paraloom.models.embeddings.comparison import Compare, Embed, cosines
 from paraloom.models.errors import UserError
 
 _BATCH = 8192  # lines
-_LONGEST = 1 << 24  # bytes of a line, and of a batch before its last line
+_LONGEST = 1 << 24  # maximum bytes of a line, and of a batch before its last line
 
 
 def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
     """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim].
 
-    A seekable stream (standard output, redirected to a file) becomes a valid .npy with its last
-    write. For any other stream (a pipe), the array is copied when it is complete, because its
-    header contains the number of lines.
+    The .npy header contains the number of lines. A seekable stream (standard output, redirected to
+    a file) gets its header last; for other streams (a pipe), the complete array is copied.
     """
     if out.seekable() and out.tell() == 0:
         _write_npy(embed, lines, out)
@@ -40,7 +39,7 @@ def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
 def similarity_lines(
     embed: Embed, lines: IO[bytes], out: BinaryIO, compare: Compare = cosines
 ) -> None:
-    """Write one score per line of two tab-separated sentences."""
+    """Write one score per line with two tab-separated sentences."""
     count = 0
     for batch in line_batches(lines):
         for value in compare(*embed_pairs(embed, *_pairs(batch, count))):
@@ -80,7 +79,7 @@ def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArra
 
 
 def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
-    """Write the rows, then the header before them: until then the file is not a valid .npy."""
+    """Write the rows, then the header; before that, the file is no valid .npy."""
     dim = embed(pa.array([], pa.string())).shape[1]
     out.seek(len(_header(0, dim)))
     count = 0
@@ -95,7 +94,7 @@ def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
 
 
 def _header(count: int, dim: int) -> bytes:
-    """The header of a .npy; numpy pads it to the same length for every `count`."""
+    """Header of a .npy; numpy pads it to the same length for every `count`."""
     stream = io.BytesIO()
     header = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
     npy.write_array_header_1_0(stream, header)

@@ -1,8 +1,8 @@
-"""Evaluation on labelled pairs: correlations per data set and year, and by the protocol of MTEB.
+"""Evaluation on labelled pairs: correlations per data set and year, and by MTEB's protocol.
 
-MTEB (mteb 2.26, main score `cosine_spearman`) takes the test pairs of a year as one set. Its STS12
-has all five sets, its STS13 leaves out SMT, its STS17 is the pair of languages en-en, its
-STSBenchmark is the test split, and its SICK-R has the pairs of all three SICK files.
+MTEB (mteb 2.26, main score `cosine_spearman`) pools a year's test pairs. Its STS12 has all five
+sets, STS13 lacks SMT, STS17 is the language pair en-en, STSBenchmark is the test split, and SICK-R
+has the pairs of all three SICK files.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,23 +50,23 @@ class LabelCorrelation(NamedTuple):
 
 
 class Benchmark(NamedTuple):
-    """What has one result by MTEB's protocol: a year of STS, the STS Benchmark, SICK."""
+    """Data with one result by MTEB's protocol: a year of STS, the STS Benchmark, SICK."""
 
     name: str
-    task: str  # of MTEB
-    sets: list[int]  # numbers of the data sets that are pooled
-    pairs: int  # of the pooled sets
+    task: str  # MTEB's name
+    sets: list[int]  # indices of the pooled data sets
+    pairs: int  # number of pooled pairs
 
     @property
     def complete(self) -> bool:
-        """Whether there are as many pooled pairs as MTEB's task has."""
+        """Whether the pool has as many pairs as MTEB's task."""
         return self.pairs == _PAIRS[self.task]
 
 
 def benchmarks(data: Sequence[LabelledPairs]) -> list[Benchmark]:
-    """The benchmarks among these data sets, in their order. Training sets are not among them.
+    """Find the benchmarks among data sets, in order; training sets are skipped.
 
-    Of the STS Benchmark, the test set counts where it is there, else the development set.
+    The STS Benchmark uses the test set if present, otherwise the development set.
     """
     found = []
     for group in dict.fromkeys(pairs.group for pairs in data):
@@ -96,17 +96,17 @@ class Report:
     models: list[str]
     data: list[LabelledPairs]
     correlations: list[list[LabelCorrelation]]  # [models][data sets]
-    mteb: list[list[float]]  # [models][benchmarks]: by MTEB's protocol
+    mteb: list[list[float]]  # [models][benchmarks]
 
     def mean(self, model: int, group: str) -> LabelCorrelation:
-        """Unweighted mean over the group's data sets; undefined if one of them is undefined."""
+        """Unweighted mean over the group's data sets; undefined if one of them is."""
         pairs = zip(self.data, self.correlations[model], strict=True)
         found = [correlation for data, correlation in pairs if data.group == group]
         return LabelCorrelation(*(float(column) for column in np.mean(found, axis=0)))
 
     def table(self) -> Table:
-        """`Pearson / Spearman` of every model by data set, the means, and the missing data sets;
-        then the results by MTEB's protocol."""
+        """Tabulate `Pearson / Spearman` per model and data set, means, missing data sets, and then
+        the results by MTEB's protocol."""
         table = Table("data set", "pairs", caption=_CAPTION)
         table.columns[1].justify = "right"
         for name in self.models:
@@ -127,7 +127,7 @@ class Report:
         return table
 
     def json(self) -> dict[str, Any]:
-        """The results for programs; an undefined correlation is None.
+        """Results for programs; an undefined correlation is None.
 
         `groups.<group>.data_sets.<name>.models.<model>.pearson`, `groups.<year>.mean.<model>.…`,
         `protocols.mteb.results.<benchmark>.<model>`
@@ -171,7 +171,7 @@ def evaluate_models(
     sts: Path | str | Sequence[Path | str] | None = None,
     sick: Path | str | None = None,
 ) -> Report:
-    """Correlate every model's scores with the labels in the folders `sts` and `sick`."""
+    """Evaluate models on the data sets in the folders `sts` and `sick`."""
     folders = [sts] if isinstance(sts, Path | str) else sts or []
     return evaluate_on([*read_sts(*folders), *(read_sick(sick) if sick else [])], models)
 
@@ -205,26 +205,26 @@ def evaluate_on(
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:
-    """Check that no name stands twice; results are found by name."""
+    """Check that names are unique, because results are found by name."""
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"{name}: stands twice among the {what}")
+            raise UserError(f"{name}: occurs twice among the {what}")
 
 
 def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> LabelCorrelation:
-    """Correlation of the scores with the labels of one data set."""
+    """Correlate the scores with the labels of one data set."""
     return correlation(scores(embed, data, compare), data.scores)
 
 
 def scores(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> Scores:
-    """The scores of a data set's pairs."""
+    """Compute the scores of a data set's pairs."""
     return compare(*embed_pairs(embed, data.first, data.second))
 
 
 def embed_pairs(
     embed: Embed, first: pa.StringArray, second: pa.StringArray
 ) -> tuple[Vectors, Vectors]:
-    """The vectors of both sides of n pairs."""
+    """Embed both sides of n pairs."""
     vectors = embed(pa.concat_arrays([first, second]))
     return vectors[: len(first)], vectors[len(first) :]
 
@@ -235,7 +235,7 @@ def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -
     >>> correlation(np.array([0.1, 0.2, 0.9]), np.array([1.0, 2.0, 3.0])).spearman
     100.0
     """
-    # Rounding errors are no signal: 1e-9 is far below the resolution of a float32 cosine.
+    # Ignore rounding errors: 1e-9 is far below the resolution of a float32 cosine.
     if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
         return LabelCorrelation(float("nan"), float("nan"))
     from scipy.stats import rankdata  # late: it takes most of a second

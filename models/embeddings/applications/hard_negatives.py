@@ -1,6 +1,6 @@
-"""Sentences of a large corpus that are near others, found with faiss: hard negatives.
+"""Hard negatives: near sentences in a large corpus, found with faiss.
 
-Vectors are kept on disk as float16. The bounds have the names of sentence-transformers'
+Vectors are kept on disk as float16. The bounds have the names in sentence-transformers'
 `mine_hard_negatives`.
 """
 
@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.comparison import Embed, unit
 
-_EXACT = 200_000  # vectors that are compared one by one
-_NEIGHBOURS = 64  # of a query, among which its negative is
-_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # cells × √n, cells that are searched, sample of each cell
-_SHORT = 64  # components that the index of a large corpus keeps
-_AT_ONCE = 1024  # queries
+_EXACT = 200_000  # maximum vectors for exact search
+_NEIGHBOURS = 64  # candidates for the negative of a query
+_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # cells × √n, searched cells, sample per cell
+_SHORT = 64  # components kept by the index of a large corpus
+_AT_ONCE = 1024  # queries per batch
 
 Matrix = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """Which cosines with an anchor a negative may have."""
+    """Bounds on the cosine between an anchor and its negative."""
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # below the positive's cosine by this share of it
+    relative_margin: float = 0.1  # below the positive's cosine, as a share of it
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
         """Whether the scores [n, k] are within the bounds, given the positives' scores [n]."""
@@ -40,15 +40,13 @@ class Bounds:
 
 
 def unit_vectors(embed: Embed, text: pa.Array) -> Matrix:
-    """The vectors of n sentences, scaled to length 1: [n, dim]; zeros stay."""
+    """Embed n sentences and scale to length 1, [n, dim]; zeros stay."""
     return unit(np.asarray(embed(text), np.float32))
 
 
 def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArray[np.float16]:
-    """The unit vectors of all sentences, memory-mapped: float16 [n, dim].
-
-    Blocks that an earlier call has written into the file are not encoded again.
-    """
+    """Write the unit vectors of all sentences, memory-mapped: float16 [n, dim]; continue existing
+    files."""
     width = 2 * embed(pa.array([""])).shape[1]  # bytes
     with path.open("ab") as stream:
         written = stream.tell() // width
@@ -65,9 +63,8 @@ def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArr
 
 
 class Neighbours:
-    """Searches n unit vectors: exactly if they are few, else in an inverted index (`IVF`) of their
-    principal components in 8 bits each, which is trained on a sample and takes 72 bytes a vector.
-    """
+    """Searches n unit vectors: exactly if there are few, otherwise in an inverted index (`IVF`) of
+    principal components in 8 bits each, trained on a sample, with 72 bytes per vector."""
 
     def __init__(self, vectors: NDArray[np.float16], seed: int) -> None:
         import faiss
@@ -88,10 +85,8 @@ class Neighbours:
             self._index.add(vectors[start : start + _EXACT].astype(np.float32))
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
-        """Rows of the nearest vectors, nearest first, and their cosines: [queries, k].
-
-        A row is -1, its cosine -1, where the index finds no more.
-        """
+        """Rows of the nearest vectors, nearest first, and their cosines: [queries, k]; -1 for
+        missing ones."""
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)
         return np.concatenate(rows), np.concatenate(scores)

@@ -1,4 +1,4 @@
-"""Encoders of ours and models of sentence-transformers, opened for `evaluate` in the same way."""
+"""Paraloom's encoders and models of sentence-transformers, opened alike for `evaluate`."""
 
 from __future__ import annotations
 
@@ -20,28 +20,26 @@ from paraloom.models.structured import parse_json
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-_OUR_BATCH = 4096  # as `SentenceEncoder.embed`
-_THEIR_BATCHES = (32, 1024, 8192)  # the library's default; what static embeddings need
+_OUR_BATCH = 4096  # as in `SentenceEncoder.embed`
+_THEIR_BATCHES = (32, 1024, 8192)  # the library's default; fast for static embeddings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenedModel:
-    """A model that gives sentence vectors, and its files."""
+    """A model that makes sentence vectors, and its files."""
 
     evaluated: ComparedModel
     encode: Callable[[Sequence[str], int], Vectors]
-    """Sentences [n] and a batch size to vectors [n, dim]."""
+    """From sentences [n] and a batch size to vectors [n, dim]."""
     batch_sizes: tuple[int, ...]
-    """Batch sizes among which the fastest is chosen; the first is the usual one."""
-    files: list[Path]
-    """All files that loading it needs."""
+    """Batch sizes to choose the fastest from; the first is the usual one."""
+    files: list[Path]  # all files needed for loading
     encoder: SentenceEncoder | None = None
-    sentence_model: SentenceTransformer | None = None
-    """One of these two: an encoder of ours, or a model of sentence-transformers."""
+    sentence_model: SentenceTransformer | None = None  # either this is set, or `encoder`
 
     @property
     def name(self) -> str:
-        """The name that the user gave."""
+        """Name given by the user."""
         return self.evaluated.name
 
     @property
@@ -51,7 +49,7 @@ class OpenedModel:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder was written by `SentenceEncoder.save`, not by others."""
+    """Whether `SentenceEncoder.save` wrote a folder."""
     try:
         return "vocabularies" in parse_json((folder / "config.json").read_bytes(), dict[str, Any])
     except (OSError, ValueError):
@@ -59,7 +57,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def open_model(name: str, option: str = "--model") -> OpenedModel:
-    """Open an encoder of ours or a model of sentence-transformers, in a folder or on the Hub."""
+    """Open a Paraloom encoder or a model of sentence-transformers, in a folder or on the Hub."""
     folder = hub.fetch(name, option)
     if is_ours(folder):
         return _ours(name, folder)
@@ -87,13 +85,13 @@ def _theirs(name: str, folder: Path) -> OpenedModel:
     model = load_sentence_model(folder)
 
     def encode(sentences: Sequence[str], batch_size: int) -> Vectors:
-        with in_one_line(f"{name}: the model fails"):  # modules that do not fit each other load
+        with in_one_line(f"{name}: the model fails"):  # incompatible modules may load
             found = model.encode(list(sentences), batch_size=batch_size, show_progress_bar=False)
         vectors: Vectors = np.asarray(found, np.float32)
         return vectors
 
     def embed(text: pa.StringArray) -> Vectors:
-        encoded = text.dictionary_encode()  # each distinct sentence once
+        encoded = text.dictionary_encode()  # embed each distinct sentence once
         distinct = encode(encoded.dictionary.to_pylist(), _THEIR_BATCHES[0])
         vectors: Vectors = distinct[encoded.indices.to_numpy()]
         return vectors

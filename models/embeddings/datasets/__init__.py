@@ -1,1 +1,1 @@
-"""Data that encoders are trained and tested on, as it is published."""
+"""Published data sets for training and testing encoders."""

@@ -21,18 +21,17 @@ from paraloom.models.text.files import (
     opened,
 )
 
-PARQUET, JSON, LINES = "parquet", "json", "lines"
-"""Forms of files; any other is CSV."""
+PARQUET, JSON, LINES = "parquet", "json", "lines"  # forms of files; all others are CSV
 
-_ARRAY = re.compile(rb'\s*\[\s*[{"]')  # of JSON, over several lines or on one
-_HEAD = 1_000  # records that tell the names of all, and a batch of Parquet
+_ARRAY = re.compile(rb'\s*\[\s*[{"]')  # JSON, over several lines or on one
+_HEAD = 1_000  # records inspected for column names; rows per Parquet batch
 _CSV = re.compile(r"\.csv(\.\w+)?$")
 
 
 def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Row numbers and columns of the rows of `values_of`.
+    """Yield row numbers and text columns of the rows from `values_of`.
 
-    Row 0 of Parquet and JSON Lines has the names of the columns; a dot leads into a structure.
+    Row 0 of Parquet and JSON Lines has the column names; a dot leads into a struct.
     """
     values = values_of(path)
     head = list(islice(values, _HEAD))
@@ -49,20 +48,20 @@ def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[
 
 
 def has_rows(path: Path) -> bool:
-    """Whether a JSON file has rows, as JSON Lines or in an array, and not settings."""
+    """Whether a JSON file has rows (JSON Lines or an array) instead of settings."""
     with opened(path) as stream:
         head = stream.read(CHUNK)
     return bool(_ARRAY.match(head)) or all(map(json_object, (head + b"\n").split(b"\n")[:2]))
 
 
 def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) -> UserError:
-    """The error for a row with another number of columns."""
+    """Make the error for a row with the wrong number of columns."""
     return UserError(f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}")
 
 
 def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
-    """The rows of a file, numbered from 1: records of Parquet and JSON Lines; the columns of
-    tab-separated text without quoting, or of CSV, as texts. A row of text is called by its line.
+    """Yield the rows of a file, numbered from 1: records for Parquet and JSON Lines; text columns
+    for tab-separated text without quoting, or CSV. Text rows are numbered by line.
 
     `fallback` is as for `text_blocks`.
     """
@@ -91,9 +90,9 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
 
 
 def form_of(path: Path) -> str:
-    """PARQUET, JSON, LINES (with tabs between columns, or none), or what separates CSV's columns.
+    """Detect PARQUET, JSON, LINES (with or without tabs), or the column separator of CSV.
 
-    The beginning tells the form; a file without tabs is CSV if it is called so, too.
+    The beginning decides; without tabs, a file is CSV only if its name says so, too.
     """
     if is_parquet(path):
         return PARQUET
@@ -110,16 +109,16 @@ def form_of(path: Path) -> str:
 
 
 def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
-    r"""The lines of a file without their ends (\n or \r\n), numbered from 1."""
+    r"""Yield lines without line ends (LF or CR LF), numbered from 1."""
     for first, text in text_blocks(path, fallback):
         for number, line in enumerate(text.removesuffix("\n").split("\n"), first):
             yield number, line.removesuffix("\r")
 
 
 def text_blocks(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
-    """Some lines of a file at once, with their ends, and the number of the first.
+    """Yield several lines at once, with their ends, and the number of the first.
 
-    `fallback` is the encoding of lines that are not UTF-8, if they are no error.
+    `fallback` is the encoding of lines that are not UTF-8; without it they are errors.
     """
     for first, block in _blocks(path):
         try:
@@ -138,7 +137,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, about `CHUNK` bytes, and the number of the first."""
+    """Yield whole lines in blocks of about `CHUNK` bytes, and the number of the first."""
     first = 1
     with opened(path) as stream:
         while block := stream.read(CHUNK):

@@ -1,4 +1,4 @@
-"""Files of phrase pairs, in their formats."""
+"""Files of phrase pairs in several formats."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -9,13 +9,13 @@ import pyarrow as pa
 from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.errors import UserError
 
-_ROWS = 20_000  # pairs of a block
+_ROWS = 20_000  # pairs per block
 
 
 def read_phrases(path: Path | str) -> Iterator[tuple[str, str]]:
-    """The phrase pairs of a file, plain or gzip, in order.
+    """Yield the phrase pairs of a file, plain or gzip, in order.
 
-    The first line tells the format:
+    The first line decides the format:
         ppdb: fields separated by ` ||| `: an optional syntactic label (`[NP]`), phrase and
             paraphrase; further fields are ignored.
         tsv: phrase and paraphrase, separated by tabs; further fields are ignored.
@@ -47,7 +47,7 @@ def _parse(text: str, format: str) -> Iterable[tuple[str, str]]:
 
 
 def phrase_blocks(path: Path | str) -> Iterator[tuple[pa.StringArray, pa.StringArray]]:
-    """Both sides of the pairs of `read_phrases`, in blocks."""
+    """Yield both sides of the pairs from `read_phrases`, in blocks."""
     pairs = read_phrases(path)
     while rows := list(islice(pairs, _ROWS)):
         left, right = zip(*rows, strict=True)

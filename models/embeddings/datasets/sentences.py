@@ -1,4 +1,4 @@
-"""Sentences of files in any form: Parquet, JSON Lines, CSV, tab-separated text, one a line."""
+"""Sentences in files of any form: Parquet, JSON Lines, CSV, tab-separated text, plain lines."""
 
 import re
 from collections import defaultdict
@@ -27,33 +27,32 @@ from paraloom.models.text.files import is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 Column = tuple[np.ndarray, pa.StringArray]
-"""The texts of a column, and the position of each one's row in the block, int64 [n]."""
-Place = tuple[object, ...]
-"""Of a column: its name or number, then those of the fields within it."""
+"""Texts of a column, and the index of each one's row in the block, int64 [n]."""
+Place = tuple[object, ...]  # path to a column: its name or number, then fields within it
 
-_ROWS = 20_000  # of a block
+_ROWS = 20_000  # rows per block
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
-# Of the middle row of a column of sentences: names, labels, ids and addresses have fewer.
+# Median words of a sentence column, at least: names, labels, ids and addresses have fewer.
 _WORDS = 3
-_LABEL = r"^(?:\d|[A-Z]{2,6}:[a-z]+) "  # of lines of transfer tasks
+_LABEL = r"^(?:\d|[A-Z]{2,6}:[a-z]+) "  # in lines of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
-"""Suffixes of the other files in the folder of a data set."""
+"""Suffixes of other files in the folder of a data set."""
 _SUFFIXES = re.compile(rf"(\.(tsv|csv|txt|jsonl|parquet))?({PACKED.pattern})?$")
-_FALLBACK = "latin-1"  # as some of the transfer tasks
+_FALLBACK = "latin-1"  # used by some transfer tasks
 
 
 class Sentences(NamedTuple):
-    """The sentences in a block of rows; a row may have several in a column with lists."""
+    """Sentences in a block of rows; a row may have several in a list column."""
 
-    rows: np.ndarray  # the numbers of all rows in the file, from 1 on, int64
+    rows: np.ndarray  # numbers of all rows in the file, from 1, int64
     columns: list[Column]
 
 
 def sentence_files(*paths: Path | str) -> dict[str, Path]:
-    """Files, the files in folders at any depth, and the Parquet files of data sets of the Hub.
+    """Find files, files in folders at any depth, and Parquet files in data sets on the Hub.
 
-    They are by name: the path from the folder on, without suffixes, such as `sts/2012/MSRpar`. Of
-    files that would have one name, it has the suffixes or folders above that tell them apart.
+    Keys are paths from the folder on, without suffixes, such as `sts/2012/MSRpar`; suffixes or
+    parent folders distinguish files with the same name.
     """
     found = list(dict.fromkeys(of for path in paths for of in _named(path)))
     names = distinct_names([names for _, names in found])
@@ -61,7 +60,7 @@ def sentence_files(*paths: Path | str) -> dict[str, Path]:
 
 
 def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """The files at a path, and the names of each, shortest first."""
+    """Yield the files at a path with their possible names, shortest first."""
     if is_hub_name(str(path)):
         key = "select.exclude or --against"
         where, names = fetch_dataset(
@@ -88,11 +87,11 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def sentence_blocks(path: Path) -> Iterator[Sentences]:
-    """The columns of a file that hold sentences, in blocks of rows.
+    """Yield the sentence columns of a file, in blocks of rows.
 
-    Rows are numbered from 1; a row of text is a line, the one with the names of columns too. A
-    column holds sentences if the median of the first texts in it has three words or more; of a
-    column of lists or structures, these are the texts within.
+    Rows are numbered from 1; in text each line is a row, including the header. A column holds
+    sentences if its first texts have a median of three words or more; lists and structs count by
+    the texts within.
     """
     chosen: dict[Place, bool] = {}
     for rows, columns in _blocks(path):
@@ -106,7 +105,7 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
-    """The numbers of rows, and the texts in them by the way to them."""
+    """Yield row numbers, and texts by path."""
     form = form_of(path)
     if form == PARQUET:
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
@@ -136,7 +135,7 @@ def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
 
 
 def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
-    """The lines of a file, `_ROWS` at a time, and the number of the first."""
+    """Yield lines, `_ROWS` at a time, and the number of the first."""
     first, rest = 1, pa.array([], pa.string())
     for _, text in text_blocks(path, _FALLBACK):
         lines = pc.split_pattern([text.removesuffix("\n")], "\n").values
@@ -150,7 +149,7 @@ def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
 
 
 def _columns(lines: pa.StringArray) -> dict[Place, Column]:
-    """The columns between tabs; lines may have different numbers of them."""
+    """Split lines at tabs; they may differ in their number of columns."""
     cells = pc.split_pattern(lines, "\t")
     starts, lengths = cells.offsets.to_numpy()[:-1], cells.value_lengths().to_numpy()
     if lengths.max() == 1 and pc.all(pc.match_substring_regex(lines, _LABEL)).as_py():
@@ -169,7 +168,7 @@ def _column(texts: pa.StringArray) -> Column:
 
 
 def _within(values: Sequence[object], place: Place = ()) -> dict[Place, Column]:
-    """The texts within values of JSON or Parquet; bytes without NUL are text, too."""
+    """Find the texts in JSON or Parquet values; bytes without NUL are text, too."""
     found = defaultdict[Place, list[tuple[int, str]]](list)
     for at, value in enumerate(values):
         waiting = [(place, value)]
@@ -181,7 +180,7 @@ def _within(values: Sequence[object], place: Place = ()) -> dict[Place, Column]:
                 found[way].append((at, of.encode(errors="replace").decode()))
             elif isinstance(of, list):
                 waiting += [((*way, None), inner) for inner in reversed(of)]
-            elif isinstance(of, dict | tuple):  # Arrow's maps have tuples
+            elif isinstance(of, dict | tuple):  # Arrow maps have tuples
                 inner = [*(of.items() if isinstance(of, dict) else enumerate(of))]
                 waiting += [((*way, name), each) for name, each in reversed(inner)]
     columns = ((way, *zip(*of, strict=True)) for way, of in found.items())

@@ -15,8 +15,8 @@ from paraloom.models.embeddings.datasets.lines import rows_of, wrong_columns
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import PACKED, distinct_names, looked_up
 
-# The test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many
-# collections lack them.
+# Test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many collections lack
+# them.
 SEMEVAL = {
     "2012": ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews"),
     "2013": ("FNWN", "OnWN", "SMT", "headlines"),
@@ -26,9 +26,9 @@ SEMEVAL = {
     "2017": ("track5.en-en",),
 }
 _ENGLISH_2017 = ("en-en", "STS.en-en", "STS2017.en-en", "STS.input.track5.en-en", "track5")
-"""Other names of the set of 2017."""
+"""Other names of the 2017 set."""
 STS_BENCHMARK = {"sts-train": "train", "sts-dev": "dev", "sts-test": "test"}
-"""The splits of the STS Benchmark by the names of its files."""
+"""Splits of the STS Benchmark by file name."""
 
 STS_SCALE, SICK_SCALE, JUDGMENT_SCALE = (0.0, 5.0), (1.0, 5.0), (0.0, 100.0)
 ENTAILMENT = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
@@ -37,23 +37,22 @@ _DATA = re.compile(rf"\.[tc]sv({PACKED.pattern})?$")
 _SICK = {"SICK_train.txt": "train", "SICK_trial.txt": "trial", "SICK_test_annotated.txt": "test"}
 _SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 _JUDGMENT = "entailment_judgment"
-_TRANSLATIONS = ("paraphrase", "translation")  # columns of judgments, beside reference and score
+_TRANSLATIONS = ("paraphrase", "translation")  # in judgments, beside reference and score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledPairs:
-    """One data set: n sentence pairs and their similarity as labelled by people."""
+    """A data set: n sentence pairs with similarity labels from people."""
 
-    group: str
-    """the group whose mean is reported: `STS 2014`; `STS 2012 train` if it is not a test set"""
+    group: str  # group with a reported mean: `STS 2014`; `STS 2012 train` for training data
     name: str
     first: pa.StringArray  # [n]
     second: pa.StringArray  # [n]
     scores: NDArray[np.float64]  # [n]
-    unscored: int = 0  # rows without an official score, left out of the above
-    scale: tuple[float, float] = STS_SCALE  # the lowest and the highest possible score
+    unscored: int = 0  # rows left out for lack of an official score
+    scale: tuple[float, float] = STS_SCALE  # lowest and highest possible score
     entailment: pa.StringArray | None = None
-    """[n], of SICK: whether the first sentence entails the second, contradicts it, or neither"""
+    """[n], SICK only: whether the first sentence entails the second, contradicts it, or neither."""
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -64,8 +63,8 @@ def read_sts(*paths: Path | str) -> list[LabelledPairs]:
 
     A data set is `<name>.tsv` (score, sentence, sentence; rows without a score are counted, but
     left out) or `<name>.csv` (the same with commas, or the STS Benchmark's seven tab-separated
-    columns), in a folder per year or directly in the path. `<name>.train.tsv` is not a test set and
-    has its own group. Data sets of one name are told apart by suffix or folder.
+    columns), in a folder per year or directly in the path. `<name>.train.tsv` is training data with
+    its own group. The suffix or folder distinguishes data sets with the same name.
     """
     found: list[tuple[Path, LabelledPairs]] = []
     for path in map(Path, paths):
@@ -100,7 +99,7 @@ def _read_sick_file(path: Path) -> LabelledPairs:
 def read_labelled(path: Path | str) -> list[LabelledPairs]:
     """Read a folder or file of SICK or STS, or a file of judgments.
 
-    Judgments are tab-separated, with a header that has `reference`, `paraphrase` or `translation`,
+    Judgments are tab-separated, with the header columns `reference`, `paraphrase` or `translation`,
     and `score` from 0 to 100.
     """
     path = Path(path)
@@ -116,7 +115,7 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
 
 
 def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
-    """Read labelled pairs that can rank encoders, as `read_labelled`."""
+    """Read labelled pairs like `read_labelled`, and check that they can rank encoders."""
     found: list[LabelledPairs] = []
     for path in paths:
         if not Path(path).exists():
@@ -136,7 +135,7 @@ def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
 
 
 def missing(data: list[LabelledPairs]) -> dict[str, list[str]]:
-    """The published data sets that are missing in `data`, for each group with other data sets."""
+    """Published data sets missing in `data`, for each group that has any."""
     published = {f"STS {year}": names for year, names in SEMEVAL.items()}
     published["SICK"] = tuple(_SICK.values())
     present = {(pairs.group, pairs.name) for pairs in data}
@@ -159,7 +158,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
     rows: list[tuple[str, str, float]] = []
     unscored = 0
     for number, row in rows_of(path):
-        # The benchmark's rows may have further columns, with the sources of the sentences.
+        # Benchmark rows may have further columns with the sentences' origins.
         benchmark = plain.suffix == ".csv" and len(row) > 3
         columns = row[4:7] if benchmark else row
         if len(columns) != 3:

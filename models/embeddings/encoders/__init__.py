@@ -1,8 +1,8 @@
-"""Encoders by name. To add one, write a module in this folder and a line in `ENCODERS`.
+"""Encoders by name. To add one, write a module in this folder and add it to `ENCODERS`.
 `paraloom.papers.systems` adds the encoders of the papers' other systems.
 
-An encoder is a subclass of `Encoder`; one of words or trigrams subclasses `TokenEncoder` and only
-defines `encode`. Its `Input` gives it dropout, and sparse but exact updates of the word vectors.
+An encoder is a subclass of `Encoder`. For words or trigrams, subclass `TokenEncoder` and define
+only `encode`: its `Input` provides dropout, and sparse but exact updates of the word vectors.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,11 +23,11 @@ INITIAL_SCALE = 0.1  # standard deviation of random vectors; chosen on STS 2012â
 
 
 class Entry(NamedTuple):
-    """An encoder of the registry."""
+    """An encoder in the registry."""
 
-    meaning: str  # what it makes of the vectors that it reads, in one line for the documents
+    meaning: str  # one-line description for the documents
     build: Callable[[Input, EmbeddingOptions], TokenEncoder]
-    kind: Kind = "words"  # the vocabulary it reads
+    kind: Kind = "words"  # vocabulary to read
 
 
 ENCODERS: dict[str, Entry] = {
@@ -45,7 +45,7 @@ ENCODERS: dict[str, Entry] = {
 
 
 def names(model: str) -> list[str]:
-    """The names of the encoders in `model`, joined by `+`."""
+    """Names of the encoders in `model`, joined by `+`."""
     found = [name.strip() for name in model.split("+")]
     for name in found:
         if name not in ENCODERS:
@@ -58,17 +58,17 @@ def names(model: str) -> list[str]:
 
 
 def kinds(model: str) -> list[Kind]:
-    """The vocabularies that the encoders in `model` read."""
+    """Vocabularies that the encoders in `model` read."""
     return list(dict.fromkeys(ENCODERS[name].kind for name in names(model)))
 
 
 def build_encoder(
     options: EmbeddingOptions, vectors: Mapping[Kind, Tensor], *, outputs: int | None = None
 ) -> Encoder:
-    """The encoder `options.model`; with several, each gets its own copy of the word vectors.
+    """Build the encoder `options.model`; in a mixture, each has its own copy of the word vectors.
 
-    `outputs` is the number of words that its decoders predict, if its task trains some (None: all).
-    Other weights are initialised with torch's global random generator.
+    `outputs` is the number of words that its task's decoders predict, if any (None: all). Other
+    weights are initialised with torch's global random generator.
     """
     noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
     built: list[TokenEncoder] = []
@@ -82,19 +82,19 @@ def build_encoder(
 
 
 def check_encoder(options: EmbeddingOptions) -> None:
-    """Build the encoder for an empty vocabulary."""
-    with torch.device("meta"):  # without memory
+    """Check the options by building the encoder for an empty vocabulary."""
+    with torch.device("meta"):  # allocates nothing
         build_encoder(options, {kind: torch.zeros(3, options.dim) for kind in kinds(options.model)})
 
 
 def embedding_matrices(encoder: nn.Module) -> dict[str, EmbeddingMatrix]:
-    """The embedding matrices in an encoder, by the name of the module."""
+    """Embedding matrices in an encoder, by module name."""
     modules = encoder.named_modules()
     return {name: module for name, module in modules if isinstance(module, EmbeddingMatrix)}
 
 
 def random_vectors(size: int, dim: int, seed: int) -> Tensor:
-    """Random initial vectors, [size, dim]; the unknown word (row 0) has zeros."""
+    """Random initial vectors, [size, dim]; zeros for the unknown word (row 0)."""
     generator = torch.Generator().manual_seed(seed)
     vectors = torch.randn(size, dim, generator=generator) * INITIAL_SCALE
     vectors[0] = 0

@@ -9,14 +9,14 @@ from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, mean
 
 
 class Average(TokenEncoder):
-    """g(s) = the mean of the vectors of s's words or trigrams, [n, dim]; zeros if it has none."""
+    """g(s) = mean of the vectors of s's words or trigrams, [n, dim]; zeros if it has none."""
 
     reads_order = False
 
     def encode(self, batch: RaggedBatch) -> Tensor:
         """Encode n sentences after the lookup.
 
-        Without gradients, to the bit as sentence-transformers' StaticEmbedding does.
+        Without gradients, results equal sentence-transformers' StaticEmbedding to the bit.
         """
         if torch.is_grad_enabled():
             return means(batch)

@@ -1,4 +1,4 @@
-"""The interface of encoders, the base class of those that read one vocabulary, and mixtures."""
+"""Base classes: encoders, encoders with one vocabulary, and mixtures."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,11 +11,12 @@ from paraloom.models.embeddings.ragged_columns import Sentences
 
 
 class Encoder(nn.Module):
-    """Turns sentences into vectors, [n, dim]; an empty sentence into zeros."""
+    """Maps sentences to vectors, [n, dim]; an empty sentence to zeros. Subclass it to add an
+    encoder."""
 
     dim: int  # length of a sentence vector
-    outputs: int | None = None  # the words that decoders predict, if there are any
-    reads_order: bool = True  # whether the order of words counts
+    outputs: int | None = None  # words that decoders predict, if any
+    reads_order: bool = True  # whether word order matters
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]."""
@@ -23,7 +24,8 @@ class Encoder(nn.Module):
 
 
 class TokenEncoder(Encoder):
-    """An encoder of words or trigrams, whose vectors an `Input` looks up; subclasses encode them.
+    """An encoder of words or trigrams, whose vectors an `Input` looks up; subclasses define
+    `encode`.
 
     `dim` is the length of a sentence vector; None: the length of a word vector.
     """
@@ -42,16 +44,15 @@ class TokenEncoder(Encoder):
 
 
 class Mixed(Encoder):
-    """Every encoder has its own word vectors; the sentence vectors are added or
-    concatenated (ParaNMT 6.6).
-    """
+    """A mixture of encoders, each with its own word vectors; sentence vectors are added or
+    concatenated (ParaNMT 6.6)."""
 
     def __init__(self, encoders: Sequence[Encoder], mix: Literal["concat", "add"]) -> None:
         super().__init__()
         sizes = [encoder.dim for encoder in encoders]
         if mix == "add" and len(set(sizes)) > 1:
             raise ValueError(f"mix: vectors of lengths {sizes} cannot be added, only joined")
-        self.parts, self.mix = nn.ModuleList(encoders), mix  # `parts` names the saved weights
+        self.parts, self.mix = nn.ModuleList(encoders), mix  # `parts` is in saved weights' names
         self.dim = sizes[0] if mix == "add" else sum(sizes)
         self.reads_order = any(encoder.reads_order for encoder in encoders)
 

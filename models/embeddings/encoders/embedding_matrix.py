@@ -1,4 +1,4 @@
-"""A trained embedding matrix: sparse steps that equal the steps of a dense optimiser."""
+"""A trained embedding matrix: sparse steps that equal a dense optimiser's."""
 
 import math
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # as in Kingma & Ba 2015, and torch's 
 _MEMORY = 400  # steps after which a first moment has faded: 0.9^400 = 5e-19
 _GAPS = np.arange(_MEMORY, 0, -1)
 _FADES = np.append(BETA1 ** np.arange(_MEMORY + 1), 0.0)
-# cⱼ and cⱼ εⱼⁱ for all gaps j, without the factors that depend on the step only:
+# cⱼ and cⱼ εⱼⁱ for all gaps j, without the factors that depend only on the step:
 _SUMS = BETA1 ** _GAPS[:, None] * BETA2 ** (-_GAPS[:, None] / 2 * np.arange(1, 5))
 _TINY = 1e-30  # far below (1e-6 ε)²; square roots of zeros and denormals are slow
 
 
 class _Read(NamedTuple):
-    """The rows read for a step, their vectors, and Adam's moments."""
+    """Rows read for a step, their vectors, and Adam's moments."""
 
     rows: NDArray[np.int64]
-    positions: Tensor  # the rows on the device
+    positions: Tensor  # rows on the device
     vectors: Tensor
     moments: tuple[Tensor, ...]  # first and second
 
@@ -35,11 +35,10 @@ class EmbeddingMatrix(nn.Module):
 
         Σⱼ lr · (m β₁ʲ / (1 - β₁ˢ⁺ʲ)) / (√(v β₂ʲ / (1 - β₂ˢ⁺ʲ)) + ε)  =  Σⱼ cⱼ · m / (√v + εⱼ)
 
-    where cⱼ and εⱼ do not depend on the row. So the sum is computed when the row is next read, as
-    m · (a / (√v + α) + b / (√v + β)), where a, b, α and β preserve the sum's first four moments in
-    ε (a Gauss quadrature; √v is far above all εⱼ unless the row's gradients are below 1e-6).
-    Reading does not change the stored values. The initial vectors, float32 [size, dim], are not
-    copied.
+    where cⱼ and εⱼ do not depend on the row. So the sum is computed when the row is next read, as m
+    · (a / (√v + α) + b / (√v + β)), where a, b, α and β preserve the sum's first four moments in ε
+    (a Gauss quadrature; √v is far above all εⱼ unless the row's gradients are below 1e-6). Reading
+    does not change the stored values. The initial vectors, float32 [size, dim], are not copied.
     """
 
     weight: Tensor
@@ -52,11 +51,11 @@ class EmbeddingMatrix(nn.Module):
         self._read: _Read | None = None
 
     def prepare(self, learning_rate: float, *, towards: float = 0.0, adam: bool = True) -> None:
-        """Begin training: allocate Adam's moments; without `adam`, steps are plain gradient steps.
+        """Begin training: allocate Adam's moments; without `adam`, use plain gradient steps.
 
-        `towards` is the strength λ of regularisation towards the present vectors W₀; it adds
-        λ ‖W - W₀‖² to the loss (W&G 2017, Eq. 2). Every row then has a gradient at every step,
-        and steps are dense.
+        `towards` is the strength λ of regularisation towards the present vectors W₀: it adds λ ‖W -
+        W₀‖² to the loss (W&G 2017, Eq. 2). Then every row has a gradient at every step, and steps
+        are dense.
         """
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
         self.adam = adam
@@ -67,7 +66,7 @@ class EmbeddingMatrix(nn.Module):
         self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ since s
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
-        """The present vectors of `rows` (distinct); a leaf with a gradient if enabled."""
+        """Look up the present vectors of distinct `rows`; a leaf with a gradient if enabled."""
         index = torch.from_numpy(rows).to(self.weight.device)
         vectors = self.weight.index_select(0, index)
         if not self.trained:
@@ -83,7 +82,7 @@ class EmbeddingMatrix(nn.Module):
         return vectors
 
     def current(self) -> Tensor:
-        """A copy of all present vectors, [size, dim]."""
+        """Copy all present vectors, [size, dim]."""
         with torch.no_grad():
             vectors: Tensor = self(np.arange(len(self.weight)))
         return vectors
@@ -95,14 +94,14 @@ class EmbeddingMatrix(nn.Module):
         self.steps, self.trained = 0, False
 
     def state(self) -> dict[str, Tensor]:
-        """The state from which training can be resumed."""
+        """State for resuming."""
         state = {name: getattr(self, name) for name in ("weight", "first", "second")}
         state["last"] = torch.from_numpy(self.last)
         state["pending"] = torch.from_numpy(self.pending[: self.steps + 1])
         return state if self.initial is None else {**state, "initial": self.initial}
 
     def restore(self, state: Mapping[str, Tensor], steps: int) -> None:
-        """Resume from the `state` after so many steps."""
+        """Resume from `state` after a number of steps."""
         for name, tensor in self.state().items():
             if name != "pending":
                 tensor.copy_(state[name])
@@ -112,12 +111,12 @@ class EmbeddingMatrix(nn.Module):
 
     @property
     def read(self) -> Tensor | None:
-        """The vectors of the last read, with their gradient."""
+        """Vectors of the last read, with their gradient."""
         return None if self._read is None else self._read.vectors
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update all rows, given the gradient of those read since the last step."""
+        """Update all rows from the gradient of the rows read since the last step."""
         self.steps += 1
         if self.adam:
             self._extend()
@@ -147,7 +146,7 @@ class EmbeddingMatrix(nn.Module):
     def _catch_up(
         self, vectors: Tensor, first: Tensor, second: Tensor, last: NDArray[np.int64]
     ) -> None:
-        """Apply the pending updates to copies of rows, last updated in the steps `last`."""
+        """Apply pending updates to copies of rows, last updated in the steps `last`."""
         gap = self.steps - last
         fades = np.stack([_FADES[np.minimum(gap, _MEMORY + 1)], BETA2**gap])
         scales = np.concatenate([_quadrature(self.pending[last]).reshape(4, -1), fades])
@@ -161,7 +160,7 @@ class EmbeddingMatrix(nn.Module):
         second.mul_(fade_second)
 
     def _extend(self) -> None:
-        """Add the present step to the sums of all earlier steps whose moments have not faded."""
+        """Add the present step to the sums of earlier steps whose moments have not faded."""
         t = self.steps
         if t >= len(self.pending):
             self.pending = np.concatenate([self.pending, np.zeros_like(self.pending)])
@@ -172,7 +171,7 @@ class EmbeddingMatrix(nn.Module):
 
 
 def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Two weights and nodes with the same moments 0 … 3: [rows, 4] to [2, (weight, ε), rows]."""
+    """Find two weights and nodes with the same moments 0 … 3: [rows, 4] to [2, 2, rows]."""
     total = np.maximum(moments[:, 0], 1e-300)
     mean, second, third = (moments[:, i] / total for i in (1, 2, 3))
     variance = np.maximum(second - mean**2, 1e-12)
@@ -187,7 +186,6 @@ def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
 def _adam(
     weight: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, rate: float
 ) -> None:
-    """One Adam update, in place."""
     torch._fused_adam_(
         [weight],
         [gradient],

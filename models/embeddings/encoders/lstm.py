@@ -1,4 +1,4 @@
-"""LSTM states of a prefix trie, with the gradient written out."""
+"""LSTM states on a prefix trie, with an explicit gradient."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 class LSTM(nn.Module):
     """An LSTM over sentences in one direction: torch's cell, or the one with peepholes.
 
-    With peepholes (Gers et al. 2003; used by W&G 2017) each component of a gate also depends on
-    the same component of the cell: the input and forget gates on cₜ₋₁, the output gate on cₜ.
+    With peepholes (Gers et al. 2003; used by W&G 2017) each component of a gate also depends on the
+    same component of the cell: the input and forget gates on cₜ₋₁, the output gate on cₜ.
 
-    On a GPU, torch's cell is computed by cuDNN; everything else is computed here, on tries that
-    share the states of common prefixes. Either way, an `nn.LSTM` holds the weights.
+    On a GPU, cuDNN computes torch's cell; everything else is computed here, on tries that share the
+    states of common prefixes. An `nn.LSTM` always holds the weights.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class LSTM(nn.Module):
         self.dim = hidden
 
     def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
-        """The states at the nodes of the batch's trie, [nodes, hidden], and the trie."""
+        """States at the nodes of the batch's trie, [nodes, hidden], and the trie."""
         vectors, rows, offsets = batch
         packed = vectors.is_cuda and self.peepholes is None
         trie = build_trie(rows, offsets, backward=self.reversed, share=not packed)
@@ -48,7 +48,7 @@ class LSTM(nn.Module):
             inputs = vectors_at(vectors, trie.rows)
             sizes = torch.from_numpy(np.diff(trie.starts))
             return cell(PackedSequence(inputs, sizes))[0].data, trie
-        # Every distinct word is multiplied by the input weights once.
+        # Multiply every distinct word by the input weights once.
         from_input, recurrent, input_bias, recurrent_bias = cell.all_weights[0]
         gates = torch.addmm(input_bias + recurrent_bias, vectors, from_input.T)
         return _States.apply(gates, recurrent, self.peepholes, trie), trie
@@ -147,12 +147,12 @@ class _States(torch.autograd.Function):
 
 
 class _Levels:
-    """A trie as tensors: the nodes that each level reads from the level before it."""
+    """A trie as tensors: the nodes that each level reads from the previous one."""
 
     def __init__(self, trie: PrefixTrie, device: torch.device) -> None:
         starts = trie.starts
         inner = np.unique(trie.parents[starts[1] :]) if len(starts) > 2 else np.zeros(0, np.int64)
-        self.bounds = np.searchsorted(inner, starts)  # of the inner nodes of each level
+        self.bounds = np.searchsorted(inner, starts)  # of each level's inner nodes
         among = np.searchsorted(inner, trie.parents)
         level = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         among -= self.bounds[np.maximum(level - 1, 0)]
@@ -165,13 +165,12 @@ class _Levels:
         return len(self.starts) - 1
 
     def __getitem__(self, level: int) -> tuple[slice, Tensor, Tensor, Tensor | None]:
-        """The level's nodes, their parents, the inner nodes of the level before, and the index of
-        each node's parent among these; None if every inner node has one child, in the same order.
-        """
+        """The level's nodes, their parents, the previous level's inner nodes, and each parent's
+        index among them; None if every inner node has one child, in the same order."""
         here = slice(int(self.starts[level]), int(self.starts[level + 1]))
         parents, inner = self.parents[here], self.inner[self.inner_of(level)]
         return here, parents, inner, None if len(parents) == len(inner) else self.among[here]
 
     def inner_of(self, level: int) -> slice:
-        """The inner nodes of the level before `level`, among all inner nodes."""
+        """Inner nodes of the level before `level`, among all inner nodes."""
         return slice(int(self.bounds[max(level - 1, 0)]), int(self.bounds[level]))

@@ -1,8 +1,8 @@
 """The prefix trie of a batch: a recurrent state is computed once per distinct prefix.
 
-The state of a recurrent network after t words depends on these t words alone, so sentences with a
-common prefix share its states. The nodes of the trie, level by level, are the unpadded form of a
-batch: there is one state per node, and a sentence is a path of nodes.
+A recurrent state after t words depends only on these words, so sentences share the states of a
+common prefix. The nodes, level by level, are the unpadded form of a batch: each has one state, and
+a sentence is a path of nodes.
 """
 
 from typing import NamedTuple
@@ -14,14 +14,12 @@ from paraloom.models.embeddings.ragged_columns import offsets_of, positions
 
 
 class PrefixTrie(NamedTuple):
-    """The prefixes of n sentences, numbered level by level: those on level t have t + 1 words."""
+    """Prefixes of n sentences, numbered level by level: those on level t have t + 1 words."""
 
     starts: NDArray[np.int64]  # [levels + 1]: level t has the nodes `starts[t]:starts[t + 1]`
-    rows: NDArray[np.int64]  # [nodes]: the row (of a `RaggedBatch`) of each prefix's last word
-    parents: NDArray[np.int64]
-    """[nodes]: the prefix one word shorter; 0 for those on level 0, which have none."""
-    paths: NDArray[np.int32]
-    """[tokens]: the node at which each token is read, sentence after sentence."""
+    rows: NDArray[np.int64]  # [nodes]: row in `RaggedBatch.vectors` of each last word
+    parents: NDArray[np.int64]  # [nodes]: the prefix one word shorter; 0 on level 0
+    paths: NDArray[np.int32]  # [tokens]: the node that reads each token, sentence after sentence
     ends: NDArray[np.int64]  # [n]: the node of the whole sentence; -1 for an empty one
 
 
@@ -32,7 +30,7 @@ def build_trie(
     backward: bool = False,
     share: bool = True,
 ) -> PrefixTrie:
-    """The trie of a `RaggedBatch`, with every sentence read from its end if `backward`.
+    """Build the trie of a `RaggedBatch`; if `backward`, sentences are read from their ends.
 
     Without `share`, each sentence has its own nodes, the longest sentence first on every level, as
     in torch's `PackedSequence`.
@@ -43,7 +41,7 @@ def build_trie(
     step = positions(offsets)
     if backward:
         step = np.repeat(lengths, lengths) - 1 - step
-    # Big-endian, so that the bytes of a row compare as its words do; 0 is padding.
+    # Big-endian bytes compare as words do; 0 is padding.
     grid = np.zeros((n, max(longest, 1)), ">u4")
     grid[sentence, step] = rows + 1
     keys = grid.view(f"V{4 * grid.shape[1]}")[:, 0] if share else -lengths
@@ -51,10 +49,10 @@ def build_trie(
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
     grid = grid[order].astype(np.int64)
-    fresh = grid > 0  # where a sentence leaves the path of the sentence before it
+    fresh = grid > 0  # where a sentence leaves the previous sentence's path
     if share:
         fresh[1:] &= np.logical_or.accumulate(grid[1:] != grid[:-1], axis=1)
-    # Of the node at [level, rank]:
+    # For the node at [level, rank]:
     number = (np.cumsum(fresh.T.ravel()) - 1).reshape(grid.shape[::-1])
     level, ranked = np.nonzero(fresh.T)
     ends = np.full(n, -1, np.int64)

@@ -1,4 +1,4 @@
-"""Batches without padding: the vectors of all tokens; weighted sums and maxima by sentence."""
+"""Batches without padding: token vectors; weighted sums and maxima by sentence."""
 
 from typing import Any, NamedTuple
 
@@ -16,16 +16,16 @@ class RaggedBatch(NamedTuple):
     """The tokens of n sentences and their vectors."""
 
     vectors: Tensor  # [v, dim]
-    rows: NDArray[np.int32]  # [tokens]: the row of `vectors` of each token
+    rows: NDArray[np.int32]  # [tokens]: row of each token in `vectors`
     offsets: NDArray[np.int64]  # [n + 1]: sentence i has the tokens `offsets[i]:offsets[i + 1]`
 
 
 class Input(nn.Module):
-    """Ids to vectors: one row per distinct word, or one per token if noise is applied to tokens.
+    """Maps ids to vectors: one row per distinct word, or one per token if noise is per token.
 
-    In training, `dropout` sets a share of a word vector's components to zero, `word_dropout` the
-    whole vectors of a share of words; the remaining ones are scaled up, so that the expected vector
-    is unchanged. The attribute's name `table` is part of saved weights' names.
+    In training, `dropout` zeroes a share of vector components, and `word_dropout` whole vectors of
+    a share of words; the others are scaled up to keep the expected vector. The attribute name
+    `table` is part of saved weights' names.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class Input(nn.Module):
 
 
 def vectors_at(vectors: Tensor, rows: NDArray[np.integer]) -> Tensor:
-    """The vectors in some rows, [rows, dim].
+    """Look up rows, [rows, dim], with a reproducible gradient.
 
-    Several threads sum the gradient of `vectors[rows]` in any order, and other weights come out.
+    For `vectors[rows]`, threads sum the gradient in any order, so that weights would vary.
     """
     return embedding(torch.from_numpy(rows).to(vectors.device), vectors)
 
 
 def distinct_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The distinct ids in ascending order, and the index of each of `ids` among them."""
+    """Distinct ids in ascending order, and the index of each of `ids` among them."""
     size = int(ids.max(initial=-1)) + 1
     seen = np.zeros(size, bool)
     seen[ids] = True
@@ -81,19 +81,19 @@ def distinct_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def means(batch: RaggedBatch) -> Tensor:
-    """The mean of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
+    """Mean of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
     lengths = np.diff(batch.offsets)
     return weighted_sums(batch, np.repeat(1 / np.maximum(lengths, 1), lengths))
 
 
 def maxima(batch: RaggedBatch) -> Tensor:
-    """The largest component of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
+    """Component-wise maximum of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
     device = batch.vectors.device
     words = vectors_at(batch.vectors, batch.rows)
     lengths = np.diff(batch.offsets)
     sentences = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths))
     index = sentences.to(device).unsqueeze(1).expand_as(words)
-    # Not segment_reduce, which does not share a negative gradient among equal maxima.
+    # segment_reduce does not share a negative gradient among equal maxima.
     zeros = words.new_zeros((len(lengths), words.shape[1]))
     return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
 
@@ -107,7 +107,7 @@ def weighted_sums(batch: RaggedBatch, weights: NDArray[np.float64]) -> Tensor:
 def tokens_by_row(
     rows: NDArray[np.integer], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The tokens ordered by their row, and the offset of the tokens of each of `size` rows."""
+    """Order tokens by row; also return the offset of each of `size` rows."""
     order = np.argsort(rows.astype(np.uint16) if size < 65536 else rows, kind="stable")
     return order, offsets_of(np.bincount(rows, minlength=size))
 

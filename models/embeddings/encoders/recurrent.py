@@ -1,4 +1,4 @@
-"""Sentence vectors from the outputs of recurrent networks: pooling, and combined directions."""
+"""Sentence vectors from recurrent outputs: pooling, and combined directions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -22,11 +22,11 @@ class Recurrent(TokenEncoder):
     """Pools the outputs of one or two directions to one vector per sentence.
 
     Args:
-        directions: one network, or one that reads forward and one that reads backward. A network
-            gives the outputs at the nodes of a batch's trie, [nodes, dim], and the trie.
-        pooling: what is taken of a sentence's outputs.
-        combination: how the outputs of two directions are combined (W&G 4.2): concatenated,
-            averaged, or by a layer tanh(W [forward; backward] + b) of one direction's length.
+        directions: one network, or a forward and a backward one. A network returns the outputs at
+            the nodes of a batch's trie, [nodes, dim], and the trie.
+        pooling: reduces a sentence's outputs to one.
+        combination: of two directions (W&G 4.2): concatenated, averaged, or a layer
+            tanh(W [forward; backward] + b) with one direction's length.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Recurrent(TokenEncoder):
     def encode(self, batch: RaggedBatch) -> Tensor:
         """Encode n sentences after the lookup; zeros for an empty one."""
         outputs, tries = zip(*(network(batch) for network in self.directions), strict=True)
-        # The pooled nodes: one per word, or the last of every non-empty sentence.
+        # Nodes to pool: one per word, or the last of every non-empty sentence.
         nodes, offsets = [trie.paths for trie in tries], batch.offsets
         if self.pooling == "last":
             nodes = [trie.ends[trie.ends >= 0] for trie in tries]
@@ -76,17 +76,17 @@ class Recurrent(TokenEncoder):
 
 
 def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
-    """One vector per sentence, [n, size]; zeros for an empty one."""
+    """Pool to one vector per sentence, [n, size]; zeros for an empty one."""
     if pooling == "max":
         return maxima(batch)
     if torch.is_grad_enabled():
         return means(batch)
-    # In double precision a mean does not depend on how it is added up, here or elsewhere.
+    # In double precision, a mean does not depend on the order of addition.
     return means(batch._replace(vectors=batch.vectors.double())).float()
 
 
 def recurrent(pooling: Pooling, *, both: bool = False) -> Build:
-    """A builder of LSTMs in one direction or both."""
+    """Make a builder of LSTMs in one direction or both."""
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:
         size, directions = options.hidden or input.dim, (False, True)[: 1 + both]

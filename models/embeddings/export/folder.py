@@ -1,4 +1,4 @@
-"""Weights, tokeniser and modules of an encoder in a folder, as sentence-transformers reads them."""
+"""Weights, tokeniser and modules of an encoder in sentence-transformers' folder format."""
 
 import json
 from collections.abc import Mapping
@@ -19,15 +19,13 @@ _OUR_NAME, _THEIR_NAME = "input.table.weight", "embeddings"
 
 
 def is_static_embedding(encoder: nn.Module, *, tags: Tags) -> bool:
-    """Whether a module of sentence-transformers computes what an encoder computes."""
+    """Whether a module of sentence-transformers computes the same as an encoder."""
     return type(encoder) is Average and encoder.input.kind == "words" and not tags
 
 
 def write(folder: Path, weights: Mapping[str, Tensor], tokenizer: Tokenizer | None) -> None:
-    """Write one module into an existing folder: theirs with a tokeniser, without one ours.
-
-    `weights` have our names.
-    """
+    """Write one module into an existing folder: the library's with a tokeniser, otherwise
+    Paraloom's. `weights` have Paraloom's names."""
     if tokenizer is not None:
         tokenizer.save(str(folder / "tokenizer.json"))
         weights = {_THEIR_NAME: weights[_OUR_NAME]}
@@ -40,12 +38,12 @@ def write(folder: Path, weights: Mapping[str, Tensor], tokenizer: Tokenizer | No
 
 
 def read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
-    """The weights of a folder by our names; `native` if the module is theirs."""
+    """Read weights by Paraloom's names; `native` if the module is the library's."""
     found = read_tensors(folder / WEIGHTS)
     if not native:
         return found
     names = {_THEIR_NAME: _OUR_NAME, "emb_layer.weight": _OUR_NAME}
-    if (folder / "1_LSTM").exists():  # format 1 had LSTMs as three modules of theirs
+    if (folder / "1_LSTM").exists():  # format 1 stored LSTMs as three library modules
         found |= read_tensors(folder / "1_LSTM" / WEIGHTS)
         for number, suffix in enumerate(("", "_reverse")):
             for gate in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
@@ -54,6 +52,6 @@ def read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The content of a file of weights."""
+    """Read a file of weights."""
     with in_one_line(f"{path}: cannot be read as safetensors"):
         return load_file(path)

@@ -1,10 +1,9 @@
-"""Moses' rules, lower-cased, as a pipeline of the package `tokenizers`.
+"""Moses' rules, lower-cased, as a pipeline for the package `tokenizers`.
 
-A few replacements separate full stops from their words, then one regular expression cuts the
-tokens. The pipeline gives the tokens of `paraloom.models.text.tokens` on English text; strings of
-random punctuation differ in about 5% of cases, because Moses' C++ code has a state. Other languages
-get their own abbreviations and rules for apostrophes; `equal_share` measures how often the tokens
-are equal.
+A few replacements separate full stops from words, then one regular expression cuts the tokens. On
+English text the tokens equal those of `paraloom.models.text.tokens`; strings of random punctuation
+differ in about 5% of cases, because Moses' C++ code has a state. Other languages get their own
+abbreviations and apostrophe rules; `equal_share` measures how often the tokens are equal.
 """
 
 from collections.abc import Iterable
@@ -22,8 +21,8 @@ from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 _COMPARED = 4000  # sentences
 
-# Classes of characters, without brackets. C0 controls and spacing marks are spaces for Moses, two
-# line breaks of Unicode are not.
+# Character classes, without brackets. For Moses, C0 controls and spacing marks are spaces, but two
+# Unicode line breaks are not.
 _GAP = r"\x{00}-\x{1f}\p{Mc}"
 _BREAK = r"[\x{85}\x{2029}]"
 _SPACE = rf"[\p{{Zs}}{_GAP}]"
@@ -35,13 +34,12 @@ _CASED = r"[\p{Ll}\p{Lu}]"
 _AFTER_HYPHEN = rf"\p{{L}}\p{{N}}\s{_GAP}\p{{Po}}"
 
 _APOSTROPHES = {"fr": "left", "it": "left", "fi": "alone", "sv": "alone"}
-"""The side of an apostrophe to which it belongs; of languages that are not here it is the right."""
-_COLONS = ("fi", "sv")
-"""The languages in which a colon between letters belongs to the word."""
+"""Side to which an apostrophe belongs; right in all other languages."""
+_COLONS = ("fi", "sv")  # languages in which a colon between letters belongs to the word
 
 
 def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
-    """A tokeniser with the ids of a vocabulary of words."""
+    """Build a tokeniser with the ids of a word vocabulary."""
     language = vocabulary.language
     entries = {word: number for number, word in enumerate(vocabulary.words)}
     tokenizer = Tokenizer(WordLevel(entries, unk_token=UNKNOWN))
@@ -62,7 +60,7 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """The share of the first sentences of `texts` that have the ids of the vocabulary."""
+    """Share of the first sentences in `texts` with the same ids as the vocabulary's."""
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0
@@ -74,12 +72,12 @@ def equal_share(
     return share
 
 
-# Arrow lower-cases characters one to one; this dotted capital has two characters in lower case.
+# Arrow lower-cases characters one to one; this dotted capital would become two.
 _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
 def _stop(code: str) -> str:
-    """A full stop that leaves its word; cheap conditions come before look-behinds."""
+    """Match a full stop that leaves its word; cheap conditions precede look-behinds."""
     always, before_number = _abbreviations(code)
     apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_APOSTROPHES.get(code, ""), "")
     start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
@@ -87,7 +85,7 @@ def _stop(code: str) -> str:
         rf"\.(?![\p{{Nd}}\p{{Ll}}\p{{Lu}}])(?<=[{_WORD}{_H}']\.)",
         # U.S.
         rf"(?!(?<=\.{_CASED}\.)(?<={start}[{_ALPHA}.]{{0,40}}\.{_CASED}\.))",
-        # a letter, and a word in lower case or a hyphen follows
+        # a letter before a lower-case word or a hyphen
         rf"(?!(?={_SPACE}*\p{{Ll}}|\p{{Pd}})(?<={_CASED}\.)(?<={start}[{_ALPHA}]{{0,40}}{_CASED}\.))",
     ]
     if always:  # Mr.
@@ -98,7 +96,7 @@ def _stop(code: str) -> str:
 
 
 def _abbreviations(code: str) -> tuple[str, str]:
-    """Alternatives of Moses' abbreviations: all but those before numbers only, and those."""
+    """Alternatives of Moses' abbreviations: unconditional ones, and those only before numbers."""
     folder = files("mosestokenizer") / "share" / "nonbreaking_prefixes"
     path = folder / f"nonbreaking_prefix.{code}"
     if not path.is_file():  # Moses' default
@@ -114,7 +112,7 @@ def _abbreviations(code: str) -> tuple[str, str]:
 
 
 def _tokens(code: str) -> str:
-    """The tokens of a text whose full stops stand apart."""
+    """Match the tokens of a text whose full stops stand apart."""
     inner = (
         rf"\.(?!\.)|[{_H}](?<![{_H}]{{2}})(?=[{_AFTER_HYPHEN}])(?![{_H}])"
         r"|,(?<=\p{N},)(?=\p{Nd})"
@@ -138,7 +136,7 @@ def _tokens(code: str) -> str:
 
 
 def _unspaced_tokens() -> str:
-    """Letters with their marks, runs of Latin letters and digits, and what is between them."""
+    """Match letters with their marks, runs of Latin letters and digits, and the rest."""
     latin, marks = r"\p{Latin}\p{Nd}", r"\p{M}"
     character = UNSPACED_SCRIPTS
     other = rf"(?:(?![{latin}{character}])[\p{{L}}\p{{M}}\p{{N}}])+"

@@ -1,12 +1,11 @@
-"""Training tasks: `embeddings.task` names one, whose module is in `EmbeddingOptions.tasks`.
+"""Training tasks: `embeddings.task` names one; `EmbeddingOptions.tasks` has its module.
 
-`train` below calls the task's module, imported when it is chosen, which has one function:
+To add a task, write a module with the function that `train` below calls:
 
     train(options, folder, *, run, seed, language) -> metrics
 
-The task writes a model folder for `load_encoder`, completely or not at all. `run` is what the task
-`paraphrases` reads of the run; others read nothing of it. `new_model` takes the `language` of the
-sentences.
+It writes a model folder for `load_encoder` atomically. Only the task `paraphrases` reads the inputs
+`run`; `new_model` needs the sentences' `language`.
 """
 
 from collections.abc import Sequence
@@ -19,10 +18,10 @@ from paraloom.models.languages import ENGLISH
 
 
 class RunInputs(NamedTuple):
-    """What a task reads of the run."""
+    """A task's inputs from the run."""
 
-    shards: Sequence[str] = ()  # of the corpus; none with `embeddings.pairs`
-    vectors: str | None = None  # PARAGRAM vectors in compact form, for `initial_vectors: auto`
+    shards: Sequence[str] = ()  # the corpus; none with `embeddings.pairs`
+    vectors: str | None = None  # PARAGRAM in compact form, for `initial_vectors: auto`
 
 
 def train(
@@ -35,10 +34,10 @@ def train(
     language: str = ENGLISH,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Train an encoder on its task, write its folder, and return the metrics of the task.
+    """Train an encoder on its task, write its folder, and return the task's metrics.
 
-    `shards` are the Parquet files of the corpus, `vectors` the run's own word vectors.
-    The same seed and data give the same weights on a CPU. `threads` are torch's.
+    `shards` are the Parquet files of the corpus, `vectors` the run's own word vectors. The same
+    seed and data give the same weights on a CPU. `threads` sets torch's threads.
     """
     if threads is not None:
         import torch

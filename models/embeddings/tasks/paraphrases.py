@@ -1,4 +1,4 @@
-"""Pairs of the corpus or of files, by the margin loss; probes of the corpus without files."""
+"""Training on paraphrase pairs with the margin loss, from the corpus or files; probes in memory."""
 
 import hashlib
 from collections.abc import Sequence
@@ -39,12 +39,12 @@ def train(
     language: str,
     trainer: type[PairTrainer] = PairTrainer,
 ) -> dict[str, Any]:
-    """Train on the pairs of the corpus, which are in Parquet files, or on `options.pairs`.
+    """Train on the pairs in the corpus's Parquet files, or on `options.pairs`.
 
-    Pairs with equal sides (after tokenisation) or an empty side are skipped and counted. While
-    training, checkpoints and metrics are in `<folder>.training`. After an interruption, a call with
-    the same arguments resumes from the last checkpoint, and ends with the same weights (on a CPU).
-    The metrics are the trainer's, and `vocabulary` (sizes).
+    Pairs with equal sides (after tokenisation) or an empty side are skipped and counted.
+    Checkpoints and metrics are kept in `<folder>.training`: after an interruption, a call with the
+    same arguments resumes, and ends with the same weights (on a CPU). The metrics are the
+    trainer's, and `vocabulary` (sizes).
     """
     initial = _initial(options, run.vectors)
     source = None if options.pairs else _open(run.shards, options, seed)
@@ -84,7 +84,7 @@ def train(
 
 
 def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
-    """The run's own vectors at `path`, if the options ask for them and they fit."""
+    """The run's own vectors at `path`, if the options allow them and they fit."""
     if options.initial_vectors != AUTO or path is None:
         return None
     vectors = load_vectors(Path(path))
@@ -108,7 +108,7 @@ def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> 
 def _fingerprint(
     run: RunInputs, options: EmbeddingOptions, seed: int, language: str, *, own_vectors: bool
 ) -> dict[str, Any]:
-    """The inputs of the weights; shards by size and footer, which describes their row groups."""
+    """Inputs of the weights; shards by size and footer, which describes their row groups."""
     sizes = hashlib.sha256()
     for shard in run.shards:
         with Path(shard).open("rb") as stream:
@@ -131,10 +131,8 @@ def run_probe(
     seed: int,
     language: str = ENGLISH,
 ) -> float:
-    """Train a small encoder on n pairs; return the mean Pearson × 100 over labelled data sets.
-
-    Trains like `train`, but in memory, on the CPU and without files.
-    """
+    """Train a small encoder on n pairs, in memory; return the mean Pearson × 100 over labelled
+    sets."""
     initial = _vectors(options.vector_file) if options.vector_file else None
     cpu = torch.device("cpu")
     model = new_model(options, [left, right], seed, language=language, initial=initial, device=cpu)
@@ -144,15 +142,12 @@ def run_probe(
 
 
 def mean_agreement(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> float:
-    """Mean Pearson × 100 over labelled data sets.
-
-    A data set on which all predictions are equal (the encoder knows none of the words) counts as 0.
-    """
+    """Mean Pearson × 100 over labelled data sets; 0 for a set with equal predictions."""
     found = [agreement(model.embed, data, model.compare).pearson for data in sets]
     return float(np.mean(np.nan_to_num(found)))
 
 
 @lru_cache(maxsize=1)
 def _vectors(path: str) -> WordVectors:
-    """Read once per process, which runs many probes."""
+    """Read once per process, since it runs many probes."""
     return load_vectors(Path(path))

@@ -1,4 +1,4 @@
-"""The state of a training on disk, from which it is resumed after an interruption."""
+"""State of a training on disk, for resuming after an interruption."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ from paraloom.models.tracking import Board
 
 
 class TrainingFolder:
-    """The working folder of a training, beside the folder of the finished model.
+    """Working folder of a training, beside the folder of the finished model.
 
         key.json          options, seed and digests of the inputs
         <kind>.txt        the vocabularies
@@ -46,7 +46,7 @@ class TrainingFolder:
         shutil.rmtree(self.folder)
 
     def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """State and tensors of the last checkpoint; None if there is none."""
+        """Read state and tensors of the last checkpoint; None if there is none."""
         steps = {int(path.name[5:]): path for path in self.folder.glob("step-*")}
         if not steps:
             return None
@@ -66,20 +66,20 @@ class TrainingFolder:
                 shutil.rmtree(other)
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """Add a line to the metrics."""
+        """Append a line to the metrics."""
         with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
         if self.board:
             self.board.log(line)
 
     def track(self, model: Path) -> None:
-        """Write TensorBoard's files beside the model, with all lines of the metrics so far."""
+        """Write TensorBoard's files beside the model, including all earlier metrics."""
         self.board = Board(model)
         for line in self._lines():
             self.board.log(json.loads(line))
 
     def truncate_log(self, count: int) -> None:
-        """Keep the first `count` lines of the metrics; a resumed training writes the rest again."""
+        """Keep the first `count` metrics lines; the resumed training writes the rest again."""
         path = self.folder / "metrics.jsonl"
         if path.exists():
             lines = self._lines()[:count]
@@ -87,7 +87,7 @@ class TrainingFolder:
                 temporary.write_bytes(b"".join(line + b"\n" for line in lines))
 
     def _lines(self) -> list[bytes]:
-        """The metrics so far, but for lines that a crash damaged."""
+        """Metrics lines so far, without lines that a crash damaged."""
         path, found = self.folder / "metrics.jsonl", []
         for line in path.read_bytes().splitlines() if path.exists() else ():
             with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Pairs for training, as ids: read from Parquet shards a pool at a time."""
+"""Training pairs as ids, read from Parquet shards one pool at a time."""
 
 import multiprocessing
 import random
@@ -27,18 +27,18 @@ from paraloom.models.errors import UserError, reading
 from paraloom.models.hashing import text_hashes
 
 POOL = 200_000  # pairs shuffled together and held in memory
-_ROWS = 20_000  # rows tokenised at once
+_ROWS = 20_000  # rows tokenised per batch
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs(Pool["Pairs"]):
-    """n pairs of sentences as ids, and how many pairs were left out when they were read."""
+    """n pairs of sentences as ids, and counts of pairs left out on reading."""
 
     left: Sentences
     right: Sentences
-    keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, of either side
-    sources: NDArray[np.uint64] | None = None  # [n]: equal for translations of the same source
-    negatives: Sentences | None = None  # n hard negatives, empty where a pair has none
+    keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, on either side
+    sources: NDArray[np.uint64] | None = None  # [n]: equal for translations of one source
+    negatives: Sentences | None = None  # n hard negatives, empty for pairs without
     identical: int = 0  # both sides equal after tokenisation: nothing to learn from
     empty: int = 0  # a side without a token
 
@@ -46,7 +46,7 @@ class Pairs(Pool["Pairs"]):
         return int(self.keys.shape[1])
 
     def take(self, rows: NDArray[np.int64]) -> Self:
-        """The pairs of `rows`, in their order."""
+        """Select pairs by `rows`, in order."""
         sources = None if self.sources is None else self.sources[rows]
         sides = take_all(self.left, rows), take_all(self.right, rows)
         negatives = None if self.negatives is None else take_all(self.negatives, rows)
@@ -63,22 +63,22 @@ class Pairs(Pool["Pairs"]):
         return join_all(self.sides)
 
     def with_sides(self, sides: Sequence[Sentences]) -> Self:
-        """The same pairs with other `sides`."""
+        """Replace `sides`."""
         left, right, *negatives = sides
         return type(self)(left, right, self.keys, self.sources, negatives[0] if negatives else None)
 
 
 class PairColumns(NamedTuple):
-    """The text columns of Parquet files, and which of their rows are read."""
+    """Text columns of Parquet files, and a filter for their rows."""
 
     first: str
     second: str
     negative: str | None = None
-    same_first: bool = False  # rows with the same first text are no negatives of each other
+    same_first: bool = False  # never choose negatives with the same first text
 
     @property
     def texts(self) -> list[str]:
-        """The names of the columns."""
+        """Names of the columns."""
         return [name for name in (self.first, self.second, self.negative) if name]
 
 
@@ -91,19 +91,18 @@ class Chunk(NamedTuple):
 
 
 class PairSource:
-    """The text columns of Parquet files, read a pool at a time.
+    """Text columns of Parquet files, read one pool at a time.
 
-    An epoch visits the row groups in a random order and joins them to pools; the trainer shuffles
-    within a pool. The content of a pool depends only on the seed and the epoch, so that training
-    can be resumed at any pool.
+    An epoch visits row groups in random order and joins them into pools; the trainer shuffles
+    within pools. A pool's content depends only on seed and epoch, so that training can resume at
+    any pool.
     """
 
-    ahead = True  # a process tokenises the next pool in advance
+    ahead = True  # another process tokenises the next pool in advance
 
     def __init__(
         self, paths: Sequence[str | Path], columns: tuple[str, str] | PairColumns, *, seed: int = 0
     ) -> None:
-        """Read the shards' footers."""
         if not paths:
             raise UserError("no shard to train on: the list of Parquet files is empty")
         self.columns, self.seed = PairColumns(*columns), seed
@@ -120,13 +119,13 @@ class PairSource:
         self._only: Pairs | None = None
 
     def texts(self) -> Iterator[pa.StringArray]:
-        """The columns of all shards, batch by batch, in order."""
+        """Columns of all shards, batch by batch, in order."""
         for chunk in self.chunks:
             for texts, _ in _batches(chunk, self.columns):
                 yield from texts
 
     def pools(self, epoch: int) -> list[list[Chunk]]:
-        """The row groups of an epoch, in pools."""
+        """Row groups of an epoch, in pools."""
         order = list(self.chunks)
         random.Random(f"{self.seed} {epoch}").shuffle(order)
         pools: list[list[Chunk]] = []
@@ -140,17 +139,17 @@ class PairSource:
         return pools
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
-        """The pools from number `first` on, in the ids of `vocabularies`."""
+        """Pools from number `first` on, as ids in `vocabularies`."""
         pools = self.pools(epoch)
         if len(pools) == 1:
-            # It fits into memory: tokenised once, for all epochs, in the order of the files.
+            # It fits into memory: tokenise once, for all epochs, in file order.
             self._only = self._only or _read(self.chunks, self.columns, self.vocabularies)
             yield from [self._only][first:]
         elif not self.ahead:
             for pool in pools[first:]:
                 yield _read(pool, self.columns, self.vocabularies)
         else:
-            # Spawned, not forked: a fork of a process with torch's threads may hang.
+            # Spawned, since a fork may hang in a process with torch's threads.
             processes = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
             waiting: list[Future[Pairs]] = []
             try:
@@ -167,7 +166,6 @@ class PairSource:
 def _read(
     chunks: Sequence[Chunk], columns: PairColumns, vocabularies: Mapping[Kind, Vocabulary]
 ) -> Pairs:
-    """The usable pairs of some row groups."""
     return stack(
         [
             learnable(left, right, vocabularies, sources, *negative)
@@ -178,7 +176,7 @@ def _read(
 
 
 def stack(blocks: Sequence[Pairs]) -> Pairs:
-    """The pairs of all blocks, in order."""
+    """Concatenate blocks of pairs."""
     sources = [block.sources for block in blocks if block.sources is not None]
     negatives = [block.negatives for block in blocks if block.negatives is not None]
     return Pairs(
@@ -199,10 +197,8 @@ def learnable(
     sources: NDArray[np.uint64] | None = None,
     negative: pa.StringArray | None = None,
 ) -> Pairs:
-    """Two columns as pairs of ids, without those that are identical or have an empty side.
-
-    A hard negative that equals a side of its pair is removed.
-    """
+    """Convert columns to pairs of ids, without identical pairs, empty sides, and negatives that
+    equal a side of their pair."""
     sides: list[Sentences] = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
@@ -239,6 +235,6 @@ def _batches(
 
 @contextmanager
 def opened_parquet(path: str) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file, which any error in the block names."""
+    """Open a Parquet file; errors in the block name it."""
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         yield file

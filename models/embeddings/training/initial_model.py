@@ -1,4 +1,4 @@
-"""The model at the start of training: vocabularies, initial vectors and a new encoder."""
+"""The model at the start of training: vocabularies, initial vectors, new encoder."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,10 +27,10 @@ def new_model(
     folder: Path | None = None,
     device: torch.device | None = None,
 ) -> SentenceEncoder:
-    """An untrained encoder of the words of some texts in `language` and of the initial vectors.
+    """Make an untrained encoder for the words in `texts` and in the initial vectors.
 
-    `initial` are the vectors of `options.initial_vectors` if they were read before, or those that
-    `auto` stands for. The vocabularies are saved in `folder`, or loaded from there.
+    `initial` are initial vectors that were already read, or the run's own for `auto`. The
+    vocabularies are saved in `folder`, or loaded from it.
     """
     if initial is None and options.vector_file:
         initial = load_vectors(Path(options.vector_file))
@@ -54,7 +54,7 @@ def new_model(
 
 
 def device_of(options: EmbeddingOptions) -> torch.device:
-    """The device to train on."""
+    """Device to train on."""
     available = torch.cuda.is_available()
     if options.device == "cuda" and not available:
         raise UserError("embeddings.device is cuda, but torch finds no GPU: set it to auto or cpu")
@@ -67,7 +67,7 @@ def _vocabularies(
     initial: WordVectors | None,
     language: str,
 ) -> dict[Kind, Vocabulary]:
-    """Vocabularies of the texts, in which the words of the initial vectors follow."""
+    """Build vocabularies of the texts, followed by words of the initial vectors."""
     built = build_vocabularies(
         texts,
         kinds(options.model),
@@ -87,7 +87,7 @@ def _vocabularies(
 def _initial_vectors(
     vocabulary: Vocabulary, options: EmbeddingOptions, initial: WordVectors | None, seed: int
 ) -> Tensor:
-    """The vectors of `initial`, [size, dim]; random ones for words without."""
+    """Vectors from `initial`, [size, dim]; random for other words."""
     vectors = random_vectors(len(vocabulary), options.dim, seed)
     if initial is not None:
         if initial.dim != options.dim:

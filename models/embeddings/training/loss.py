@@ -1,15 +1,15 @@
-"""The margin loss over cosines (W&G 2017, Eq. 2), with its gradient written out."""
+"""Margin loss over cosines (W&G 2017, Eq. 2), with an explicit gradient."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-EPSILON = 1e-8  # a vector shorter than this has no direction: its cosine with anything is 0
+EPSILON = 1e-8  # shorter vectors have no direction: their cosines are 0
 
 
 def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows scaled to length 1, [n, dim], and their divisors, [n, 1]; zero rows remain zero."""
+    """Scale rows to length 1, [n, dim]; return also the divisors, [n, 1]; zero rows remain zero."""
     lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     lengths = torch.where(lengths > EPSILON, lengths, torch.inf)
     return vectors / lengths, lengths
@@ -45,7 +45,7 @@ class _MarginLoss(torch.autograd.Function):
         scale = gradient / hinges.shape[1]
         to_left, to_right = ((hinges > 0) * scale).unsqueeze(2)
         to_positive = to_left + to_right
-        along = torch.cat(  # the gradient of the directions
+        along = torch.cat(  # gradient of the directions
             [
                 (left_negative * to_left).addcmul_(right, to_positive, value=-1),
                 (right_negative * to_right).addcmul_(left, to_positive, value=-1),

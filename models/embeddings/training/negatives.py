@@ -1,4 +1,4 @@
-"""The hardest negatives of a mega-batch, as blocked matrix products (ParaNMT 4.2)."""
+"""Hardest negatives in a mega-batch, by blocked matrix products (ParaNMT 4.2)."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ from paraloom.models.embeddings.training.loss import unit
 NegativesFrom = Literal["other", "same", "both"]
 Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]  # anchors, ascending, and pool rows
 
-_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines in a block: fits the cache, the memory
+_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block: fits the cache, the memory
 _NEVER = -2.0  # below every cosine
 
 
@@ -25,14 +25,12 @@ def hardest_negatives(
     pool: NegativesFrom,
     sources: NDArray[np.uint64] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """For each sentence of n pairs, the nearest one that equals neither it nor its paraphrase.
-
-    Pairs of the same source, [n], are all paraphrases of each other.
+    """Find for each sentence in n pairs the nearest one that equals neither it nor its paraphrase.
 
     The embeddings of both sides are [n, dim]; their keys, [n], are equal for equal sentences. The
-    pool is the `other` side of the pairs, the `same` side, or `both`. Returns the rows of the
-    negatives of left and of right, among left and right (0 … 2n-1), int64 [n] on the CPU; -1 where
-    every sentence of the pool is excluded.
+    pool is the `other` side of the pairs, the `same` side, or `both`. Pairs with equal `sources`,
+    [n], are all paraphrases of each other. Returns the rows of left's and right's negatives, among
+    left and right (0 … 2n-1), int64 [n] on the CPU; -1 if the whole pool is excluded.
     """
     n = len(left)
     both, _ = unit(torch.cat([left, right]))
@@ -56,10 +54,10 @@ def hardest_negatives(
 def nearer_given(
     found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The negatives `found` of n pairs, [2, n], or a pair's given one where that is nearer.
+    """Replace negatives `found` for n pairs, [2, n], by a pair's given one if that is nearer.
 
-    The `vectors`, [3n, dim], are of the left, the right and the given sentences; only pairs that
-    are `there`, [n], have a given one.
+    `vectors`, [3n, dim], are of left, right and given sentences; only pairs with `there`, [n], have
+    a given one.
     """
     n = len(there)
     directions, _ = unit(vectors)
@@ -72,7 +70,7 @@ def nearer_given(
 
 
 def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
-    """The row of the pool nearest to each anchor, int64 on the CPU; -1 if all are excluded."""
+    """Row in the pool nearest to each anchor, int64 on the CPU; -1 if all are excluded."""
     step, nearest = _step(pool), []
     for start in range(0, len(anchors), step):
         cosines = anchors[start : start + step] @ pool.T
@@ -86,8 +84,8 @@ def _nearest_of_each_other(
 ) -> tuple[Tensor, Tensor]:
     """`_nearest` for left among right and for right among left, from one product of both.
 
-    A block of cosines has the nearest of its rows. Of a column, only its maximum and the block are
-    kept; its row is found by making these few products again, which is faster than finding it in
+    Each block of cosines determines the nearest for its rows. For columns, only the maximum and its
+    block are kept. The row is then found by repeating these few products, faster than finding it in
     every block.
     """
     step, device = _step(right), right.device
@@ -118,7 +116,7 @@ def _nearest_of_each_other(
 
 
 def _step(pool: Tensor) -> int:
-    """Anchors that are compared with the pool at once."""
+    """Number of anchors to compare with the pool at once."""
     block = _CPU_BLOCK if pool.device.type == "cpu" else _GPU_BLOCK
     return max(1, block // max(len(pool), 1))
 
@@ -126,7 +124,7 @@ def _step(pool: Tensor) -> int:
 def _in_block(
     excluded: Excluded, start: int, step: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Rows and columns of the excluded cells in the block of anchors from `start` on."""
+    """Rows and columns of excluded cells in the block of anchors from `start` on."""
     here = slice(*np.searchsorted(excluded[0], [start, start + step]))
     rows, columns = excluded[0][here] - start, excluded[1][here]
     return torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)
@@ -137,7 +135,7 @@ def _shift(rows: Tensor, by: int) -> Tensor:
 
 
 def _argmax(cosines: Tensor) -> Tensor:
-    """The index of each row's maximum, -1 where all are excluded."""
+    """Index of each row's maximum, -1 if all are excluded."""
     if cosines.device.type == "cpu":  # numpy is two to four times as fast as torch here
         index = torch.from_numpy(cosines.numpy().argmax(axis=1))
     else:
@@ -152,9 +150,8 @@ def _excluded(
     pool: NDArray[np.uint64],
     sources: NDArray[np.uint64] | None,
 ) -> Excluded:
-    """All (anchor, pool row) where the pool's sentence equals the anchor or its paraphrase, or is
-    of the same source.
-    """
+    """All (anchor, pool row) with a pool sentence that equals the anchor or its paraphrase, or has
+    the same source."""
     keys = np.stack([own, partner], axis=1).ravel()
     anchors, rows = _equal(keys, pool)
     anchors //= 2
@@ -167,7 +164,7 @@ def _excluded(
 
 
 def _equal(keys: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Excluded:
-    """All (index of a key, pool row) where the pool has this key."""
+    """All (key index, pool row) with equal keys."""
     order = np.argsort(pool, kind="stable")
     ordered = pool[order]
     first = np.searchsorted(ordered, keys, "left")

@@ -1,7 +1,7 @@
-"""Files of pairs that a user names, copied once as Parquet in the form that `PairSource` reads.
+"""The user's files of pairs, copied once to Parquet for `PairSource`.
 
-The copy has row groups of a bounded size, so that large row groups in the user's files take no more
-memory, and every error is found before training.
+Copies have small row groups, so that large ones in the user's files cost no memory, and every error
+is found before training.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,21 +18,18 @@ from paraloom.models.errors import UserError, in_one_line, reading
 from paraloom.models.files import atomic_folder
 from paraloom.models.text.files import flat, is_parquet
 
-_ROWS = 20_000  # in a row group
-_BY_NAME = ["reference", "translation"]  # a tab-separated file without these has no names
+_ROWS = 20_000  # per row group
+_BY_NAME = ["reference", "translation"]  # without these, a tab-separated file has no header
 
 
 def columns_of(sources: Sequence[PairsOptions]) -> PairColumns:
-    """The columns of the copies of these sources; a negative only if a source has some."""
+    """Columns of the copies; a negative only if a source has one."""
     some = any(source.negative is not None for source in sources)
     return PairColumns("first", "second", "negative" if some else None, same_first=True)
 
 
 def copy_pairs(sources: Sequence[PairsOptions], folder: Path) -> list[Path]:
-    """Copy every source to a Parquet file in `folder`, unless that was done before.
-
-    Pairs with an empty side are copied, too; training leaves them out.
-    """
+    """Copy every source to a Parquet file in `folder`, unless it was copied before."""
     copies = [folder / f"{number}.parquet" for number in range(len(sources))]
     if not folder.exists():
         schema = pa.schema([(name, pa.string()) for name in columns_of(sources).texts])
@@ -57,7 +54,7 @@ def _copy(source: PairsOptions, copy: Path, schema: pa.Schema) -> None:
 
 
 def _files(source: PairsOptions) -> Iterator[Path]:
-    """The files of a source; of a folder, its Parquet files."""
+    """Files of a source; in a folder, its Parquet files."""
     for path in map(Path, source.paths):
         found = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not found:
@@ -66,7 +63,7 @@ def _files(source: PairsOptions) -> Iterator[Path]:
 
 
 def _read(source: PairsOptions, path: Path) -> Iterator[list[pa.StringArray]]:
-    """The columns first, second and negative of a file, in blocks."""
+    """Columns first, second and negative of a file, in blocks."""
     columns = [c for c in (source.first, source.second, source.negative) if c is not None]
     parquet = is_parquet(path) or path.suffix == ".parquet"
     return _read_parquet(columns, path) if parquet else _read_text(columns, path)
@@ -105,7 +102,7 @@ def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringA
 
 
 def _positions(columns: list[str | int], names: list[str]) -> list[int]:
-    """The positions, from 0, of columns that have a name or a number from 1."""
+    """Positions, from 0, of columns given by name or number from 1."""
     numbers = [names.index(c) + 1 if isinstance(c, str) and c in names else c for c in columns]
     for number in numbers:
         if not isinstance(number, int) or number > len(names):

@@ -1,5 +1,4 @@
-"""Training on paraphrase pairs by the margin loss with hard negatives (W&G 2017, Eq. 2; ParaNMT
-4.2)."""
+"""Training on pairs by margin loss with hard negatives (W&G 2017, Eq. 2; ParaNMT 4.2)."""
 
 from collections.abc import Sequence
 
@@ -15,20 +14,19 @@ from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.training.trainer import Trainer
 from paraloom.models.embeddings.vocabulary import tag_count
 
-_ENCODED = 2048  # sentences encoded at once when negatives are selected
+_ENCODED = 2048  # sentences per batch when negatives are selected
 
 
 class PairTrainer(Trainer[Pairs]):
-    """Training on pairs in mega-batches, from which the negatives are selected."""
+    """Trains on pairs in mega-batches, from which the negatives are selected."""
 
     @property
     def batch_rows(self) -> int:
-        """Pairs of a mega-batch: M mini-batches."""
+        """Pairs per mega-batch: M mini-batches."""
         return self.options.mega_batch * self.options.batch_size
 
     def train_on(self, batch: Pairs) -> None:
-        """Select the negatives of a mega-batch with the present weights; then one step for each
-        mini-batch."""
+        """Select a mega-batch's negatives with the present weights, then step per mini-batch."""
         options, progress, pairs = self.options, self.progress, batch
         n = len(pairs)
         if options.scramble:
@@ -44,7 +42,7 @@ class PairTrainer(Trainer[Pairs]):
                 self.step(take_all(sentences, quadruplets))
 
     def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
-        """The sides with words in random order, as the options say."""
+        """Shuffle words as the options ask."""
         return scrambled(sides, self.options.scramble, self.options.tags, random)
 
     @torch.no_grad()
@@ -54,9 +52,10 @@ class PairTrainer(Trainer[Pairs]):
         keys: NDArray[np.uint64],
         sources: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.int64]:
-        """The row of each sentence's negative, [2, n], among n left and n right sentences.
+        """Select each sentence's negative, [2, n], by row among n left and n right sentences.
 
-        If n hard negatives follow these, a side of a pair has the pair's one where it is nearer.
+        If n hard negatives follow in `sentences`, each replaces the selected one where it is
+        nearer.
         """
         n = keys.shape[1]
         self.encoder.eval()
@@ -75,6 +74,6 @@ class PairTrainer(Trainer[Pairs]):
         return found
 
     def step(self, quadruplets: Sentences) -> None:
-        """One step on lefts, rights, and the negatives of both, a quarter each."""
+        """Step once on lefts, rights, and the negatives of both, a quarter each."""
         self.seed_noise()
         self.optimizer_step(margin_loss(self.encode(quadruplets), self.options.margin))

@@ -28,8 +28,8 @@ def train_paragram(
 ) -> dict[str, Any]:
     """Train word vectors on phrase pairs and write them in text form (`word v1 … vd`).
 
-    The file `phrases` is read by `read_phrases`; `vectors` is gzip if its name ends in .gz. Returns
-    the trainer's metrics and the number of words.
+    `read_phrases` reads the file `phrases`; `vectors` is gzip if its name ends in .gz. Returns the
+    trainer's metrics and the number of words.
     """
     if threads is not None:
         torch.set_num_threads(threads)
@@ -43,6 +43,6 @@ def train_paragram(
     trainer = PairTrainer(encoder, Memory(pairs, str(phrases)), chosen, seed)
     trainer.fit()
     (matrix,) = embedding_matrices(encoder).values()
-    # Row 0, of the unknown word, is not trained; readers of the file use zeros instead.
+    # Row 0, for unknown words, is untrained; readers of the file use zeros instead.
     write_vectors(vectors, words.words[1:], matrix.current().numpy()[1:])
     return {**trainer.metrics(), "words": len(words) - 1}

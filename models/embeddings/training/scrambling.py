@@ -1,4 +1,4 @@
-"""Words in random order (W&G 2017, 4.2)."""
+"""Scrambling of words (W&G 2017, 4.2)."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ from paraloom.models.embeddings.vocabulary import Tags, tag_edges
 def scrambled(
     sides: Sequence[Sentences], share: float, tags: Tags, random: np.random.Generator
 ) -> list[Sentences]:
-    """The sides of n pairs, with the words of a share of the pairs in random order.
+    """Shuffle the words in a share of n pairs.
 
-    All sides of a pair are scrambled, or none. Tags keep their positions. Trigrams are unchanged:
+    All sides of a pair are shuffled, or none. Tags keep their positions. Trigrams are unchanged:
     their mean does not depend on the order.
     """
     count = len(next(iter(sides[0].values())).lengths)
@@ -30,7 +30,7 @@ def scrambled(
 def shuffled(
     column: RaggedIds, chosen: NDArray[np.bool_], tags: Tags, random: np.random.Generator
 ) -> RaggedIds:
-    """The column with the words of the chosen sentences in random order."""
+    """Shuffle the words of the chosen sentences."""
     first, words = movable(column, tags)
     row = np.repeat(np.arange(len(chosen)), column.lengths)
     length, position = column.lengths[row], positions(column.offsets)
@@ -41,6 +41,6 @@ def shuffled(
 
 
 def movable(column: RaggedIds, tags: Tags) -> tuple[int, NDArray[np.int64]]:
-    """The position of a sentence's first word, after a tag, and the number of its words, [n]."""
+    """Position of a sentence's first word, after a tag, and its number of words, [n]."""
     start, end = tag_edges(tags)
     return int(start), column.lengths - start - end

@@ -1,4 +1,4 @@
-"""The training loop that all tasks share: order, checkpoints, clipping, optimiser steps."""
+"""Training loop of all tasks: order, checkpoints, clipping, optimiser steps."""
 
 import math
 import time
@@ -23,11 +23,11 @@ from paraloom.models.progress import meter
 Batch = TypeVar("Batch")
 Produced = TypeVar("Produced", covariant=True)
 
-LOG_EVERY = 100  # steps between two lines of metrics.jsonl, at least
+LOG_EVERY = 100  # minimum steps between lines of metrics.jsonl
 
 
 class Pool(Protocol[Produced]):
-    """Examples that are shuffled together, and how many were left out of them."""
+    """Examples that are shuffled together, and counts of examples left out."""
 
     identical: int = 0
     empty: int = 0
@@ -35,41 +35,41 @@ class Pool(Protocol[Produced]):
     def __len__(self) -> int: ...
 
     def take(self, rows: NDArray[np.int64]) -> Produced:
-        """The examples of `rows`, in their order."""
+        """Select examples by `rows`, in order."""
 
 
 class Source(Protocol[Produced]):
     """Examples to train on: an epoch is a sequence of pools, each small enough for memory."""
 
-    rows: int  # in an epoch, left-out ones included
+    rows: int  # in an epoch, including left-out ones
     name: str  # for messages
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
-        """The pools of an epoch from number `first` on; the same at every call."""
+        """Pools of an epoch from number `first` on; the same at every call."""
 
 
 class Memory(Generic[Batch]):
-    """Examples in memory: one pool."""
+    """A source with a single pool in memory."""
 
     def __init__(self, pool: Pool[Batch], name: str) -> None:
         self.pool, self.name = pool, name
         self.rows = len(pool) + pool.identical + pool.empty
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Batch]]:
-        """The only pool, always the same."""
+        """The only pool."""
         if first == 0:
             yield self.pool
 
 
 @dataclass
 class Progress:
-    """The position in the training; with weights, moments and seed, training resumes from it."""
+    """Position in the training; with weights, moments and seed, training resumes from it."""
 
     step: int = 0
     epoch: int = 0
-    pool: int = 0  # the number of the pool in the epoch
-    row: int = 0  # the next row in the pool's order
-    pairs: int = 0  # that an epoch trains on
+    pool: int = 0  # number of the pool in the epoch
+    row: int = 0  # next row in the pool's order
+    pairs: int = 0  # pairs that an epoch trains on
     identical: int = 0
     empty: int = 0
     seen: int = 0  # pairs trained on, in all epochs
@@ -88,20 +88,18 @@ class Progress:
 
 
 class Trainer(Generic[Batch]):
-    """Training of one encoder on one source of examples; subclasses define `train_on`.
+    """Trains one encoder on one source of examples; subclasses define `train_on`.
 
-    All randomness of a step (noise, order, scrambling) depends only on the seed and the position of
-    the step, so that no random state has to be saved.
+    A step's randomness (noise, order, scrambling) depends only on the seed and the step's position,
+    so no random state is saved. Encoder and `head` stay on their device. Checkpoints and metrics
+    are written into `folder`.
 
-    The encoder, and with it the `head`, is trained on the device where it is. Checkpoints and
-    metrics are written into `folder`.
-
-    With `evaluate`, the score of the present weights on development data, `fit` leaves the weights
-    with the best score. They are evaluated after each epoch and every `evaluate_every` steps;
-    training ends after `patience` evaluations without a better one.
+    `evaluate` scores the present weights on development data, after each epoch and every
+    `evaluate_every` steps. `fit` then keeps the best weights, and ends after `patience` evaluations
+    without a better one.
     """
 
-    adam = True  # without, word vectors take plain gradient steps
+    adam = True  # False: word vectors take plain gradient steps
     trains_words = True
 
     def __init__(
@@ -119,8 +117,8 @@ class Trainer(Generic[Batch]):
         self.folder, self.evaluate, self.patience = folder, evaluate, options.patience
         self.trained = nn.ModuleDict({"encoder": encoder} | ({"head": head} if head else {}))
         self.progress = Progress()
-        self.losses: list[Tensor] = []  # since the last line of the metrics
-        self.kept: dict[str, Tensor] = {}  # the weights with the best score
+        self.losses: list[Tensor] = []  # since the last metrics line
+        self.kept: dict[str, Tensor] = {}  # weights with the best score
         matrices = embedding_matrices(encoder)
         self.device = next(iter(matrices.values())).weight.device
         self.matrices = matrices if self.trains_words else {}
@@ -130,12 +128,13 @@ class Trainer(Generic[Batch]):
         self.optimizer = self.new_optimizer([*self.weights.values()]) if self.weights else None
 
     def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """The optimiser of all weights but word vectors: Adam, with the gradient of λ_c ‖W‖²."""
+        """Make the optimiser for all weights except word vectors: Adam, with the gradient of λ_c
+        ‖W‖²."""
         rate, decay = self.options.learning_rate, 2 * self.options.lambda_c
         return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train to the end; then only the best or final weights are left."""
+        """Train to the end; only the best or final weights are left."""
         options, progress = self.options, self.progress
         total = self.source.rows * options.epochs
         started = time.monotonic() - progress.seconds
@@ -189,7 +188,7 @@ class Trainer(Generic[Batch]):
 
     @property
     def batch_rows(self) -> int:
-        """Examples that the next call of `train_on` gets."""
+        """Number of examples for the next call of `train_on`."""
         return self.options.batch_size
 
     def train_on(self, batch: Batch) -> None:
@@ -202,12 +201,12 @@ class Trainer(Generic[Batch]):
             torch.manual_seed((self.seed << 40) + self.progress.step)
 
     def encode(self, sentences: Sentences) -> Tensor:
-        """Vectors of a batch."""
+        """Encode a batch."""
         vectors: Tensor = self.encoder(sentences)
         return vectors
 
     def optimizer_step(self, loss: Tensor) -> None:
-        """One step down the gradient of a loss."""
+        """Step once down the gradient of a loss."""
         torch.autograd.backward(loss)
         self.add_gradients()
         if self.options.clip is not None:
@@ -223,10 +222,10 @@ class Trainer(Generic[Batch]):
         self.losses.append(loss.detach())
 
     def add_gradients(self) -> None:
-        """Add gradients of a regularisation, before all gradients are clipped; none here."""
+        """Hook to add regularisation gradients before clipping; adds none here."""
 
     def report(self, before: int) -> None:
-        """After `train_on`, called at the step `before`: evaluate, check the losses, log, save."""
+        """After `train_on`, called at step `before`: evaluate, check the losses, log, save."""
         options, progress = self.options, self.progress
 
         def due(every: int) -> bool:
@@ -251,7 +250,7 @@ class Trainer(Generic[Batch]):
             self.folder.save(progress.step, asdict(progress), self.tensors())
 
     def evaluate_weights(self) -> None:
-        """Evaluate the present weights, unless that was done; keep them if they are the best."""
+        """Evaluate the present weights, unless already done; keep them if they are the best."""
         progress = self.progress
         done = progress.evaluations
         if self.evaluate is None or (done and done[-1]["step"] == progress.step):
@@ -265,8 +264,7 @@ class Trainer(Generic[Batch]):
         self.log(development=score)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights with their moments, the best weights, and the losses since the last line of
-        the metrics."""
+        """Weights with moments, best weights, and losses since the last metrics line."""
         state = {"losses": torch.stack(self.losses) if self.losses else torch.empty(0)}
         state.update({f"best.{name}": weight for name, weight in self.kept.items()})
         for name, matrix in self.matrices.items():
@@ -280,7 +278,7 @@ class Trainer(Generic[Batch]):
         return state
 
     def restore(self, progress: Progress, state: dict[str, Tensor]) -> None:
-        """Resume from the `tensors` at this progress."""
+        """Resume from `tensors` at this progress."""
         for name, matrix in self.matrices.items():
             own = {key: state[f"{name}.{key}"] for key in matrix.state()}
             matrix.restore(own, progress.step)
@@ -296,7 +294,7 @@ class Trainer(Generic[Batch]):
         self.kept = {name: state[f"best.{name}"] for name in best}
 
     def metrics(self) -> dict[str, Any]:
-        """The counts, times and last loss of the training."""
+        """Counts, times and last loss of the training."""
         progress = self.progress
         return {
             "pairs": progress.pairs,
@@ -309,7 +307,7 @@ class Trainer(Generic[Batch]):
         }
 
     def evaluations(self) -> dict[str, Any]:
-        """The score of the best evaluation, its epoch and step, and all evaluations."""
+        """Score, epoch and step of the best evaluation, and all evaluations."""
         done = self.progress.evaluations
         best = done[self.progress.chosen]
         return {

@@ -1,4 +1,4 @@
-"""The kinds of translation models: files, languages and tokens of each."""
+"""Families of translation models: their files, languages and tokens."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from paraloom.models.nmt.families.pretrained import PretrainedModel
 
 
 def open_model(path: Path | str, languages: Languages | None = None) -> NmtModel:
-    """Open a model folder, of the family that its files tell."""
+    """Open a model folder; its files determine the family."""
     path, languages = Path(path), languages or Languages()
     if not path.is_dir():
         raise UserError(f"{path}: no such model folder")
@@ -20,6 +20,6 @@ def open_model(path: Path | str, languages: Languages | None = None) -> NmtModel
     if (path / "config.json").is_file():
         return PretrainedModel(path, languages)
     raise UserError(
-        f"{path}: no model of a family that is known here: it has no checkpoint.pt (fairseq) or "
+        f"{path}: no known model family: it has no checkpoint.pt (fairseq) or "
         "config.json (Hugging Face)"
     )

@@ -1,4 +1,4 @@
-"""Interface of a translation model: what `Engine` and `Translator` need of it."""
+"""Interface of a translation model for `Engine` and `Translator`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,59 +12,49 @@ from paraloom.models.nmt.families.subwords import Subwords
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """The tokens that a model wants around subwords. They are added as tokens, never as text.
+    """Tokens that a model needs around subwords. They are added as tokens, never as text."""
 
-    Attributes:
-        source_prefix: before the source, such as its language tag.
-        source_suffix: after the source, such as the end of sentence.
-        decoder_start: the decoder's first input; None if `target_prefix` is.
-        target_prefix: what every translation starts with, such as its language tag. It counts
-            neither in scores nor in lengths.
-        barred: tokens that are never generated, and have no share of the probability.
-    """
-
-    source_prefix: tuple[str, ...] = ()
-    source_suffix: tuple[str, ...] = ()
-    decoder_start: str | None = "</s>"
-    target_prefix: tuple[str, ...] = ()
-    barred: tuple[str, ...] = ()
+    source_prefix: tuple[str, ...] = ()  # such as the source's language tag
+    source_suffix: tuple[str, ...] = ()  # such as the end of sentence
+    decoder_start: str | None = "</s>"  # None if `target_prefix` starts the decoder
+    target_prefix: tuple[str, ...] = ()  # such as a language tag; not in scores and lengths
+    barred: tuple[str, ...] = ()  # never generated, without a share of the probability
 
     def source(self, pieces: Sequence[str]) -> list[str]:
-        """A source as the encoder gets it."""
+        """Tokens for the encoder."""
         return [*self.source_prefix, *pieces, *self.source_suffix]
 
 
 @dataclass(frozen=True)
 class Languages:
-    """The languages of a translation, as the user writes them (`cs`, `ces_Latn`, `pt-BR`)."""
+    """Languages of a translation, as the user writes them (`cs`, `ces_Latn`, `pt-BR`)."""
 
     source: str | None = None
     target: str | None = None
-    source_key: str = "input.source_language"  # of the configuration, for errors
+    source_key: str = "input.source_language"  # configuration key, for errors
     target_key: str = "input.target_language"
 
     def reversed(self) -> "Languages":
-        """The languages of a translation in the other direction."""
+        """Languages of a translation in the other direction."""
         return Languages(self.target, self.source, self.target_key, self.source_key)
 
 
 class NmtModel(ABC):
     """A model folder. Opening it checks files, languages and tags; it loads no weights."""
 
-    family: str
-    """Name for messages and the manifest."""
+    family: str  # name for messages and the manifest
     path: Path
     layout: TokenLayout = TokenLayout()
     languages: tuple[str, str] = ("", "")
-    """The languages that its files say it translates from and into; "" where they do not."""
+    """Source and target languages according to its files; "" if unknown."""
     shortest = 0
-    """Least subwords of a translation, end of sentence left out. CTranslate2 gives the end of
-    sentence no probability before."""
+    """Minimum subwords in a translation, without the end of sentence; CTranslate2 gives that no
+    probability earlier."""
 
     @property
     @abstractmethod
     def digest(self) -> str:
-        """SHA-256 of all that a conversion depends on."""
+        """SHA-256 of everything that a conversion depends on."""
 
     @abstractmethod
     def subwords(self) -> Subwords:
@@ -72,11 +62,8 @@ class NmtModel(ABC):
 
     @abstractmethod
     def convert(self, out: Path) -> tuple[int, int]:
-        """Write the model in CTranslate2's format.
-
-        Returns:
-            the numbers of source and target positions, ends of sentence and tags included.
-        """
+        """Write the model in CTranslate2's format; return the numbers of source and target
+        positions, including ends of sentence and tags."""
 
     def converted(self) -> Conversion:
         """The model in CTranslate2's format, converted once and cached."""

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
 _POSITIONS = 1024  # fairseq's default
-_SETTINGS = 1 << 24  # bytes of a checkpoint's settings and names that are read
+_SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
 
 
 class Loaded(NamedTuple):
     """A model in torch: float32, in evaluation mode.
 
-    The settings name the languages, `source_lang` and `target_lang`, and the longest source and
-    translation, end of sentence included: `max_source_positions` and `max_target_positions`.
+    The settings contain the languages, `source_lang` and `target_lang`, and the longest source and
+    translation, including the end of sentence: `max_source_positions` and `max_target_positions`.
     """
 
     network: torch.nn.Module
@@ -57,7 +57,7 @@ class FairseqModel(NmtModel):
     """
 
     family = "fairseq"
-    shortest = 1  # as fairseq's own search has it
+    shortest = 1  # as in fairseq's own search
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -83,7 +83,7 @@ class FairseqModel(NmtModel):
         """Load the model in torch."""
         fairseq = import_fairseq()
         state = read_state(self.checkpoint)
-        # fairseq takes settings as they are: it may divide by 0 heads.
+        # fairseq does not check settings: it may divide by 0 heads.
         with in_one_line(f"{self.checkpoint}: not a translation transformer of these dictionaries"):
             settings = _settings(state)
             source = self._dictionary(settings.source_lang)
@@ -95,10 +95,10 @@ class FairseqModel(NmtModel):
         return Loaded(network.float().eval(), source, target, settings, state["model"])
 
     def _dictionary_file(self, language: object) -> Path:
-        """The dictionary of a language that the checkpoint names; the digest covers it."""
+        """Path of a language's dictionary, as the checkpoint names it; the digest covers it."""
         name = f"dict.{one_line(language)[:80]}.txt"
         if name not in self._dictionaries:
-            raise UserError(f"{self.path / name}: missing, and the checkpoint names its language")
+            raise UserError(f"{self.path / name}: missing, but the checkpoint names this language")
         return self._dictionaries[name]
 
     def _dictionary(self, language: object) -> Dictionary:
@@ -112,7 +112,7 @@ class FairseqModel(NmtModel):
         from ctranslate2.converters import FairseqConverter
         from torch.serialization import safe_globals
 
-        loaded = self.load()  # raises clear errors; the converter does not
+        loaded = self.load()  # checks the model; the converter does not
         settings = loaded.settings
         with tempfile.TemporaryDirectory() as scratch:
             clean = Path(scratch) / CHECKPOINT
@@ -129,19 +129,19 @@ class FairseqModel(NmtModel):
 
 
 def _languages(checkpoint: Path) -> tuple[str, str]:
-    """The languages that a checkpoint names, found in its pickled settings without loading them."""
+    """Find a checkpoint's languages in its pickled settings, without loading them."""
     found: dict[Any, Any] = {}
-    with suppress(Exception), zipfile.ZipFile(checkpoint) as parts:  # `read_state` names faults
+    with suppress(Exception), zipfile.ZipFile(checkpoint) as parts:  # `read_state` reports faults
         name = next(name for name in parts.namelist() if name.endswith("/data.pkl"))
         operations = pickletools.genops(parts.open(name).read(_SETTINGS))
-        # A key, and its value after it; between them stands the key's place in the memo.
+        # A key, and its value after it; between them is the key's memo index.
         values = [value for kind, value, _ in operations if not kind.name.endswith("PUT")]
         found = {key: value for key, value in pairwise(values) if isinstance(value, str)}
     return found.get("source_lang", ""), found.get("target_lang", "")
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """Read the whole content of a checkpoint with torch's safe loading."""
+    """Read a whole checkpoint with torch's safe loading."""
     import torch
     from torch.serialization import safe_globals
 
@@ -154,15 +154,14 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def _settings(state: dict[str, Any]) -> argparse.Namespace:
-    """The settings of a checkpoint's model and of its task."""
     task, given = {}, state.get("args")
-    if given is None:  # trained through hydra: the model's name is the architecture
+    if given is None:  # hydra checkpoint: the model's name is the architecture
         task, given = _values(state["cfg"].get("task", {})), _values(state["cfg"]["model"])
         given = {"arch": given.get("_name"), **given}
     values = {**task, **_values(given)}
     if import_fairseq().models.ARCH_MODEL_NAME_REGISTRY.get(values["arch"]) != "transformer":
         raise ValueError(f"its architecture is {values['arch']}")
-    # These are paths on the machine that trained the model; the checkpoint has the weights.
+    # Paths on the training machine; the checkpoint has the weights.
     values |= {"encoder_embed_path": None, "decoder_embed_path": None, "task": "translation"}
     for key in ("max_source_positions", "max_target_positions"):
         values[key] = int(values.get(key) or _POSITIONS)
@@ -174,7 +173,7 @@ def _values(settings: Any) -> dict[str, Any]:
 
 
 def import_fairseq() -> ModuleType:
-    """Import fairseq, and undo the changes that its import makes to the program's logging."""
+    """Import fairseq, and undo its changes to the program's logging."""
     root = logging.getLogger()
     handlers, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
     logging.disable(logging.WARNING)

@@ -9,12 +9,11 @@ import langcodes
 from paraloom.models.errors import UserError
 from paraloom.models.languages import parse_language, short_code
 
-_NEAR = 3
-"""Largest distance of CLDR at which two codes are one language: `no` and `nb` have 1."""
+_NEAR = 3  # maximum CLDR distance between codes for one language: `no` and `nb` have 1
 
 
 def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
-    """The tags among the tokens of a vocabulary, by the language that group 1 of `pattern` is.
+    """Find the tags in a vocabulary, by language (group 1 of `pattern`).
 
     >>> tags_by_language(["a", "__cs__", "__en__"], r"__([a-z]{2,3})__")
     {'cs': '__cs__', 'en': '__en__'}
@@ -24,12 +23,7 @@ def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
 
 
 def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
-    """The tag that a model has for a language.
-
-    Args:
-        key: the configuration's key, for the error.
-        language: a code in any standard, with `-` or `_`.
-        tags: the model's tags by the codes that it has for its languages.
+    """Find a model's tag for a language in any standard; `tags` are by the model's own codes.
 
     >>> find_tag("key", "cs", {"ces_Latn": "ces_Latn", "slk_Latn": "slk_Latn"})
     'ces_Latn'
@@ -53,12 +47,12 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
 
 
 def _closest(language: str, tags: Mapping[str, str]) -> str | None:
-    """The code of the same language: regions are ignored, scripts are not."""
+    """Find the code for the same language, ignoring regions but not scripts."""
     wanted = parse_language(language)
     if wanted is None:
         return None
     codes = [code for code in tags if langcodes.tag_is_valid(code)]
-    full = wanted.maximize()  # `zh-TW` is written `Hant`
+    full = wanted.maximize()  # `zh-TW` uses `Hant`
     for tag in (wanted, langcodes.Language.make(language=full.language, script=full.script)):
         found = langcodes.closest_match(tag, codes, max_distance=_NEAR)[0]
         if found in tags:

@@ -1,4 +1,4 @@
-"""Models in Hugging Face's format: config.json, weights, and the files of a tokeniser."""
+"""Models in Hugging Face's format: config.json, weights, tokeniser files."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ from paraloom.models.nmt.families.table import (
 )
 from paraloom.models.structured import check_sizes, read_json
 
-CONVERSION = 1
-"""Bump when `convert` writes other files for the same model."""
+CONVERSION = 1  # bump when `convert` writes other files for the same model
 TOLERANCE = 1e-3
-"""Largest difference of a log probability per subword between torch and a converted model."""
-_READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # what a conversion reads
+"""Maximum difference in log probability per subword between torch and the converted model."""
+_READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # file types that conversion reads
 _WEIGHTS = (".safetensors", ".bin")
-_UNLIMITED = 16_000  # positions of a model with relative positions
-_MOST_UNUSED = 1 << 16  # entries of a vocabulary without a token
-# Transformers builds the network by these numbers before it looks at the weights.
+_UNLIMITED = 16_000  # positions for models with relative positions
+_MOST_UNUSED = 1 << 16  # vocabulary entries without a token
+# Transformers builds the network from these numbers before it looks at the weights.
 _LARGEST = {
     r".*layers": 1_000,
     r"d_model|hidden_size|n_positions|max_position_embeddings": 1 << 14,
     r"d_kv|d_ff|.*_dim|.*heads|.*_buckets": 1 << 16,
 }
-_NEVER = -1e4  # a logit of no probability, in float16 too
+_NEVER = -1e4  # a logit without probability, also in float16
 
 
 class PretrainedModel(NmtModel):
-    """A model of Transformers, of a family that `table` has.
+    """A Transformers model, from a family in `table`.
 
     Attributes:
         tokens: the encoder's vocabulary by id, as long as the embeddings.
-        target_tokens: the decoder's; Marian's, with `separate_vocabs`, may be another.
+        target_tokens: the decoder's vocabulary; differs in Marian with `separate_vocabs`.
     """
 
     def __init__(self, path: Path, languages: Languages) -> None:
@@ -82,12 +81,12 @@ class PretrainedModel(NmtModel):
             start = self.target_tokens[self._config["decoder_start_token_id"]]
         layout = self._family.layout(self.tokens, languages, start)
         if self._family is MADLAD and not layout.source_prefix:
-            raise UserError(f"{self.path}: a T5 without tags of languages, which MADLAD has")
+            raise UserError(f"{self.path}: a T5 without MADLAD's language tags")
         return layout
 
     @property
     def positions(self) -> int:
-        """Most tokens of a source, and of a target, tags and ends of sentence included."""
+        """Maximum tokens in a source and a target, including tags and ends of sentence."""
         return self._config.get("max_position_embeddings") or _UNLIMITED
 
     @cached_property
@@ -151,22 +150,21 @@ class PretrainedModel(NmtModel):
         return self.positions, self.positions
 
     def _spec(self, network: Any) -> Any:
-        """The network as CTranslate2's converters describe it."""
         from ctranslate2.converters import transformers as converters
 
         for key, value in self._family.settings.items():
             setattr(network.config, key, value)
         if self._family is MADLAD:
-            # transformers 5 says of every T5 that its embeddings are tied; the converter would then
-            # scale the logits of T5 1.1 and MADLAD, which do not.
+            # transformers 5 reports tied embeddings for every T5; the converter would then scale
+            # the logits of T5 1.1 and MADLAD, which do not.
             scaled = getattr(network.config, "scale_decoder_outputs", True)
             network.config.tie_word_embeddings = scaled
             if network.lm_head.weight.shape[0] != len(self.tokens):
                 raise ValueError("the output layer has another size than the vocabulary")
         spec = getattr(converters, self._family.loader)().get_model_spec(network)
         if self._family is MARIAN:
-            # CTranslate2's own converter drops `<pad>`, and starts with a zero vector. That is
-            # right until a model is trained further in Transformers, so here it stays and gets no
+            # CTranslate2's own converter drops `<pad>` and starts with a zero vector. That fails
+            # for models trained further in Transformers, so `<pad>` stays here, without
             # probability.
             bias = network.final_logits_bias[0].clone()
             bias[self.target_tokens.index("<pad>")] = _NEVER
@@ -174,7 +172,7 @@ class PretrainedModel(NmtModel):
         return spec
 
     def _compare(self, network: Any, out: Path) -> None:
-        """Compare log probabilities of random sentences; conversions can go wrong silently."""
+        """Compare log probabilities of random sentences, since conversions can fail silently."""
         import ctranslate2
 
         rng = random.Random(0)
@@ -191,14 +189,14 @@ class PretrainedModel(NmtModel):
             )
             truth = self._log_probs(network, source, target)
             apart = abs(sum(found.log_probs[-len(truth) :]) - sum(truth)) / len(truth)
-            if not apart <= TOLERANCE:  # NaN too
+            if not apart <= TOLERANCE:  # also NaN
                 raise UserError(
                     f"{self.path}: converted to CTranslate2 it gives other probabilities than in "
                     f"torch (by {apart:.3g} per subword), so it cannot be used here"
                 )
 
     def _log_probs(self, network: Any, source: Sequence[str], target: Sequence[str]) -> list[float]:
-        """log p of each target subword and of the end of sentence, in torch."""
+        """log p of each target subword and the end of sentence, in torch."""
         import torch
 
         layout, source_ids, ids = self.layout, _ids(self.tokens), _ids(self.target_tokens)
@@ -219,7 +217,7 @@ def _ids(tokens: Sequence[str]) -> dict[str, int]:
 
 
 def _filled_up(tokens: list[str], size: int) -> list[str]:
-    """A vocabulary as long as its embeddings, whose number config.json tells."""
+    """Extend a vocabulary to the number of embeddings in config.json."""
     if size > len(tokens) + _MOST_UNUSED:
         raise ValueError(f"it has {size:,} embeddings for {len(tokens):,} tokens")
     return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]

@@ -1,4 +1,4 @@
-"""Subwords of texts, by SentencePiece or by a `tokenizer.json`; tags of languages are none."""
+"""Splitting of texts into subwords by SentencePiece or `tokenizer.json`, without tags."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ class SentencePieces:
         self._target = load_sentencepiece(target) if target else self._source
 
     def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
-        """The subwords of source texts."""
+        """Subwords of source texts."""
         found: list[list[str]] = self._source.encode(list(texts), out_type=str)
         return found
 
     def encode_target(self, texts: Sequence[str]) -> list[list[str]]:
-        """The subwords of texts in the target language."""
+        """Subwords of texts in the target language."""
         found: list[list[str]] = self._target.encode(list(texts), out_type=str)
         return found
 
     def decode(self, pieces: Sequence[str]) -> str:
-        """The text of target subwords."""
+        """Text of target subwords."""
         text: str = self._target.decode(list(pieces))
         return text
 
     def vocabulary(self) -> list[str]:
-        """The source's subwords by id."""
+        """Source subwords by id."""
         found: list[str] = self._source.id_to_piece(list(range(self._source.get_piece_size())))
         return found
 
 
 class TokenizerJson:
-    """A `tokenizer.json` of Hugging Face, for both sides; slower than SentencePiece."""
+    """A Hugging Face `tokenizer.json` for both sides; slower than SentencePiece."""
 
     def __init__(self, path: Path) -> None:
         import tokenizers
@@ -51,14 +51,14 @@ class TokenizerJson:
         self._tokenizer.encode_special_tokens = True  # `</s>` in a text is text
 
     def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
-        """The subwords of texts."""
+        """Subwords of texts."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.tokens for encoding in found]
 
     encode_target = encode_source
 
     def decode(self, pieces: Sequence[str]) -> str:
-        """The text of target subwords."""
+        """Text of target subwords."""
         if self._tokenizer.decoder is None:
             return "".join(pieces).replace("▁", " ")
         return str(self._tokenizer.decoder.decode(list(pieces)))
@@ -73,10 +73,8 @@ Subwords = SentencePieces | TokenizerJson
 
 
 def open_subwords(folder: Path, names: Sequence[str]) -> Subwords:
-    """The subword models of a folder: the first of these files that it has.
-
-    `source.spm` has `target.spm` beside it.
-    """
+    """Open the first of these subword models in a folder; `source.spm` needs `target.spm` beside
+    it."""
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The known families of models in Hugging Face's format: how they differ."""
+"""Known model families in Hugging Face's format, and their differences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,52 +12,35 @@ from paraloom.models.nmt.families.languages import find_tag, tags_by_language
 from paraloom.models.nmt.families.subwords import TokenizerJson, open_subwords
 from paraloom.models.structured import read_json
 
-SOURCE, TARGET = "source", "target"
-"""Stand for the languages' tags among the tokens of a `Family`."""
+SOURCE, TARGET = "source", "target"  # placeholders for language tags among the tokens of a `Family`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """What distinguishes a family.
+    """Properties of a model family.
 
-    A family that forces no tag on the decoder may have models without tags, for two languages only;
-    its models name the decoder's first input.
-
-    Attributes:
-        architecture: the model's class in `transformers`; no other class is ever loaded.
-        loader: the class in `ctranslate2.converters.transformers` that converts it.
-        settings: keys of config.json that the loader needs, and Transformers' own files lack.
-        tokenizers: names of the tokeniser's file; the first that is there is read.
-        codes: the module in `transformers.models` that lists the languages.
-        tags: pattern of the languages' tags in the vocabulary; group 1 is the language.
-        before: tokens before the source.
-        after: tokens after the source.
-        forced: tokens that every translation starts with.
-        start: the decoder's first input; None if `forced` is.
-        barred: tokens that are never generated.
+    If a family forces no tag on the decoder, it may have models without tags, for two languages
+    only; their config.json names the decoder's first input.
     """
 
     name: str
-    architecture: str
-    loader: str
-    settings: Mapping[str, bool] = field(default_factory=dict)
-    tokenizers: tuple[str, ...] = ("sentencepiece.bpe.model", "tokenizer.json")
-    codes: str = ""
-    tags: str
-    before: tuple[str, ...] = (SOURCE,)
-    after: tuple[str, ...] = ("</s>",)
-    forced: tuple[str, ...] = (TARGET,)
-    start: str | None = "</s>"
-    barred: tuple[str, ...] = ()
+    architecture: str  # class in `transformers`; no other class is ever loaded
+    loader: str  # converter class in `ctranslate2.converters.transformers`
+    settings: Mapping[str, bool] = field(default_factory=dict)  # in config.json, for the loader
+    tokenizers: tuple[str, ...] = ("sentencepiece.bpe.model", "tokenizer.json")  # the first found
+    codes: str = ""  # module in `transformers.models` with the language codes
+    tags: str  # pattern of language tags in the vocabulary; group 1 is the language
+    before: tuple[str, ...] = (SOURCE,)  # tokens before the source
+    after: tuple[str, ...] = ("</s>",)  # tokens after the source
+    forced: tuple[str, ...] = (TARGET,)  # first tokens of every translation
+    start: str | None = "</s>"  # the decoder's first input; None if `forced` is
+    barred: tuple[str, ...] = ()  # tokens that are never generated
 
     def layout(
         self, tokens: list[str], languages: Languages, start: str | None = None
     ) -> TokenLayout:
-        """The tokens around subwords, with the languages' tags in a vocabulary.
-
-        Args:
-            start: the decoder's first input that the model names.
-        """
+        """Tokens around subwords, with tags from a vocabulary; `start` is the model's first decoder
+        input."""
         tags = tags_by_language(tokens, self.tags)
         languages_of = {
             SOURCE: (languages.source_key, languages.source),
@@ -88,7 +71,7 @@ MARIAN = Family(
     tags=r">>(.+)<<",
     before=(TARGET,),
     forced=(),
-    barred=("<pad>",),  # which the decoder starts with
+    barred=("<pad>",),  # the decoder starts with it
 )
 M2M100 = Family(
     name="M2M100",
@@ -109,7 +92,7 @@ MBART50 = Family(
     loader="MBartLoader",
     settings={"normalize_before": True, "normalize_embedding": True},
     codes="mbart50.tokenization_mbart50",
-    tags=r"([a-z]{2,3})_[A-Z]{2}",  # with the training data's region: `en_XX`
+    tags=r"([a-z]{2,3})_[A-Z]{2}",  # with the region of the training data: `en_XX`
 )
 MBART25 = replace(
     MBART50,
@@ -132,7 +115,7 @@ _KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50 and MADLAD"
 
 
 def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Family:
-    """The family of a folder, by its config.json and tokenizer_config.json."""
+    """Find a folder's family by its config.json and tokenizer_config.json."""
     kind = config.get("model_type")
     name = str(tokenizer.get("tokenizer_class") or config.get("tokenizer_class") or "")
     if kind == "marian":
@@ -141,7 +124,7 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
         m2m100 = name.startswith("M2M100") or (path / "vocab.json").is_file()
         if m2m100 and not name.startswith("Nllb"):
             return M2M100
-        if tokenizer.get("legacy_behaviour") is True:  # as NLLB was first released
+        if tokenizer.get("legacy_behaviour") is True:  # as in the first NLLB release
             return replace(NLLB, before=(), after=("</s>", SOURCE))
         return NLLB
     if kind == "mbart":
@@ -151,23 +134,17 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
     if kind == "t5":
         return MADLAD
     raise UserError(
-        f"{path}/config.json: model_type {kind!r} is of no family that is known here; known are "
-        f"{_KNOWN}"
+        f"{path}/config.json: model_type {kind!r} is of no known family; known are {_KNOWN}"
     )
 
 
 def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size: int) -> list[str]:
-    """The encoder's tokens by id; may be fewer than its embeddings.
-
-    Args:
-        tokenizer: the content of tokenizer_config.json.
-        size: the number of embeddings.
-    """
+    """Encoder tokens by id; may be fewer than `size`, the embeddings."""
     if family is MARIAN:
         return read_vocabulary(folder / "vocab.json")
     if (folder / "tokenizer.json").is_file():
         return TokenizerJson(folder / "tokenizer.json").vocabulary()
-    if family is M2M100:  # vocab.json has neither languages nor the tokens after them
+    if family is M2M100:  # vocab.json lacks languages and the tokens after them
         codes = _codes(family)[tokenizer.get("language_codes") or "m2m100"]
         return [*read_vocabulary(folder / "vocab.json"), *(f"__{code}__" for code in codes)]
     pieces = open_subwords(folder, family.tokenizers).vocabulary()
@@ -175,12 +152,12 @@ def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size
         extra = any(token.startswith("<extra_id_") for token in pieces)
         missing = 0 if extra else max(min(size - len(pieces), 100), 0)
         return [*pieces, *(f"<extra_id_{number}>" for number in reversed(range(missing)))]
-    # fairseq trained it: its special tokens come first.
+    # fairseq trained the model: its special tokens come first.
     return ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], *_codes(family), "<mask>"]
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The tokens by id of a vocab.json."""
+    """Tokens by id in a vocab.json."""
     by_token = read_json(path, dict[str, int], "a vocabulary")
     if set(by_token.values()) != set(range(len(by_token))):
         raise UserError(f"{path}: must give each token an id of its own, from 0 on")

@@ -1,4 +1,4 @@
-"""Checks of meaning: scorers with the value 1 where a pair passes, and 0 where it fails.
+"""Checks of meaning: scorers with the value 1 for a pair that passes, else 0.
 
-`select.where` rejects with them: `same_numbers == 1`.
+To reject failing pairs, use `select.where`: `same_numbers == 1`.
 """

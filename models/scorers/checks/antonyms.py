@@ -1,4 +1,4 @@
-"""Whether a content word stands where the other side has its antonym."""
+"""Whether a content word was replaced by its antonym."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -14,11 +14,9 @@ from paraloom.models.text.wordnet import open_antonyms
 
 
 def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.ndarray:
-    """0 where a side has a content word that the other lacks, and the other an antonym of it that
-    the side lacks, else 1: float32 [n]. Words are compared by their stems; "not ever" is "never".
-
-    `wordnet` has the antonyms of each word; an antonym's are the word's.
-    """
+    """0 if a content word found only on one side has an antonym found only on the other, else 1:
+    float32 [n]. Words are compared by stem; "not ever" is "never". `wordnet` has each word's
+    antonyms."""
     stems = [content_stem(word, pairs.language) for word in pairs.vocabulary.to_pylist()]
     encoded = pa.array(stems, pa.string()).dictionary_encode()
     ids = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)  # -1: no content word
@@ -31,7 +29,7 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     sides = (pairs.reference, pairs.translation)
     first, second = (side.rows.astype(np.int64) << 32 | ids[side.ids] for side in sides)
     only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)  # rows and stems
-    # Each word of the reference with each of its antonyms: is that in the translation?
+    # For each antonym of each word in the reference: is it in the translation?
     words = only & 0xFFFFFFFF
     starts, ends = (np.searchsorted(opposite[:, 0], words, side) for side in ("left", "right"))
     counts = ends - starts

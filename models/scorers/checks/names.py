@@ -1,4 +1,4 @@
-"""Whether each side has the names of the other."""
+"""Whether both sides have the same names."""
 
 import re
 
@@ -10,17 +10,17 @@ from paraloom.models.scorers.base import check
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.tokens import PairText
 
-_SOME = r"[\p{L}\p{N}_],? \p{Lu}\p{L}"  # a quick look, in Arrow
-_WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # a sentence
+_SOME = r"[\p{L}\p{N}_],? \p{Lu}\p{L}"  # a quick filter, in Arrow
+_WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # within a sentence
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def same_names(pairs: PairText) -> np.ndarray:
-    """1 where each name is on the other side, too, else 0: float32 [n].
+    """1 if each name is also on the other side, else 0: float32 [n].
 
-    A name is a word with a capital, not the first of a sentence, quotation or item, and not in a
-    title (of four or more words of four or more letters, all have capitals). It is found on the
-    other side in any case and inflection. Where all nouns have capitals (German), they count.
+    A name is a capitalised word, except at the beginning of a sentence, quotation or item, and in
+    titles (four or more words with four or more letters, all capitalised). The other side may have
+    it in any case and inflection. In German, where all nouns are capitalised, they count as names.
     """
     sides = (pairs.reference_text, pairs.translation_text)
     some = pc.or_(*(pc.match_substring_regex(side, _SOME) for side in sides))
@@ -34,7 +34,7 @@ def same_names(pairs: PairText) -> np.ndarray:
 
 
 def _words(text: str, language: str) -> tuple[set[str], set[str]]:
-    """The stems of a text's names, and of all words."""
+    """Stems of a text's names, and of all its words."""
     words = _WORD.findall(text)
     capitals = [word[0].isupper() for word in words if len(word) > 3]
     titled = text.isupper() or (len(capitals) > 3 and all(capitals))

@@ -10,9 +10,9 @@ NEGATION = r"^(not|no|n't|'t|cannot|never|nothing|nobody|none|neither|nor|withou
 
 
 def same_negation(pairs: PairText) -> np.ndarray:
-    """1 where both sides have an English word of negation or neither has, else 0: float32 [n].
+    """1 if both sides have an English word of negation or neither has, else 0: float32 [n].
 
-    "not only" and "No 7" are no negation, "don’t" with a curly apostrophe is one.
+    "not only" and "No 7" are no negation; "don’t" with a curly apostrophe is one.
     """
     negates, no, not_, only, number, curly, t = (
         pc.match_substring_regex(pairs.vocabulary, pattern).to_numpy(zero_copy_only=False)

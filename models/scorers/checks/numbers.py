@@ -19,10 +19,10 @@ _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
 
 
 def same_numbers(pairs: PairText) -> np.ndarray:
-    """1 where both sides have the same set of numbers, else 0: float32 [n].
+    """1 if both sides have the same set of numbers, else 0: float32 [n].
 
-    "two" is 2, "1,000" and "one thousand" are 1000, "third" and "3rd" are 3; words are known of
-    English only. 0, 1 and "second" do not count: "no", "a" and "a moment" may say the same.
+    "two" is 2, "1,000" and "one thousand" are 1000, "third" and "3rd" are 3; number words are
+    English only. 0, 1 and "second" are ignored: "no", "a" and "a moment" may mean the same.
     """
     words = pairs.vocabulary.to_pylist()
     numeric = np.array([len(_numbers([word])) > 2 for word in words], bool)
@@ -36,8 +36,8 @@ def same_numbers(pairs: PairText) -> np.ndarray:
 
 
 def _numbers(words: list[str]) -> set[float]:
-    """The numbers of a text: "two hundred five" is one, "2 5" are two."""
-    numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # of the number so far
+    """Numbers in a text: "two hundred five" is one, "2 5" are two."""
+    numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # of the current number
     for word in _BETWEEN.split(" ".join(words)):
         value = _number(word) or 0.0
         fits = value and (rest % 100 == 0 or (rest % 10 == 0 and value < 10))

@@ -1,4 +1,4 @@
-"""Whether subject and object of a verb are swapped."""
+"""Whether the subject and object of a verb are swapped."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ _NOMINATIVE = {"me": "i", "him": "he", "her": "she", "us": "we", "them": "they",
 
 
 def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
-    """0 where one side says "A bites B" and the other "B bites A", else 1: float32 [n].
+    """0 if one side says "A bites B" and the other "B bites A", else 1: float32 [n].
 
-    Subject, verb and object are heads in the dependency parse, by their stems; "B is bitten by A"
-    is "A bites B". Each distinct text is parsed once.
+    Subject, verb and object are heads in the dependency parse, by stem; "B is bitten by A" is "A
+    bites B". Each distinct text is parsed once.
     """
     sides = pairs.reference_text.to_pylist(), pairs.translation_text.to_pylist()
     texts = list(dict.fromkeys([*sides[0], *sides[1]]))
@@ -29,7 +29,7 @@ def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
 
 
 def _clauses(doc: Any) -> set[tuple[str, str, str]]:
-    """Subject, verb and object of the clauses that have all three."""
+    """Subject, verb and object of each clause that has all three."""
     found = set()
     for verb in doc:
         by = {child.dep_: child for child in verb.children}

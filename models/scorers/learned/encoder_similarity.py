@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
 
 ENCODER = "encoder_similarity"
-"""The scorer that the first round does not have: its encoder is trained in the round before."""
+"""Name of the scorer, which the first round lacks: the previous round trains its encoder."""
 
 
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
-    """Cosine of the sides' sentence vectors: float32 [n] in [-1, 1]; 0 where a side has no token.
+    """Cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side has no token.
 
-    With an averaging encoder, the value of a row depends on that row alone. Recurrent encoders
-    multiply matrices; the last bits of the products also depend on the number of rows in a block.
+    With averaging encoders, a row's value depends on that row alone. Recurrent encoders multiply
+    matrices, and the last bits of products depend on the number of rows in a block.
     """
     from paraloom.models.embeddings.comparison import cosines  # imports torch
 

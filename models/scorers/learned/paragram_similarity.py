@@ -7,14 +7,14 @@ from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.text.tokens import PairText, TokenIds
 from paraloom.models.text.vectors import WordVectors, load_vectors
 
-_ROWS = 2048  # per block: larger ones do not stay in the cache, smaller ones cost more calls
+_ROWS = 2048  # per block: larger ones leave the cache, smaller ones cost more calls
 
 
 def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
-    """Cosine of the sides' mean word vectors: float32 [n] in [-1, 1].
+    """Cosine of both sides' mean word vectors: float32 [n] in [-1, 1].
 
-    `WordVectors.at` defines the vectors of unknown words. 0 where a side has no known word or its
-    mean is the zero vector. The value of a row depends on that row alone, to the last bit.
+    `WordVectors.at` defines vectors of unknown words. 0 if a side has no known word or a zero mean.
+    A row's value depends on that row alone, to the last bit.
     """
     rows = paragram.rows(pairs.vocabulary)
     vectors, known = paragram.at(rows), rows >= 0
@@ -22,7 +22,7 @@ def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     for start in range(0, len(pairs), _ROWS):
         r = _sums(pairs.reference, vectors, start)
         t = _sums(pairs.translation, vectors, start)
-        # Products in float64: the cosine of equal sums is then exactly 1.
+        # Products in float64 make the cosine of equal sums exactly 1.
         rt, rr, tt = (
             np.einsum("nd,nd->n", x, y).astype(np.float64) for x, y in ((r, t), (r, r), (t, t))
         )
@@ -33,7 +33,7 @@ def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
 
 
 def _sums(tokens: TokenIds, vectors: np.ndarray, start: int) -> np.ndarray:
-    """Sums of the rows' word vectors, added in the order of the tokens: float32 [rows, d]."""
+    """Sum each row's word vectors in token order: float32 [rows, d]."""
     offsets = tokens.offsets[start : start + _ROWS + 1]
     ids = tokens.ids[offsets[0] : offsets[-1]]
     counts = csr_array(
@@ -45,7 +45,7 @@ def _sums(tokens: TokenIds, vectors: np.ndarray, start: int) -> np.ndarray:
 
 
 def _any(tokens: TokenIds, mask: np.ndarray) -> np.ndarray:
-    """Whether a row has a token in the mask: bool [n]."""
+    """Whether each row has a token in the mask: bool [n]."""
     up_to = np.concatenate([[0], np.cumsum(mask.take(tokens.ids))])
     return np.asarray(np.diff(up_to.take(tokens.offsets)) > 0)
 

@@ -1,4 +1,4 @@
-"""Probability of the reference under the translation model: low where a pair is no translation."""
+"""Probability of the reference under the translation model: low if a pair is no translation."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 
 def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarray:
-    """log p(reference | source) per subword, end of sentence included: float32 [n], at most 0.
+    """log p(reference | source) per subword, including the end of sentence: float32 [n], at most 0.
 
-    Natural logarithm, as `translation_score`. Equal pairs of source and reference, such as those of
-    several translations of a source, are scored once. NaN where a side is empty or has more
-    subwords than the model takes. As with every model in batches, the last bits of a value depend
-    on the other rows of a block.
+    Natural logarithm, as in `translation_score`. Repeated pairs, such as candidates for one source,
+    are scored once. NaN if a side is empty or has more subwords than the model takes. As with every
+    batched model, the last bits of a value depend on the other rows in a block.
     """
     assert pairs.source_text is not None
     distinct, back = distinct_pairs(pairs.source_text, pairs.reference_text)
@@ -30,7 +29,7 @@ def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarra
 
 
 def distinct_pairs(first: pa.Array, second: pa.Array) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """The distinct pairs of two columns of texts, and the number of each row's: int [n]."""
+    """Distinct pairs of texts in two columns, and each row's index among them: int [n]."""
     codes = (column.dictionary_encode().indices.to_numpy() for column in (first, second))
     one, other = (code.astype(np.int64) for code in codes)
     _, rows, back = np.unique(one * len(first) + other, return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Similarity by any model of sentence-transformers: vectors of each side, or both sides at once."""
+"""Similarity by any model of sentence-transformers: one vector per side, or both sides together."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from paraloom.models.text.tokens import PairText
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-_BATCH = {"cpu": 32, "cuda": 256}  # texts at once, by device
-_ON_GPU = 1024  # texts at once, of one vector each
+_BATCH = {"cpu": 32, "cuda": 256}  # texts per batch, by device
+_ON_GPU = 1024  # texts per batch, with one vector each
 
 
 def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) -> np.ndarray:
-    """Cosine of the sides' sentence vectors: float32 [n] in [-1, 1]; 0 where a side is empty.
+    """Cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side is empty.
 
-    Each distinct text is encoded once, whichever side it is on, in batches of texts of equal
-    length; a value depends on the other texts of its batch by rounding only (below 1e-5 in float32,
-    1e-2 in float16, which GPUs compute with), and not at all on the sides. Texts longer than the
-    model's limit are cut, as the library does.
+    Each distinct text is encoded once, in batches of equal length. The other texts in a batch
+    affect a value only by rounding (below 1e-5 in float32, 1e-2 in float16, which GPUs use), and
+    swapping the sides does not change it. Texts above the model's limit are truncated, as in the
+    library.
     """
     sides = pairs.reference_text, pairs.translation_text
     texts = pa.concat_arrays(sides).cast(pa.string())
@@ -52,8 +52,8 @@ def _encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
 
 
 def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
-    """The same on a GPU: threads tokenise further batches while one is encoded, and nothing waits
-    for the GPU before the end. With the library's loop the GPU idles most of the time."""
+    """Encode on a GPU: threads tokenise the next batches meanwhile, and nothing waits for the GPU
+    before the end. With the library's loop the GPU idles most of the time."""
     import torch
 
     order = np.argsort([-len(text) for text in texts], kind="stable")
@@ -82,9 +82,9 @@ def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
 def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndarray:
     """The model's score of (reference, translation): float32 [n]; equal pairs are scored once.
 
-    Of a model of entailment, the smaller of its two probabilities: that the reference entails the
-    translation, and the translation the reference. A value depends on the other pairs of its batch
-    by rounding only, as in `sentence_similarity`.
+    From an entailment model, the lower of two probabilities: that the reference entails the
+    translation, and the reverse. Other pairs in a batch affect a value only by rounding, as in
+    `sentence_similarity`.
     """
     distinct, back = distinct_pairs(pairs.reference_text, pairs.translation_text)
     label = _entailment(cross_encoder_model)
@@ -101,7 +101,7 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
 
 
 def _entailment(model: CrossEncoder) -> int | None:
-    """The number of the label `entailment`; None of a model with one number."""
+    """Index of the label `entailment`; None for a model with one output."""
     labels = _labels(model) if model.num_labels > 1 else []
     return labels.index("entailment") if "entailment" in labels else None
 
@@ -111,17 +111,17 @@ def _labels(model: Any) -> list[str]:
 
 
 def find_sentence_model(name: str) -> Path:
-    """The folder of `score.sentence_model`."""
+    """Find the folder of `score.sentence_model`."""
     return sentence_models.find_model(name, "score.sentence_model", "modules.json")
 
 
 def find_cross_encoder(name: str) -> Path:
-    """The folder of `score.cross_encoder_model`."""
+    """Find the folder of `score.cross_encoder_model`."""
     return sentence_models.find_model(name, "score.cross_encoder_model", "config.json")
 
 
 def open_sentence_model(path: Path) -> SentenceTransformer:
-    """Load the model of a folder or of the Hub; on a GPU, if there is one, in float16."""
+    """Load a model from a folder or the Hub; in float16 on a GPU, if there is one."""
     model = sentence_models.load_sentence_model(find_sentence_model(str(path)))
     return model.half() if model.device.type == "cuda" else model
 

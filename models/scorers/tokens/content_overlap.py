@@ -1,4 +1,4 @@
-"""Content words that both sides have, by stems: inflection and function words do not count."""
+"""Overlap of content words by stem, ignoring inflection and function words."""
 
 import importlib
 from functools import cache, lru_cache
@@ -13,8 +13,8 @@ from paraloom.models.scorers.base import Scorer
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.text.tokens import PairText, TokenIds
 
-# The closed classes of English: articles, pronouns, auxiliaries, conjunctions, prepositions and
-# their particles, and what Moses' rules leave of contractions. Negation and numbers are content.
+# The closed classes of English: articles, pronouns, auxiliaries, conjunctions, prepositions,
+# particles, and fragments of contractions in Moses tokens. Negation and numbers count as content.
 _FUNCTION_WORDS = """
 a an the this that these those some any such what which who whom whose whatever whichever whoever i
 me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she
@@ -28,7 +28,7 @@ during for from in inside into near of off on onto out outside over past per sin
 throughout to toward towards under underneath until up upon via with within also too just very
 """
 
-# English words that stemming does not take to one stem: each counts as the first of its group.
+# English words that stemming does not unify: each counts as the first in its group.
 _IRREGULAR = """
 man men, woman women, child children, person people, foot feet, tooth teeth, wife wives, mouse mice,
 goose geese, knife knives, leaf leaves, life lives, half halves, gray grey, not no 't n't cannot, 0
@@ -51,16 +51,16 @@ _FUNCTION = frozenset(_FUNCTION_WORDS.split())
 _GROUPS = map(str.split, _IRREGULAR.split(","))
 _FIRST = {form: first for first, *forms in _GROUPS for form in forms}
 
-_LOCK = Lock()  # a stemmer keeps the word that it is at
-_WORDS = 1 << 18  # whose stems a process keeps: more than most corpora have
+_LOCK = Lock()  # a stemmer stores the current word
+_WORDS = 1 << 18  # cached stems per process: more than most corpora have
 
 
 def content_overlap(pairs: PairText) -> np.ndarray:
-    """F1 of the stems of the content words (multiset): float32 [n] in [0, 1].
+    """F1 of content word stems (multiset): float32 [n] in [0, 1].
 
-    Twice the stems that both sides have, divided by those of both: "A man sits on a rock" and "The
-    man is sitting on a rock" have 1. A content word has a letter or a digit and is no function
-    word. 1 where no side has content words.
+    Twice the shared stems, divided by all stems: "A man sits on a rock" and "The man is sitting on
+    a rock" have 1. A content word has a letter or a digit and is no function word. 1 if neither
+    side has content words.
     """
     words = pairs.vocabulary.to_pylist()
     stems = pa.array([content_stem(word, pairs.language) for word in words], pa.string())
@@ -74,11 +74,10 @@ def content_overlap(pairs: PairText) -> np.ndarray:
 
 @lru_cache(_WORDS)
 def content_stem(word: str, language: str = ENGLISH) -> str | None:
-    """The stem of a token in lower case, by the language's Snowball stemmer; None of a token that
-    is no content word.
+    """Stem a lower-case token with the language's Snowball stemmer; None if it is no content word.
 
-    A language without a stemmer has case-folded words; function words and irregular forms are known
-    of English only.
+    Without a stemmer, words are case-folded. Function words and irregular forms are known for
+    English only.
 
     >>> [content_stem(word) for word in ("sitting", "sat", "the", "n't", ".")]
     ['sit', 'sit', None, 'not', None]
@@ -100,9 +99,8 @@ def content_stem(word: str, language: str = ENGLISH) -> str | None:
 
 @cache
 def _stemmer(language: str) -> Any:
-    """Snowball's stemmer of a language in Python, which is the same on every machine, while
-    `snowballstemmer.stemmer` takes one in C where it finds one; None if there is none.
-    """
+    """Snowball's stemmer in Python, or None. It is the same on every machine, while
+    `snowballstemmer.stemmer` prefers one in C if installed."""
     name = language_name(language)
     try:
         module = importlib.import_module(f"snowballstemmer.{name.lower()}_stemmer")
@@ -114,7 +112,6 @@ def _stemmer(language: str) -> Any:
 
 
 def _content(side: TokenIds, ids: np.ndarray) -> TokenIds:
-    """The content words of a side by the ids of their stems."""
     stems = ids[side.ids]
     kept = stems >= 0
     up_to = np.concatenate([[0], np.cumsum(kept)])

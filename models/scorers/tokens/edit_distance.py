@@ -13,10 +13,8 @@ _SURROGATES = range(0xD800, 0xE000)  # code points that are not characters
 
 
 def length_ratio(pairs: PairText) -> np.ndarray:
-    """Tokens of the shorter side, divided by tokens of the longer: float32 [n] in [0, 1].
-
-    1 where both sides are empty.
-    """
+    """Tokens of the shorter side, divided by tokens of the longer: float32 [n] in [0, 1]; 1 if both
+    sides are empty."""
     lengths = pairs.reference.lengths, pairs.translation.lengths
     longer = np.maximum(*lengths)
     ratio = np.minimum(*lengths) / np.maximum(longer, 1)
@@ -24,10 +22,8 @@ def length_ratio(pairs: PairText) -> np.ndarray:
 
 
 def edit_distance(pairs: PairText) -> np.ndarray:
-    """Levenshtein distance in tokens, divided by the longer side's: float32 [n] in [0, 1].
-
-    Insertions, deletions and substitutions cost 1. 0 where both sides are empty.
-    """
+    """Levenshtein distance in tokens, divided by the longer side's: float32 [n] in [0, 1]; 0 if
+    both sides are empty. Insertions, deletions and substitutions cost 1."""
     distance = cpdist(
         _strings(pairs.reference), _strings(pairs.translation), scorer=Levenshtein.distance
     )
@@ -36,7 +32,7 @@ def edit_distance(pairs: PairText) -> np.ndarray:
 
 
 def _strings(tokens: TokenIds) -> list[str]:
-    """A string per row with one character per token: the fastest input of the C++ library."""
+    """Encode each row as a string with one character per token, the C++ library's fastest input."""
     points = tokens.ids + np.where(tokens.ids < _SURROGATES.start, 0, len(_SURROGATES))
     text = points.astype("<u4").tobytes().decode("utf-32-le")
     return [text[start:end] for start, end in pairwise(tokens.offsets.tolist())]

@@ -11,8 +11,8 @@ from paraloom.models.text.vectors import WordVectors, load_vectors
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
     """Mean inverse document frequency of both sides' tokens: float32 [n].
 
-    An unknown word has the value of the row `UUUNKKK` of `idf`; if there is no such row, the word
-    is left out. The score is 0 where no word is left.
+    Unknown words get the value of the row `UUUNKKK` in `idf`; without that row, they are left out.
+    0 if no word is left.
     """
     if idf.dim != 1:
         raise UserError(f"mean_idf needs a table of one number a word, this one has {idf.dim}")

@@ -9,19 +9,15 @@ _BITS = 63
 
 
 def trigram_overlap(pairs: PairText) -> np.ndarray:
-    """Shared trigrams (multiset), divided by all of the side with fewer: float32 [n] in [0, 1].
-
-    0 where a side has fewer than 3 tokens.
-    """
+    """Shared trigrams (multiset), divided by those on the side with fewer: float32 [n] in [0, 1]; 0
+    if a side has fewer than 3 tokens."""
     fewer = np.minimum(pairs.reference.lengths, pairs.translation.lengths) - 2
     return np.asarray(_shared(pairs, 3) / np.maximum(fewer, 1), np.float32)
 
 
 def unigram_f1(pairs: PairText) -> np.ndarray:
-    """Harmonic mean of precision and recall of the tokens (multiset): float32 [n] in [0, 1].
-
-    1 where both sides are empty.
-    """
+    """Harmonic mean of token precision and recall (multiset): float32 [n] in [0, 1]; 1 if both
+    sides are empty."""
     total = pairs.reference.lengths + pairs.translation.lengths
     f1 = 2 * _shared(pairs, 1) / np.maximum(total, 1)
     return np.where(total > 0, f1, 1.0).astype(np.float32)
@@ -37,8 +33,8 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     tokens = np.concatenate([side.ids for side in sides], dtype=np.int64)
     if len(tokens) < n:
         return np.zeros(count, np.int64)
-    # Every n-gram becomes one integer of row, tokens and side, so that one sort groups equal ones.
-    # Where that takes too many bits, the n-grams so far are replaced by dense numbers.
+    # Every n-gram becomes one integer from row, tokens and side, so that one sort groups equal
+    # ones. If that needs too many bits, the n-grams so far are replaced by dense numbers.
     width = bits = words.bit_length()
     limit = _BITS - count.bit_length() - 1
     key = tokens.copy()
@@ -58,7 +54,7 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     key = key[rows[: len(key)] == rows[n - 1 :]]
     key.sort()
 
-    # The last occurrence in the reference is followed by the first one in the translation.
+    # The last occurrence in the reference precedes the first one in the translation.
     differ = np.append(key[:-1] ^ key[1:], 2)  # 0: the same on the same side, 1: on the other side
     last = np.flatnonzero(differ == 1)
     shared = np.bincount(key[last] >> (bits + 1), minlength=count)

@@ -1,4 +1,4 @@
-"""Agreement of the order of the tokens that both sides have."""
+"""Agreement in the order of shared tokens."""
 
 import numpy as np
 
@@ -10,8 +10,7 @@ def word_order(pairs: PairText) -> np.ndarray:
     """Kendall's tau of the shared tokens' positions: float32 [n] in [-1, 1].
 
     1: the shared tokens have the same order on both sides; -1: the opposite order. The k-th
-    occurrence of a token is matched with its k-th occurrence on the other side. 1 where fewer than
-    two tokens are shared.
+    occurrences of a token are matched with each other. 1 if fewer than two tokens are shared.
     """
     rows, positions = _shared(pairs)
     shared = np.bincount(rows, minlength=len(pairs))
@@ -21,14 +20,14 @@ def word_order(pairs: PairText) -> np.ndarray:
 
 
 def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
-    """Row and position in the translation of each shared token, in the order of the reference."""
+    """Row and position in the translation of each shared token, in reference order."""
     reference, translation = pairs.reference, pairs.translation
     rows = np.concatenate([reference.rows, translation.rows])
     ids = np.concatenate([reference.ids, translation.ids])
     key = rows.astype(np.int64) * len(pairs.vocabulary) + ids
     order = np.argsort(key, kind="stable")
-    # Equal tokens of a row are now adjacent, those of the reference first, each side's from left to
-    # right: the first `fewer` of one side are matched with the first `fewer` of the other.
+    # Equal tokens of a row are now adjacent, the reference's first, each side's from left to right:
+    # the first `fewer` on one side are matched with the first `fewer` on the other.
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     if not len(starts):
         return np.empty(0, np.int64), np.empty(0, np.int64)

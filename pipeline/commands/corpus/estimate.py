@@ -42,7 +42,7 @@ from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 from paraloom.pipeline.config.languages import check_texts
 from paraloom.pipeline.pages.describe import hours_in_words
 from paraloom.pipeline.run.plan import plan
-from paraloom.pipeline.run.records import BackTranslateRecord
+from paraloom.pipeline.run.records import BackTranslateRecord, PairsRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
@@ -181,14 +181,15 @@ def estimate(
     with tempfile.TemporaryDirectory() as folder:
         if config.chats and requests:
             small = small_run(run, sample[:requests], storage.join(folder, "asked"), chats=True)
-            made = take(small, here, "generate", ranked=not config.translates)
+            made = take(run, small, here, "generate", ranked=not config.translates)
             asked = made.record(GenerateRecord).generators
         if config.translates or not asked:
             small = small_run(run, sample, storage.join(folder, "translated"))
             say(f"estimate: {count:,} rows through the stages; this takes minutes")
             first = "back_translate" if config.translates else "ingest"
-            made = take(small, here, first, ranked=config.translates)
-        records, workers = made.manifest.record.pair_records, local_workers(here)
+            made = take(run, small, here, first, ranked=config.translates)
+        records = {n: of for n, of in made.records.items() if isinstance(of, PairsRecord)}
+        workers = local_workers(here)
         jobs = {name: measured(made, name, record, workers) for name, record in records.items()}
     generated = left * sum(of.n for of in config.chats)
     found.left_out = [n for n in config.score.scorers if n not in small.score.scorers]

@@ -23,9 +23,8 @@ from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.plugins import column_of
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import PairsRecord
-from paraloom.pipeline.run import run_stages
+from paraloom.pipeline.run.make import run_stages
 from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages.resources import RESOURCES
 
 
 @model(frozen=True, slots=True, kw_only=True)
@@ -57,14 +56,9 @@ def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -
     Args:
         chats: whether language models make the candidates, or the translation model.
     """
-    config, given, finished = run.config, run.config.score, run.manifest.stages
-    score: dict[str, Any] = {
-        of.name: storage.join(run.folder(of.name), of.given)
-        for of in RESOURCES
-        if of.given and of.name in finished and getattr(given, of.name) is None
-    }
-    known = {None, "translation_model", *score}
-    score["phrases"] = None
+    config, given = run.config, run.config.score
+    known = {None, "translation_model", *run.records}
+    score: dict[str, Any] = {}
     score["scorers"] = [
         name
         for name in given.scorers
@@ -76,7 +70,6 @@ def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -
     columns = {*schema.bucketed(scores).names, *run.input.keep, *["generator"] * chats}
     where = [t for t in config.select.where if Predicate.parse(t).column in columns]
     by = config.select.by if config.select.by in scores else scores[0]
-    nmt = config.nmt.model or (run.model if config.translates else None)
     keys = config.model_dump()
     keys["input"] |= {"where": [], "unique": None, "clean": [], "shard_rows": -(-len(sample) // 2)}
     if config.is_plain_text:
@@ -86,7 +79,7 @@ def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -
     else:
         path = write_shard(storage.join(folder, "sample.parquet"), sample).path
         keys["input"] |= {"format": "parquet", "columns": {"id": "id"}}
-    keys["input"]["paths"], keys["nmt"]["model"], keys["loop"]["rounds"] = [path], nmt, 1
+    keys["input"]["paths"], keys["loop"]["rounds"] = [path], 1
     keys["score"] |= score
     keys["select"] |= {"by": by, "where": where, "size": None, "named": {}, "per_generator": None}
     keys["generators"] = [of.model_dump() for of in config.chats] if chats else None
@@ -99,19 +92,19 @@ def _has_models(config: Config) -> bool:
     return bool(Scoring(config.score.names, {}, config.score.sources).models)
 
 
-def take(config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
+def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
     """Make a stage on this machine, and if pairs are `ranked`, those to the selection.
 
     Without a model, one process scores both shards: it opens once what its scorers read.
     """
     one = [] if _has_models(config) else ["--direct_num_workers=1"]
     with redirect_stdout(io.StringIO()):  # without the summary
-        made = run_stages(config, [first], arguments)
+        made = run_stages(config, [first], arguments, base=base)
         if ranked:
             with redirect_stderr(io.StringIO()):  # all was said once
-                made = run_stages(config, ["bucket"], [*arguments, *one])
+                made = run_stages(config, ["bucket"], [*arguments, *one], base=base)
                 with suppress(UserError):  # a sample may hold no pair to select
-                    made = run_stages(config, ["select"], [*arguments, *one])
+                    made = run_stages(config, ["select"], [*arguments, *one], base=base)
     return made
 
 

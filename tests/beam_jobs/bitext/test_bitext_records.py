@@ -219,7 +219,7 @@ def test_what_is_wrong_with_csv(tmp_path: Path) -> None:
     ]
     for head, message in {
         "source,x": "a: the first rows have no reference, but source, x; input.columns names them",
-        "source,source": "a: the first row names no columns: the column source is there twice",
+        "source,source": "a: the first row names no columns: the column source occurs twice",
         '"source': "a: the first row names no columns: no CSV \\(unexpected end of data",
     }.items():
         with pytest.raises(UserError, match=message):

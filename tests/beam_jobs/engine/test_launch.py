@@ -181,7 +181,7 @@ def test_workers_on_this_machine(
         (["--runner", "Nonsense"], "Unexpected pipeline runner: Nonsense"),
         (["--direct_num_worker=3"], "--direct_num_worker: .* did you mean --direct_num_workers"),
         (["--s3_secret_acess_key", "KEY"], "--s3_secret_acess_key: .* --s3_secret_access_key"),
-        (["--direct_num_workers", "2", "3"], "3: belongs to no option"),
+        (["--direct_num_workers", "2", "3"], "3: no option takes this value"),
         (["--runner", "DataflowRunner", "--machin_type=KEY"], "--machin_type: no such option"),
     ],
 )

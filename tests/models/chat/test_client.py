@@ -106,7 +106,7 @@ def test_a_busy_server_is_asked_after_the_time_that_it_names() -> None:
     [
         ("500", r"gives no answer in 6 attempts \(HTTP 500: out of memory\)"),
         ("cut", "gives no answer in 6 attempts"),
-        ("no chat", "the response is not what a chat gives"),
+        ("no chat", "the response is no chat completion"),
         ("404", "knows no model 404"),
         ("slow", r"no response within 0\.05 s"),
         ("down", "is it running"),

@@ -126,8 +126,8 @@ def test_code_of_a_model_is_never_run(copy: Copy, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("family", "file", "content", "message"),
     [
-        ("marian", "config.json", '{"model_type": "bert"}', "model_type 'bert' is of no family"),
-        ("marian", "config.json", None, "no model of a family that is known here"),
+        ("marian", "config.json", '{"model_type": "bert"}', "'bert' is of no known family"),
+        ("marian", "config.json", None, "no known model family"),
         ("marian", "source.spm", None, r"the tokeniser is missing .*source\.spm"),
         ("marian", "source.spm", "x", "source.spm: not a SentencePiece model"),
         ("marian", "vocab.json", '{"a": 0, "b": 0}', "each token an id of its own"),

@@ -65,7 +65,7 @@ def test_missing_files_are_named(model: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nowhere: no such model folder"):
         open_model(tmp_path / "nowhere")
     (model / "dict.cs.txt").rename(model / "dict.sk.txt")
-    refused(model, r"dict\.cs\.txt: missing, and the checkpoint names its language")
+    refused(model, r"dict\.cs\.txt: missing, but the checkpoint names this language")
     with pytest.raises(UserError, match=r"dict\.cs\.txt: missing"):
         open_model(model)  # which does not load the checkpoint
     (model / "dict.sk.txt").rename(model / "dict.cs.txt")
@@ -113,7 +113,7 @@ def test_dictionaries_that_do_not_fit_are_an_error(model: Path) -> None:
     [
         ({"encoder_attention_heads": 0}, "not a translation transformer"),
         ({"arch": "transformer_lm"}, "its architecture is transformer_lm"),
-        ({"source_lang": "../../cs"}, "missing, and the checkpoint names its language"),
+        ({"source_lang": "../../cs"}, "missing, but the checkpoint names this language"),
         ({"encoder_ffn_embed_dim": 10**9}, "cannot be loaded: its settings describe"),
         ({"encoder_layers": 10**9}, "cannot be loaded: its settings describe"),
     ],

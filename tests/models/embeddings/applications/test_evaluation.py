@@ -124,9 +124,9 @@ def test_errors_of_labels_count_every_data_set_once(bag_of_words: Embed) -> None
 
 
 def test_models_and_data_sets_need_names_of_their_own(bag_of_words: Embed) -> None:
-    with pytest.raises(UserError, match="a: stands twice"):
+    with pytest.raises(UserError, match="a: occurs twice"):
         evaluate_models([("a", constant), ("a", constant)])
-    with pytest.raises(UserError, match="STS 2014 images: stands twice among the data sets"):
+    with pytest.raises(UserError, match="STS 2014 images: occurs twice among the data sets"):
         evaluate_on([made("STS 2014", "images", 4, 0)] * 2, [("words", bag_of_words)])
 
 
