@@ -2,27 +2,21 @@
 
 from pathlib import Path
 
-STAGES = (  # name, folder, what it adds, module; resources that other stages make
-    ("ingest", "ingest/", "id, source, reference", "beam_jobs/ingest.py", ""),
+from paraloom.pipeline.stages import TABLE
+
+RESOURCES = {"back_translate": "nmt/", "score": "paragram/ …"}
+MODULES = {"embeddings": "models/embeddings/", "evaluate": "pipeline/stages/evaluate.py"}
+SHOWN = ("ingest", "back_translate", "score", "bucket", "select", "embeddings", "evaluate")
+STAGES = [  # name, folder, what it adds, module; resources that other stages make
     (
-        "back_translate",
-        "back_translate/",
-        "translation, translation_score, translation_subwords",
-        "beam_jobs/back_translate.py",
-        "nmt/",
-    ),
-    (
-        "score",
-        "score/",
-        "reference_tokens, translation_tokens, trigram_overlap, …",
-        "beam_jobs/score.py",
-        "paragram/ …",
-    ),
-    ("bucket", "bucket/", "<score>_decile (exact tenths)", "beam_jobs/bucket.py", ""),
-    ("select", "corpus/", "the selected pairs; corpus.tsv.gz", "beam_jobs/select.py", ""),
-    ("embeddings", "embeddings/", "a sentence encoder", "models/embeddings/", ""),
-    ("evaluate", "evaluation.json", "correlations on STS, SICK", "pipeline/stages/evaluate.py", ""),
-)
+        name,
+        f"{TABLE[name].folder or name}/" if name != "evaluate" else "evaluation.json",
+        TABLE[name].makes,
+        MODULES.get(name, f"beam_jobs/{name}.py"),
+        RESOURCES.get(name, ""),
+    )
+    for name in SHOWN
+]
 LOOP = ("embeddings", "score")
 WIDTH, ROW, LEFT, BOX = 860, 64, 150, 150
 STYLE = """

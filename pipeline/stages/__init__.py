@@ -118,7 +118,7 @@ RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
 """The stages that every derived run makes for itself; the best round's result is the run's."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
-    "corpus": RESULTS,
+    "corpus": tuple(TABLE)[list(TABLE).index("select") :],
     **{
         command: tuple(name for name, row in TABLE.items() if row.command == command)
         for command in dict.fromkeys(row.command for row in TABLE.values() if row.command)

@@ -22,9 +22,9 @@ from paraloom.models.nmt import gpu
 from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.plugins import column_of
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.records import PairsRecord
 from paraloom.pipeline.run.make import run_stages
-from paraloom.pipeline.stage import Run
+from paraloom.pipeline.run.records import PairsRecord
+from paraloom.pipeline.run.run import Run
 
 
 @model(frozen=True, slots=True, kw_only=True)
