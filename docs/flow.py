@@ -2,27 +2,17 @@
 
 from pathlib import Path
 
-STAGES = (  # name, folder, what it adds, module; resources that other stages make
-    ("ingest", "ingest/", "id, source, reference", "beam_jobs/ingest.py", ""),
-    (
-        "back_translate",
-        "back_translate/",
-        "translation, translation_score, translation_subwords",
-        "beam_jobs/back_translate.py",
-        "nmt/",
-    ),
-    (
-        "score",
-        "score/",
-        "reference_tokens, translation_tokens, trigram_overlap, …",
-        "beam_jobs/score.py",
-        "paragram/ …",
-    ),
-    ("bucket", "bucket/", "<score>_decile (exact tenths)", "beam_jobs/bucket.py", ""),
-    ("select", "corpus/", "the selected pairs; corpus.tsv.gz", "beam_jobs/select.py", ""),
-    ("embeddings", "embeddings/", "a sentence encoder", "models/embeddings/", ""),
-    ("evaluate", "evaluation.json", "correlations on STS, SICK", "pipeline/stages/evaluate.py", ""),
-)
+from paraloom.pipeline.stages import TABLE, folder_of
+
+STAGES = {  # the module with the work, and resources that other stages make
+    "ingest": ("beam_jobs/ingest.py", ""),
+    "back_translate": ("beam_jobs/back_translate.py", "nmt/"),
+    "score": ("beam_jobs/score.py", "paragram/ …"),
+    "bucket": ("beam_jobs/bucket.py", ""),
+    "select": ("beam_jobs/select.py", ""),
+    "embeddings": ("models/embeddings/", ""),
+    "evaluate": ("pipeline/stages/evaluate.py", ""),
+}
 LOOP = ("embeddings", "score")
 WIDTH, ROW, LEFT, BOX = 860, 64, 150, 150
 STYLE = """
@@ -46,9 +36,11 @@ def escaped(text: str) -> str:
 def drawing() -> str:
     """The SVG: a row for each stage, resources on the left, the loop of rounds further left."""
     parts, middle = [], LEFT + BOX // 2
-    tops = {name: 52 + ROW * number for number, (name, *_) in enumerate(STAGES)}
+    tops = {name: 52 + ROW * number for number, name in enumerate(STAGES)}
     parts.append(f'<text class="name" x="{middle}" y="22">bitext</text>')
-    for name, folder, adds, module, resource in STAGES:
+    for name, (module, resource) in STAGES.items():
+        adds = TABLE[name].makes
+        folder = "evaluation.json" if name == "evaluate" else f"{folder_of(name)}/"
         y = tops[name]
         parts += [
             f'<path d="M{middle} {y - 24} V{y - 4}"/>',

@@ -31,7 +31,7 @@ def ingested(folder: Path, references: Sequence[str], **score: object) -> Run:
     }
     (folder / "run.yaml").write_text(yaml.safe_dump(values))
     arguments = ["--direct_num_workers", "1"]
-    run = Run(read_config(folder / "run.yaml"), arguments)
+    run = Run.open(read_config(folder / "run.yaml"), arguments)
     run.records["ingest"] = PairsRecord(digest=" ".join(references))
     return run
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.files import STAGE_RECORD
+from paraloom.pipeline.cards.shown import without_folders
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.folder import HEADER, settled, versions, write_json
 from paraloom.pipeline.run.plan import Step
@@ -61,6 +62,8 @@ class Journal:
         """Record a finished stage; only from here on it counts as finished."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
+        if step.stage.name == "embeddings":  # people give this folder to others
+            record.config = without_folders(record.config)
         record.versions = self.record.versions
         record.reads = step.digests
         if self.record.under_way and self.record.under_way.jobs:

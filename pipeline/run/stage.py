@@ -68,7 +68,7 @@ class Stage:
         """The stages of its run that it may read, under a configuration."""
         if callable(self.depends_on):
             return self.depends_on(config)
-        return TABLE[self.name].reads if self.depends_on is None else self.depends_on
+        return tuple(TABLE[self.name].reads.split()) if self.depends_on is None else self.depends_on
 
 
 def needed_by_scorers(resource: str) -> Callable[[Config], bool]:

@@ -266,7 +266,7 @@ def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(
 
 
 def test_derived_runs_read_their_own_stages_and_those_of_the_run(folder: Path) -> None:
-    reads = {}
+    reads: dict[str, set[str]] = {}
     for change in (ROUNDS, "select.named.strict.size=5"):
         steps = plan(Run(read_config(folder / "config.yaml", [change])))
         reads |= {step.path: {run.path(name) for run, name in step.reads()} for step in steps}

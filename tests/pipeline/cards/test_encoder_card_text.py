@@ -77,7 +77,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         **{
             "run": "/home/janet/runs/a",
             "seed": 7,
-            "select": {"by": "length_ratio", "deciles": [3, 4]},
+            "select": {"by": "length_ratio", "deciles": [3, 4], "max_tokens": None},
         },
         "input": {"license": "CC BY 4.0", "source_language": "de", "target_language": "en"},
         "score": {"scorers": ["length_ratio"], "phrases": "/home/janet/ppdb.gz"},
