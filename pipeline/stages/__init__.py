@@ -10,16 +10,10 @@ the resource; its `depends_on` has what it reads. `paraloom.pipeline.run.derived
 make some of the stages again.
 """
 
-from __future__ import annotations
-
-from functools import cache, partial
-from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from paraloom.models.scorers import ENCODER, SCORERS
-
-if TYPE_CHECKING:
-    from paraloom.pipeline.run.stage import Stage
 
 
 class Row(NamedTuple):
@@ -102,19 +96,6 @@ TARGETS: dict[str | None, tuple[str, ...]] = {
     },
 }
 """The stages that each command brings up to date, with all that they depend on."""
-
-
-@cache
-def stages() -> dict[str, Stage]:
-    """All stages, in order, loaded from their modules."""
-    found = {}
-    for name in TABLE:
-        package = "resources." * (name in RESOURCES)
-        package = "selection." if name in ("exclude", "auto_select", "judged") else package
-        given = name in ("sentence_model", "cross_encoder_model", "wordnet", "spacy")
-        module = import_module(f"{__name__}.{package}{'pair_models' if given else name}")
-        found[name] = module.STAGES[name] if given else module.STAGE
-    return found
 
 
 def own(place: str) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ from paraloom.models.errors import UserError
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages import RESOURCES, stages
+from paraloom.pipeline.run.stage import stages
+from paraloom.pipeline.stages import RESOURCES
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.resources.translation_model import scoring_model
 from paraloom.pipeline.stages.score import resource_paths
