@@ -2,21 +2,17 @@
 
 from pathlib import Path
 
-from paraloom.pipeline.stages import TABLE
+from paraloom.pipeline.stages import TABLE, folder_of
 
-RESOURCES = {"back_translate": "nmt/", "score": "paragram/ …"}
-MODULES = {"embeddings": "models/embeddings/", "evaluate": "pipeline/stages/evaluate.py"}
-SHOWN = ("ingest", "back_translate", "score", "bucket", "select", "embeddings", "evaluate")
-STAGES = [  # name, folder, what it adds, module; resources that other stages make
-    (
-        name,
-        f"{TABLE[name].folder or name}/" if name != "evaluate" else "evaluation.json",
-        TABLE[name].makes,
-        MODULES.get(name, f"beam_jobs/{name}.py"),
-        RESOURCES.get(name, ""),
-    )
-    for name in SHOWN
-]
+STAGES = {  # the module with the work, and resources that other stages make
+    "ingest": ("beam_jobs/ingest.py", ""),
+    "back_translate": ("beam_jobs/back_translate.py", "nmt/"),
+    "score": ("beam_jobs/score.py", "paragram/ …"),
+    "bucket": ("beam_jobs/bucket.py", ""),
+    "select": ("beam_jobs/select.py", ""),
+    "embeddings": ("models/embeddings/", ""),
+    "evaluate": ("pipeline/stages/evaluate.py", ""),
+}
 LOOP = ("embeddings", "score")
 WIDTH, ROW, LEFT, BOX = 860, 64, 150, 150
 STYLE = """
@@ -40,9 +36,11 @@ def escaped(text: str) -> str:
 def drawing() -> str:
     """The SVG: a row for each stage, resources on the left, the loop of rounds further left."""
     parts, middle = [], LEFT + BOX // 2
-    tops = {name: 52 + ROW * number for number, (name, *_) in enumerate(STAGES)}
+    tops = {name: 52 + ROW * number for number, name in enumerate(STAGES)}
     parts.append(f'<text class="name" x="{middle}" y="22">bitext</text>')
-    for name, folder, adds, module, resource in STAGES:
+    for name, (module, resource) in STAGES.items():
+        adds = TABLE[name].makes
+        folder = "evaluation.json" if name == "evaluate" else f"{folder_of(name)}/"
         y = tops[name]
         parts += [
             f'<path d="M{middle} {y - 24} V{y - 4}"/>',

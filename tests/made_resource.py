@@ -10,7 +10,7 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.journal import Journal
 from paraloom.pipeline.run.make import _make_stages, _State
-from paraloom.pipeline.run.plan import Step
+from paraloom.pipeline.run.plan import PlannedStage
 from paraloom.pipeline.run.records import PairsRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage
@@ -31,14 +31,14 @@ def ingested(folder: Path, references: Sequence[str], **score: object) -> Run:
     }
     (folder / "run.yaml").write_text(yaml.safe_dump(values))
     arguments = ["--direct_num_workers", "1"]
-    run = Run(read_config(folder / "run.yaml"), arguments)
+    run = Run.open(read_config(folder / "run.yaml"), arguments)
     run.records["ingest"] = PairsRecord(digest=" ".join(references))
     return run
 
 
 def make_stage(run: Run, stage: Stage) -> None:
     """Bring a stage of the run up to date."""
-    _make_stages(Journal(run), [Step(run, stage)], _State(forced=set()))
+    _make_stages(Journal(run), [PlannedStage(run, stage)], _State(forced=set()))
 
 
 def made_resource(folder: Path, stage: Stage, scorer: str, references: Sequence[str]) -> Path:

@@ -20,7 +20,7 @@ from paraloom.pipeline.pages.metadata import (
     license_metadata,
     mteb_tasks,
 )
-from paraloom.pipeline.pages.shown import last_name, run_name
+from paraloom.pipeline.pages.shown import run_name, without_folders
 from paraloom.pipeline.run.records import (
     EvaluateRecord,
     Evaluation,
@@ -101,17 +101,8 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         run=run,
         number=number,
         view=view,
-        config=as_yaml(_shown(settings["options"])),
+        config=as_yaml(without_folders(settings["options"])),
     )
-
-
-def _shown(value: Any) -> Any:
-    """The options that are set; of paths the last name."""
-    if isinstance(value, dict):
-        return {key: _shown(of) for key, of in value.items() if of is not None}
-    if isinstance(value, list):
-        return list(map(_shown, value))
-    return last_name(value) if isinstance(value, str) else value
 
 
 def _used_data_sets(

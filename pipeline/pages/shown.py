@@ -47,6 +47,15 @@ def last_name(path: str) -> str:
     return re.split(r"[/\\]", path.partition("?")[0].rstrip("/\\"))[-1]
 
 
+def without_folders(value: Any) -> Any:
+    """The values that are set; of paths the last name."""
+    if isinstance(value, Mapping):
+        return {key: without_folders(of) for key, of in value.items() if of is not None}
+    if isinstance(value, list):
+        return list(map(without_folders, value))
+    return last_name(value) if isinstance(value, str) else value
+
+
 def model_name(model: UsedModel) -> str:
     """A model's name on the Hub, or its folder's name.
 

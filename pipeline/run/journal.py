@@ -8,8 +8,9 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.pages.shown import without_folders
 from paraloom.pipeline.run.folder import HEADER, settled, versions, write_json
-from paraloom.pipeline.run.plan import Step
+from paraloom.pipeline.run.plan import PlannedStage
 from paraloom.pipeline.run.records import RunRecord, StageRecord, UnderWay
 from paraloom.pipeline.run.run import Run
 
@@ -38,13 +39,13 @@ class Journal:
         )
         self.save()
 
-    def confirm(self, step: Step) -> None:
+    def confirm(self, step: PlannedStage) -> None:
         """Record that a finished stage is of the present configuration."""
         if step.path in self.record.outdated:
             self.record.outdated.remove(step.path)
             self.save()
 
-    def start(self, step: Step) -> None:
+    def start(self, step: PlannedStage) -> None:
         """Record that a stage is under way, and since when; this stays if the work is killed."""
         step.run.records.pop(step.stage.name, None)
         storage.remove(storage.join(step.run.folder(step.stage.name), STAGE_RECORD))
@@ -57,10 +58,12 @@ class Journal:
             self.record.under_way.jobs = [*self.record.under_way.jobs, job]
             self.save()
 
-    def finish(self, step: Step, record: StageRecord) -> None:
+    def finish(self, step: PlannedStage, record: StageRecord) -> None:
         """Record a finished stage; only from here on it counts as finished."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
+        if step.stage.name == "embeddings":  # people give this folder to others
+            record.config = without_folders(record.config)
         record.versions = self.record.versions
         record.reads = step.digests
         if self.record.under_way and self.record.under_way.jobs:

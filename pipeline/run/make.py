@@ -37,7 +37,7 @@ from paraloom.pipeline.run.folder import (
     with_selections,
 )
 from paraloom.pipeline.run.journal import Journal
-from paraloom.pipeline.run.plan import Step, closure, outdated, plan
+from paraloom.pipeline.run.plan import PlannedStage, closure, outdated, plan
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import PAIR_STAGES, TABLE, folder_of
 from paraloom.pipeline.stages.ingest import check_replaces
@@ -143,7 +143,7 @@ def remote_paths(config: Config) -> list[str]:
     return [path for path in (config.run, *config.files().values()) if storage.is_remote(path)]
 
 
-def check(config: Config, steps: Sequence[Step]) -> None:
+def check(config: Config, steps: Sequence[PlannedStage]) -> None:
     """Check before any work the files of the configuration and what stages need; print notices."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
@@ -172,7 +172,7 @@ class _State:
     ran: set[str] = field(default_factory=set)  # stages that were made
 
 
-def _make_stages(journal: Journal, steps: Sequence[Step], state: _State) -> None:
+def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State) -> None:
     for step in steps:
         run, stage, path = step.run, step.stage, step.path
         key = step.key()
@@ -212,7 +212,7 @@ def _make_stages(journal: Journal, steps: Sequence[Step], state: _State) -> None
         state.suspect.discard(path)
 
 
-def _plan_repair(error: DamagedError, steps: Sequence[Step], state: _State) -> None:
+def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
     """Make the stage of a damaged part file suspect, if it is of the run and the first time."""
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}

@@ -9,11 +9,11 @@ from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.run.derived import best_of, in_round
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
-from paraloom.pipeline.stages import RESULTS, folder_of, stages
+from paraloom.pipeline.run.stage import Stage, stages
+from paraloom.pipeline.stages import RESULTS, folder_of
 
 
-class Step(NamedTuple):
+class PlannedStage(NamedTuple):
     """A stage of a run."""
 
     run: Run
@@ -62,25 +62,25 @@ class Step(NamedTuple):
         return current and self.stage.is_valid(self.run, self.stage.name)
 
 
-def plan(run: Run) -> list[Step]:
+def plan(run: Run) -> list[PlannedStage]:
     """All stages that the configuration has, in order, with those of derived runs."""
-    found: list[Step] = []
+    found: list[PlannedStage] = []
     rounds = [child for place, child in run.children.items() if place.startswith("rounds/")]
     selections = [child for child in run.children.values() if child not in rounds]
     for name, stage in stages().items():
         if name == "loop":
-            found += [Step(r, in_round(stages()[n], r)) for r in rounds for n in r.own]
+            found += [PlannedStage(r, in_round(stages()[n], r)) for r in rounds for n in r.own]
             stage = replace(stage, others=tuple((r, "embeddings") for r in rounds))
         elif rounds and name in RESULTS:
             stage = best_of(stage, rounds)
         if name in run.own:
-            found.append(Step(run, stage))
+            found.append(PlannedStage(run, stage))
         if name == "select":
-            found += [Step(of, stages()[n]) for of in selections for n in of.own]
+            found += [PlannedStage(of, stages()[n]) for of in selections for n in of.own]
     return [step for step in found if step.enabled]
 
 
-def closure(targets: Iterable[str], steps: Sequence[Step]) -> list[Step]:
+def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[PlannedStage]:
     """The steps that `targets` depend on, directly or not, and these themselves, in order."""
     by_path = {step.path: step for step in steps}
     found: set[str] = set()
@@ -96,7 +96,7 @@ def closure(targets: Iterable[str], steps: Sequence[Step]) -> list[Step]:
     return [step for step in steps if step.path in found]
 
 
-def outdated(steps: Sequence[Step]) -> set[str]:
+def outdated(steps: Sequence[PlannedStage]) -> set[str]:
     """The finished stages that are not of the run's configuration, and those that read them."""
     runs = dict.fromkeys(step.run for step in steps)
     found = {run.path(name) for run in runs for name in run.records}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -26,7 +28,7 @@ from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import PairsRecord, StageRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages import TABLE
+from paraloom.pipeline.stages import RESOURCES, TABLE
 
 
 def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa.Table:
@@ -69,7 +71,21 @@ class Stage:
         """The stages of its run that it may read, under a configuration."""
         if callable(self.depends_on):
             return self.depends_on(config)
-        return TABLE[self.name].reads if self.depends_on is None else self.depends_on
+        return tuple(TABLE[self.name].reads.split()) if self.depends_on is None else self.depends_on
+
+
+@cache
+def stages() -> dict[str, Stage]:
+    """All stages, in order, loaded from their modules."""
+    found = {}
+    for name in TABLE:
+        folder = ".resources" * (name in RESOURCES)
+        folder += ".selection" * (name in ("exclude", "auto_select", "judged"))
+        given = name in ("sentence_model", "cross_encoder_model", "wordnet", "spacy")
+        file = "pair_models" if given else name
+        module = import_module(f"paraloom.pipeline.stages{folder}.{file}")
+        found[name] = module.STAGES[name] if given else module.STAGE
+    return found
 
 
 def needed_by_scorers(resource: str) -> Callable[[Config], bool]:

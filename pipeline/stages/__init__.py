@@ -10,27 +10,20 @@ the resource; its `depends_on` has what it reads. `paraloom.pipeline.run.derived
 make some of the stages again.
 """
 
-from __future__ import annotations
-
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from paraloom.models.scorers import ENCODER, SCORERS
-
-if TYPE_CHECKING:
-    from paraloom.pipeline.run.stage import Stage
 
 
 class Row(NamedTuple):
     """A stage of the table."""
 
     name: str
-    reads: tuple[str, ...]  # stages, if the configuration has them
+    reads: str  # stages, if the configuration has them
     makes: str  # the columns that it adds to the pairs, or another result
     command: str = ""  # that brings it up to date, besides `corpus`
     folder: str = ""  # of its files, if it is not called as the stage is; keys have this name
-    module: str = ""  # below this one, if it is not called as the stage is
     again: int = 0  # which derived runs make it for themselves: those of this number or below
     pairs: bool = False  # whether it makes part files of pairs
 
@@ -46,66 +39,44 @@ RESOURCES = (
 )
 """The stages that make what scorers read; the encoder comes from a round before."""
 
-TABLE: dict[str, Row] = {
-    row.name: row
-    for row in (
-        Row("ingest", (), "id, source, reference", "ingest", pairs=True),
-        Row("pivot", ("ingest",), "source", pairs=True),
-        Row("nmt", ("ingest",), "a translation model", "train-nmt"),
-        Row(
-            "back_translate",
-            ("ingest", "pivot", "nmt"),
-            "translation, translation_score, translation_subwords",
-            "back-translate",
-            pairs=True,
-        ),
-        Row("generate", ("ingest", "pivot", "back_translate", "nmt"), "candidates", pairs=True),
-        *(Row(name, (), "", "train-paragram" * (name == "paragram")) for name in RESOURCES),
-        Row(
-            "score",
-            ("back_translate", "generate", *RESOURCES),
-            "reference_tokens, translation_tokens, trigram_overlap, …",
-            "score",
-            again=ROUND,
-            pairs=True,
-        ),
-        Row("bucket", ("score",), "<score>_decile", "bucket", again=ROUND, pairs=True),
-        Row("exclude", (), "evaluation sentences", module="selection.exclude"),
-        Row(
-            "auto_select",
-            ("bucket", "exclude"),
-            "a score and deciles",
-            folder="choice",
-            module="selection.auto_select",
-            again=SELECTION,
-        ),
-        Row("judged", ("bucket",), "the same", module="selection.judged", again=SELECTION),
-        Row("loop", (), "the number of the best round"),
-        Row(
-            "select",
-            ("bucket", "exclude", "auto_select", "judged"),
-            "the selected pairs; corpus.tsv.gz",
-            "select",
-            "corpus",
-            again=FIRST,
-            pairs=True,
-        ),
-        Row(
-            "embeddings",
-            ("select", "paragram"),
-            "a sentence encoder",
-            "train-embeddings",
-            again=FIRST,
-        ),
-        Row(
-            "evaluate",
-            ("embeddings",),
-            "correlations on STS, SICK",
-            "train-embeddings",
-            again=FIRST,
-        ),
-    )
-}
+_ALL, _pairs = " ".join(RESOURCES), partial(Row, pairs=True)
+_ROWS = (
+    _pairs("ingest", "", "id, source, reference", "ingest"),
+    _pairs("pivot", "ingest", "source"),
+    Row("nmt", "ingest", "a translation model", "train-nmt"),
+    _pairs(
+        "back_translate",
+        "ingest pivot nmt",
+        "translation, translation_score, translation_subwords",
+        "back-translate",
+    ),
+    _pairs("generate", "ingest pivot back_translate nmt", "candidates of language models"),
+    *(Row(name, "", "", "train-paragram" * (name == "paragram")) for name in RESOURCES),
+    _pairs(
+        "score",
+        f"back_translate generate {_ALL}",
+        "reference_tokens, translation_tokens, trigram_overlap, …",
+        "score",
+        again=ROUND,
+    ),
+    _pairs("bucket", "score", "<score>_decile (exact tenths)", "bucket", again=ROUND),
+    Row("exclude", "", "evaluation sentences"),
+    Row("auto_select", "bucket exclude", "score and deciles", folder="choice", again=SELECTION),
+    Row("judged", "bucket", "score and deciles", again=SELECTION),
+    Row("loop", "", "the best round"),
+    _pairs(
+        "select",
+        "bucket exclude auto_select judged",
+        "the selected pairs; corpus.tsv.gz",
+        "select",
+        "corpus",
+        FIRST,
+    ),
+    Row("embeddings", "select paragram", "a sentence encoder", "train-embeddings", again=FIRST),
+    Row("evaluate", "embeddings", "correlations on STS, SICK", "train-embeddings", again=FIRST),
+)
+TABLE = {row.name: row for row in _ROWS}
+"""The stages by name, in their order."""
 
 PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
 """The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
@@ -125,22 +96,6 @@ TARGETS: dict[str | None, tuple[str, ...]] = {
     },
 }
 """The stages that each command brings up to date, with all that they depend on."""
-
-
-@cache
-def stages() -> dict[str, Stage]:
-    """All stages, in order, loaded from their modules."""
-    found = {}
-    for name, row in TABLE.items():
-        package = "resources." if name in RESOURCES else ""
-        module = import_module(f"{__name__}.{package}{_MODULES.get(name, row.module or name)}")
-        found[name] = module.STAGES[name] if hasattr(module, "STAGES") else module.STAGE
-    return found
-
-
-_MODULES = dict.fromkeys(
-    ("sentence_model", "cross_encoder_model", "wordnet", "spacy"), "pair_models"
-)
 
 
 def own(place: str) -> tuple[str, ...]:

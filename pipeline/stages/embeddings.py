@@ -12,6 +12,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.pages.shown import last_name
 from paraloom.pipeline.run import notices
 from paraloom.pipeline.run.folder import versions
 from paraloom.pipeline.run.records import InputFile, PairsRecord, TrainingRecord
@@ -74,7 +75,7 @@ def make(run: Run, key: str) -> TrainingRecord:
     return TrainingRecord(
         training=metrics,
         files={
-            f"embeddings.{key}": InputFile(path=path, sha256=digest(path))
+            f"embeddings.{key}": InputFile(path=last_name(path), sha256=digest(path))
             for key, path in run.config.embeddings.files().items()
         },
         versions=versions(),

@@ -11,8 +11,8 @@ from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import ScoreRecord, ScorerRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
-from paraloom.pipeline.stages import RESOURCES, stages
+from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid, stages
+from paraloom.pipeline.stages import RESOURCES
 from paraloom.pipeline.stages.resources.columns import ColumnsRecord
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.resources.translation_model import scoring_model

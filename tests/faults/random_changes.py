@@ -22,10 +22,9 @@ from typing import Any
 import yaml
 
 from paraloom.beam_jobs.engine.shards import read_shard
-from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config.options import Config
-from paraloom.pipeline.run.folder import best_round, current, outdated, read_run, shards_of
+from paraloom.pipeline.run.folder import current, outdated, read_run, shards_of
 from paraloom.pipeline.stages import PAIR_STAGES
 from tests.faults.ground import Ground, main, told
 from tests.sample import LABELLED, PHRASES, SIMILARITY
@@ -161,7 +160,7 @@ def _equal(ground: Ground, run: Path, fresh: Path) -> None:
     ground.expect("rows in the card", f"{len(corpus):,} pairs" in card)
     record = current(read_run(str(run)))
     if record.config.select.deciles is not None and record.config.select.by != "auto":
-        by = record.config.select.by if best_round(record.stages) < 2 else ENCODER
+        by = record.best.config.select.by
         found = {row[f"{by}_decile"] for row in corpus}
         ground.expect("deciles of the corpus", found <= set(record.config.select.deciles))
 
@@ -176,7 +175,7 @@ def _same(ground: Ground, what: str, first: Any, second: Any) -> None:
 
 def _config(run: Path) -> dict[str, Any]:
     """The configuration in a run's manifest, without the name of its folder."""
-    return {**read_run(str(run)).config.json_values(), "run": ""}
+    return {**read_run(str(run)).config.model_dump(mode="json"), "run": ""}
 
 
 def _rows(run: Path, stage: str) -> list[dict[str, Any]]:

@@ -80,7 +80,7 @@ def selected(
         | select,
         "embeddings": {"dim": 60},
     }
-    run = Run(Config.of(config), None, [f"--direct_num_workers={workers}"])  # type: ignore[arg-type]
+    run = Run(Config.of(config), [f"--direct_num_workers={workers}"])
     run.shards = lambda stage: shards  # type: ignore[method-assign]
     made = auto_select.make(run, content_key(config["select"]))
     return AutoSelectRecord.model_validate_json(json.dumps(made.json_values()))

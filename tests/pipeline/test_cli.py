@@ -89,14 +89,14 @@ class PanicException(BaseException):
 def test_a_bug_is_told_in_one_line_and_its_traceback_kept(
     kind: type[BaseException], config: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
-    import paraloom.pipeline.run
+    import paraloom.pipeline.run.make
 
     def bug(*args: Any, **kwargs: Any) -> NoReturn:
         with reading(config):
             raise kind("Traceback …\nthe last line\x1b")
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(paraloom.pipeline.run, "run_stages", bug)
+    monkeypatch.setattr(paraloom.pipeline.run.make, "run_stages", bug)
     assert main(["select", "--config", str(config)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"paraloom: {config}: the last line\\x1b (the traceback is in ")
@@ -131,12 +131,12 @@ def test_an_interrupt_says_what_to_do(
     cause: BaseException | None, config: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     """Modules that pybind11 made turn one of their import into an ImportError."""
-    import paraloom.pipeline.run
+    import paraloom.pipeline.run.make
 
     def interrupted(*args: Any, **kwargs: Any) -> NoReturn:
         raise (ImportError("initialization failed") if cause else KeyboardInterrupt()) from cause
 
-    monkeypatch.setattr(paraloom.pipeline.run, "run_stages", interrupted)
+    monkeypatch.setattr(paraloom.pipeline.run.make, "run_stages", interrupted)
     assert main(["select", "--config", str(config)]) == 130
     assert "the same command resumes" in one_line(capsys)
 
@@ -150,7 +150,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 def test_arguments_reach_the_run(config: Path, monkeypatch: Patch) -> None:
-    import paraloom.pipeline.run
+    import paraloom.pipeline.run.make
 
     calls = []
 
@@ -159,7 +159,7 @@ def test_arguments_reach_the_run(config: Path, monkeypatch: Patch) -> None:
     ) -> None:
         calls.append((config.seed, targets, list(beam), force))
 
-    monkeypatch.setattr(paraloom.pipeline.run, "run_stages", run_stages)
+    monkeypatch.setattr(paraloom.pipeline.run.make, "run_stages", run_stages)
     path = str(config)
     assert main(["bucket", "--config", path, "--set", "seed=4", "--", "--runner", "X"]) == 0
     assert main(["corpus", "--force", "--config", path]) == 0

@@ -17,6 +17,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
+from paraloom.models.chat.options import Prices
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
@@ -244,8 +245,9 @@ def test_prompts_are_checked_before_anything_is_translated(prompt: str, message:
 
 def test_licence_and_prices_are_those_of_now(finished: Finished) -> None:
     record = read_run(finished.run)
-    now: list[Any] = [{"name": "a", "license": "MIT", "prices": {"input": 0, "output": 3}}]
-    record.config.generators = now
+    prices = Prices(input=0, output=3)
+    now = [record.config.chats[0].replace(license="MIT", prices=prices), *record.config.chats[1:]]
+    record.config = record.config.model_copy(update={"generators": now})
     found, pairs = generators_of(record), len(table(finished.folder, "ingest"))
     assert found["a"].license == "MIT" and found["b"].license is None
     assert found["a"].cost == pytest.approx(3 * 10 * pairs / 1e6)

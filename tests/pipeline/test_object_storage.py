@@ -176,7 +176,7 @@ def test_what_ctrl_c_does_goes_to_the_jobs(
     def run(config: object, targets: object, arguments: list[str], **_: object) -> None:
         given.append(arguments)
 
-    monkeypatch.setattr("paraloom.pipeline.run.run_stages", run)
+    monkeypatch.setattr("paraloom.pipeline.run.make.run_stages", run)
     config = str(write_config(tmp_path))
     command = ["select", "--config", config, "--on-interrupt", choice, "--", "--runner=x"]
     assert main(command) == 0

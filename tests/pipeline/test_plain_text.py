@@ -21,9 +21,9 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.estimate import estimate
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.run.plan import key_of
+from paraloom.pipeline.run.plan import PlannedStage
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages import stages as all_stages
+from paraloom.pipeline.run.stage import stages as all_stages
 from tests.pipeline.conftest import ROWS
 from tests.run_helpers import (
     Capsys,
@@ -166,8 +166,8 @@ def test_keys_of_runs_without_are_as_before(
     stages = all_stages()
     decoding = ["ctranslate2", "auto", 2, None, 200, digest(nmt_model)]
     expected = content_key("back_translate", 2, decoding, {"ingest": None})
-    assert key_of(stages["back_translate"], run) == expected
-    assert key_of(stages["score"], run) == content_key(
+    assert PlannedStage(run, stages["back_translate"]).key() == expected
+    assert PlannedStage(run, stages["score"]).key() == content_key(
         "score", 1, ["translation_score", "trigram_overlap"], {"back_translate": None}
     )
     assert not stages["pivot"].enabled(config)
@@ -183,7 +183,7 @@ def test_keys_of_runs_without_are_as_before(
         )
         run = Run.open(changed)
         expected = content_key("back_translate", 2, [*decoding, *more], {"ingest": None})
-        assert key_of(stages["back_translate"], run) == expected
+        assert PlannedStage(run, stages["back_translate"]).key() == expected
 
 
 @pytest.fixture

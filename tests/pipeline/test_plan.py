@@ -10,7 +10,7 @@ import yaml
 
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.run.plan import Step, closure, outdated, plan
+from paraloom.pipeline.run.plan import PlannedStage, closure, outdated, plan
 from paraloom.pipeline.run.records import StageRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import back_translate
@@ -57,7 +57,7 @@ def keys(folder: Path, *changes: str) -> dict[str, str]:
     return {step.path: step.key() for step in steps if step.stage.name not in skipped}
 
 
-def finished(run: Run) -> list[Step]:
+def finished(run: Run) -> list[PlannedStage]:
     """The stages of a run, as if they were finished."""
     steps = plan(run)
     for step in steps:
@@ -65,7 +65,7 @@ def finished(run: Run) -> list[Step]:
     return steps
 
 
-def dependents(path: str, steps: list[Step]) -> set[str]:
+def dependents(path: str, steps: list[PlannedStage]) -> set[str]:
     """The stages that read a stage, directly or through others, and itself."""
     return {of.path for of in steps if path in [s.path for s in closure([of.path], steps)]}
 
@@ -262,11 +262,11 @@ def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(
         changed.run.records[changed.stage.name] = StageRecord(digest="same")
     for step in steps:
         newer = replace(step.stage, version=step.stage.version + 1)
-        assert Step(step.run, newer).key() != before[step.path]
+        assert PlannedStage(step.run, newer).key() != before[step.path]
 
 
 def test_derived_runs_read_their_own_stages_and_those_of_the_run(folder: Path) -> None:
-    reads = {}
+    reads: dict[str, set[str]] = {}
     for change in (ROUNDS, "select.named.strict.size=5"):
         steps = plan(Run(read_config(folder / "config.yaml", [change])))
         reads |= {step.path: {run.path(name) for run, name in step.reads()} for step in steps}

@@ -12,10 +12,11 @@ from paraloom.models.options import InputFile
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.vectors import open_vectors
 from paraloom.pipeline.config.options import ScoreOptions
-from paraloom.pipeline.run.plan import Step
+from paraloom.pipeline.run.plan import PlannedStage
 from paraloom.pipeline.run.records import IdfRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages import RESOURCES, stages
+from paraloom.pipeline.run.stage import stages
+from paraloom.pipeline.stages import RESOURCES
 from paraloom.pipeline.stages.resources import columns
 from paraloom.pipeline.stages.translation import license_of
 from tests.made_resource import ingested, make_stage
@@ -41,7 +42,7 @@ def make(
 ) -> tuple[Run, bool]:
     """Bring the stage up to date; whether there was anything to do."""
     run = ingested(folder, references, scorers=SCORERS, idf=idf and str(idf))
-    if Step(run, IDF).is_up_to_date(Step(run, IDF).key()):
+    if PlannedStage(run, IDF).is_up_to_date(PlannedStage(run, IDF).key()):
         return run, False
     make_stage(run, IDF)
     return run, True
@@ -65,7 +66,7 @@ def test_a_file_that_changes_after_it_was_digested(tmp_path: Path, monkeypatch: 
             make_stage(run, stage)
     assert "columns" not in run.records
     make_stage(run, stage)
-    assert Step(run, stage).is_up_to_date(Step(run, stage).key())
+    assert PlannedStage(run, stage).is_up_to_date(PlannedStage(run, stage).key())
 
 
 def test_counted_on_the_references(tmp_path: Path) -> None:
@@ -110,9 +111,9 @@ def test_a_model_that_is_read_where_it_is(tmp_path: Path, name: str) -> None:
         (folder / file).write_text("{}")
     stage.check(run.config)
     make_stage(run, stage)
-    assert Step(run, stage).is_up_to_date(Step(run, stage).key())
+    assert PlannedStage(run, stage).is_up_to_date(PlannedStage(run, stage).key())
     (folder / "meta.json").write_text("{ }")
-    assert not Step(run, stage).is_up_to_date(Step(run, stage).key())
+    assert not PlannedStage(run, stage).is_up_to_date(PlannedStage(run, stage).key())
 
 
 def test_the_licence_in_a_models_card(tmp_path: Path) -> None:

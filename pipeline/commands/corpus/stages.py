@@ -6,7 +6,7 @@ import typer
 
 from paraloom.pipeline.commands.options import Changes, ConfigFile, OnInterrupt, beam_options
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.run.make import run_stages
+from paraloom.pipeline.run import make
 from paraloom.pipeline.stages import TARGETS
 
 
@@ -20,4 +20,4 @@ def command(
     """Stages that are up to date are not run again; an interrupted run resumes."""
     targets = TARGETS[context.info_name]
     beam = beam_options(context, on_interrupt)
-    run_stages(read_config(config, changes or ()), targets, beam, force=force)
+    make.run_stages(read_config(config, changes or ()), targets, beam, force=force)

@@ -8,7 +8,7 @@ import typer
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import Changes, Named, OnInterrupt, beam_options
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.run.make import run_stages
+from paraloom.pipeline.run import make
 from paraloom.pipeline.stages import TARGETS
 
 
@@ -49,4 +49,4 @@ def command(
         own.append(f"embeddings.pairs={json.dumps([{'paths': pairs}])}")
     beam = beam_options(context, on_interrupt)
     read = read_config(config, [*own, *(changes or ())])
-    run_stages(read, TARGETS["train-embeddings"], beam, force=force, selection=selection)
+    make.run_stages(read, TARGETS["train-embeddings"], beam, force=force, selection=selection)

@@ -150,7 +150,7 @@ def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: Wri
     stages = {"select": 60, "selections/strict/select": 20}
     for stage, size in stages.items():
         accepted(f"{folder}/{folder_of(stage)}", "part-0", table.slice(0, size))
-    select = SelectOptions(named={"strict": {"good": 40.0}, "none": {}})
+    select = SelectOptions.of({"named": {"strict": {"good": 40.0}, "none": {}}})
     config = run.record.config.model_copy(update={"select": select})
     update = {"config": config, "stages": dict.fromkeys(stages, PairsRecord())}
     record = run.record.model_copy(update=update)
@@ -166,7 +166,7 @@ def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: Wri
     JudgeFile(folder, "Ben").append([actions[20].model_copy(update={"score": 10.0})])  # mean 45
     assert corpus_precisions(folder, record) == {
         "": "Precision of the corpus: 29 of 50, 95% interval 0.44 to 0.71",
-        "strict": "Precision of the corpus strict: 10 of 10, 95% interval 0.72 to 1.00",
+        "selections/strict": "Precision of the corpus strict: 10 of 10, 95% interval 0.72 to 1.00",
     }
     assert corpus_precisions(folder, record, good=40)[""].startswith("Precision of the corpus: 40")
 

@@ -179,7 +179,7 @@ def test_names_that_are_no_file(tmp_path: Path, name: str) -> None:
 def test_one_judging_process_a_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run here"), judging(str(tmp_path)):
         pass
-    (tmp_path / "manifest.json").write_text("{}")
+    (tmp_path / "run.json").write_text("{}")
     with (
         judging(str(tmp_path)),
         pytest.raises(UserError, match="another paraloom judge"),

@@ -1,5 +1,6 @@
 """The pairs that people judge: even over deciles, the same for everybody, few in memory."""
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -88,19 +89,18 @@ def test_texts_left_out_do_not_count_for_their_decile() -> None:
 
 def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: WriteConfig) -> None:
     folder = write_run(100)
-    (folder / "rounds/2").mkdir(parents=True)
-    (folder / "bucket").rename(folder / "rounds/2/bucket")
     with changed_record(folder) as values:
         values["config"] |= {"loop": {"rounds": 2}}
         values["config"]["select"]["labelled"] = "a.tsv"
         stages = values["stages"]
         stages |= {"rounds/2/bucket": stages.pop("bucket"), "rounds/2/select": {}}
         stages["select"] = {"round": 2}
+        (folder / "rounds/2").mkdir(parents=True)
+        shutil.copytree(folder / "bucket", folder / "rounds/2/bucket")
     assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
     with changed_record(folder) as values:
         values["stages"]["bucket"] = values["stages"]["rounds/2/bucket"]
         values["outdated"] = ["rounds/2/bucket", "select"]  # an earlier one had two rounds
-    (folder / "rounds/2/bucket").rename(folder / "bucket")
     assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
 
 

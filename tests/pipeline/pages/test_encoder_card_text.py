@@ -77,7 +77,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         **{
             "run": "/home/janet/runs/a",
             "seed": 7,
-            "select": {"by": "length_ratio", "deciles": [3, 4]},
+            "select": {"by": "length_ratio", "deciles": [3, 4], "max_tokens": None},
         },
         "input": {"license": "CC BY 4.0", "source_language": "de", "target_language": "en"},
         "score": {"scorers": ["length_ratio"], "phrases": "/home/janet/ppdb.gz"},
@@ -121,7 +121,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
     }
     chosen = {"scorer": "order", "deciles": [5], "pairs": 9, "scores": [50.0]}
     record["stages"]["auto_select"] = {"chosen": chosen}
-    config["select"]["by"] = "auto"
+    config["select"] |= {"by": "auto", "labelled": "x.tsv"}
     del embeddings["versions"], training["initial_vectors"]
     text = words_of()
     assert "machine translation into German. Selection: decile 5 of `order`; pairs" in text

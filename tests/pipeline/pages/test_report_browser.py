@@ -84,7 +84,9 @@ def address(made_run: MadeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
     record = copy.deepcopy(made_run.record)
     record["stages"]["auto_select"] = CHOICE
     record["stages"]["nmt"] = {"training": {"bleu": 31.64}, "seconds": 60.0}
-    record["inputs"][0]["path"] = "/data/" + "a-long-name-of-a-corpus" * 5 + ".gz"
+    record["stages"]["ingest"]["inputs"][0]["path"] = (
+        "/data/" + "a-long-name-of-a-corpus" * 5 + ".gz"
+    )
     page = folder.parent / "page.html"
     page.write_text(document(str(folder), record), encoding="utf-8")
     return page.as_uri()

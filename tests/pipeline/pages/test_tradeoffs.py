@@ -22,7 +22,13 @@ from paraloom.pipeline.run.records import RunRecord
 from tests.pipeline.pages.made_run import SCORERS, MadeRun
 from tests.run_helpers import Capsys, Patch, changed_manifest, refusal
 
-SELECT = SelectOptions(
+
+def select_of(**keys: Any) -> SelectOptions:
+    """A selection of all pairs but for these keys."""
+    return SelectOptions(**{"deciles": None, "max_tokens": None, "per_source": "all", **keys})
+
+
+SELECT = select_of(
     by="unigram_f1", deciles=[4, 5, 6, 7, 8], max_tokens=11, where=["trigram_overlap <= 0.6"]
 )
 
@@ -105,16 +111,16 @@ def test_a_threshold_keeps_what_a_plain_count_keeps(
 
 
 def test_a_range_has_two_thresholds_and_tokens_have_none(record: RunRecord) -> None:
-    select = SelectOptions(where=["word_order in 0.1..0.9", "reference_tokens <= 9"])
+    select = select_of(where=["word_order in 0.1..0.9", "reference_tokens <= 9"])
     found = thresholds(criteria_of(select, record))
     assert [str(each) for each, _ in found] == ["word_order >= 0.1", "word_order <= 0.9"]
     assert [str(p) for p in found[0][1].where] == ["word_order <= 0.9", "reference_tokens <= 9"]
-    two = SelectOptions(by="word_order", deciles=[1, 2, 5])
+    two = select_of(by="word_order", deciles=[1, 2, 5])
     assert thresholds(criteria_of(two, record)) == []
 
 
 def test_pairs_that_just_missed_say_why(sample: Sample, record: RunRecord) -> None:
-    select = SelectOptions(where=["trigram_overlap <= 0.4", "unigram_f1 >= 0.6"], max_tokens=11)
+    select = select_of(where=["trigram_overlap <= 0.4", "unigram_f1 >= 0.6"], max_tokens=11)
     found = sample.missed(criteria_of(select, record), 9, 1)
     for pair in found:
         tokens = max(pair["reference_tokens"], pair["translation_tokens"])
@@ -132,7 +138,7 @@ def test_the_frontier_keeps_as_many_pairs_as_the_selection(
     sample: Sample, record: RunRecord, rows: list[dict[str, Any]]
 ) -> None:
     where = ["trigram_overlap <= 0.5", "translation_score >= -0.5"]
-    select = SelectOptions(where=where, max_tokens=11)
+    select = select_of(where=where, max_tokens=11)
     found = sample.frontier(criteria_of(select, record), SCORERS)
     assert found is not None
     free = [r for r in rows if short(r)]
@@ -147,7 +153,7 @@ def test_the_frontier_keeps_as_many_pairs_as_the_selection(
         assert meaning == best[len(selected) - 1]
         assert point.rows == len(selected)  # no two pairs have the same score
         assert point.meaning == pytest.approx(median(best[: len(selected)]))
-    nothing = criteria_of(SelectOptions(where=["trigram_overlap >= 2"]), record)
+    nothing = criteria_of(select_of(where=["trigram_overlap >= 2"]), record)
     assert sample.frontier(nothing, SCORERS) is None
     assert sample.frontier(criteria_of(select, record), ["word_order", "translation_score"]) is None
 
@@ -158,7 +164,7 @@ def test_a_sample_stands_for_all_rows(
     monkeypatch.setattr(tradeoffs, "PAIRS", 90)
     sample = Sample.read(shards, record, SCORERS, [])
     assert (len(sample.pairs), sample.scale, len(sample.rows)) == (90, 4.0, 90)
-    free = sample.meet(criteria_of(SelectOptions(), record))
+    free = sample.meet(criteria_of(select_of(), record))
     kept = sample.keep(free, Predicate.parse("unigram_f1 >= 0.5"))
     assert kept.rows == 4 * np.count_nonzero(free & (sample.pairs["unigram_f1"].to_numpy() >= 0.5))
     assert (kept.precision, kept.agreed, kept.judged) == (None, "", 0)
@@ -178,7 +184,7 @@ def test_a_sample_stands_for_all_rows(
 def test_the_region_holds_what_the_conditions_hold_for(
     made_run: MadeRun, record: RunRecord, chosen: list[int] | None, where: list[str]
 ) -> None:
-    select = SelectOptions(by="translation_score", deciles=chosen, where=where)
+    select = select_of(by="translation_score", deciles=chosen, where=where)
     table, found = made_run.pairs, made_run.record["stages"]["bucket"]["deciles"]
     meets = np.ones(table.num_rows, bool)
     if chosen is not None:

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from paraloom.models.files import digest
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.release.release import files_of
 from tests.pipeline.release.test_files import plain
-from tests.run_helpers import Capsys, one_line, part_file
+from tests.run_helpers import Capsys, changed_record, one_line, part_file
 
 TENTH = ("--held-out", "0.1")
 
@@ -32,14 +31,6 @@ def card(run: Path) -> str:
 def metadata(run: Path) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load(card(run).split("---\n")[1])
     return found
-
-
-def change(run: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    """Change the run's manifest."""
-    path = run / "manifest.json"
-    record = json.loads(path.read_text())
-    edit(record)
-    path.write_text(json.dumps(record))
 
 
 def test_datasets_opens_splits_and_configurations(
@@ -79,13 +70,12 @@ def test_datasets_opens_splits_and_configurations(
 
 
 def test_the_card_is_complete_without_paths_and_secrets(run: Path) -> None:
-    def edit(record: dict[str, Any]) -> None:
-        record["config"] |= {"seed": 3, "hub_token": "hf_abcdefghijklmnopqrstuv"}
+    with changed_record(run) as record:
+        record["config"] |= {"seed": 3}
         record["config"]["nmt"]["model"] = "/data/models/cs-en"
         record["config"]["input"]["paths"] = ["s3://key:word@host/bucket/a.gz"]
-        record["inputs"][0]["path"] = "s3://key:word@host/bucket/a.gz"
+        record["stages"]["ingest"]["inputs"][0]["path"] = "s3://key:word@host/bucket/a.gz"
 
-    change(run, edit)
     assert publish(run, "--repo", "me/captions") == 0
     head, text = metadata(run), card(run)
     expected = {
@@ -164,7 +154,8 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
     elif harm == "empty":
         shutil.rmtree(run / "corpus" / "_receipts")
     else:
-        change(run, lambda record: record["stages"].pop("select"))
+        with changed_record(run) as record:
+            record["stages"].pop("select")
     assert publish(run) == 2
     assert {"damaged": "damaged, its checksum", "missing": f"{path.name}: cannot be read",
             "empty": "its corpus is empty", "none": "no run here that has a corpus",
@@ -219,7 +210,7 @@ def test_a_licence_that_is_not_on_the_list(run: Path, tmp_path: Path) -> None:
 def test_from_an_object_store(
     run: Path, bucket: str, s3: list[str], tmp_path: Path, capsys: Capsys
 ) -> None:
-    for path in [*run.glob("corpus/**/*.*"), run / "manifest.json"]:
+    for path in [*run.glob("corpus/**/*.*"), *run.glob("*/_stage.json"), run / "run.json"]:
         name = path.relative_to(run).as_posix()
         storage.write_bytes(f"{bucket}/run/{name}", path.read_bytes())
     assert publish(f"{bucket}/run", "--", *s3) == 2
