@@ -224,19 +224,15 @@ class Config(Options):
         """The configuration of a derived run: of a named selection, or of a round."""
         kind, _, name = place.partition("/")
         if kind == "selections":
-            return self.selected(name)
+            own = self.select.selections[name]
+            changed = {key: getattr(own, key) for key in own.model_fields_set}
+            return self.model_copy(update={"select": self.select.model_copy(update=changed)})
         if name == "1":
             return self
         score = self.score.model_copy(update={"scorers": [*self.score.scorers, ENCODER]})
         by = self.select.by if self.select.by in CHOSEN else ENCODER
         select = self.select.model_copy(update={"by": by})
         return self.model_copy(update={"score": score, "select": select})
-
-    def selected(self, name: str) -> Self:
-        """The configuration with a named selection in place of the run's own."""
-        own = self.select.selections[name]
-        changed = {key: getattr(own, key) for key in own.model_fields_set}
-        return self.model_copy(update={"select": self.select.model_copy(update=changed)})
 
     def _check(self) -> None:
         if not self.run.strip():
@@ -265,7 +261,7 @@ class Config(Options):
                 raise ValueError(f"input.keep: {name} is another column of the pairs")
         self._check_selection("select")
         for name in self.select.selections:
-            self.selected(name)._check_selection(f"select.named.{name}")
+            self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
 
     def _leave_out_paragram(self) -> None:
         """Do without the similarity that the defaults have, if nothing gives it vectors.

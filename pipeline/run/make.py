@@ -15,7 +15,7 @@ from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.remote_jobs import listening
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.errors import UserError, reading
-from paraloom.models.files import finish_killed, looked_up
+from paraloom.models.files import STAGE_RECORD, finish_killed, looked_up
 from paraloom.models.hub import is_hub_name
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.options import InputPath
@@ -231,6 +231,8 @@ def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _Sta
 def remove_temporary(folder: str) -> None:
     """Remove what a killed process left under a temporary name (`paraloom.models.files`)."""
     here = remote.local_workdir(folder)
+    for path in (p for at in ("*", "*/*/*") for p in here.glob(f"{at}/.{STAGE_RECORD}.*")):
+        path.unlink(missing_ok=True)
     for name in ("manifest.json", HEADER, "evaluation.json", *map(folder_of, TABLE)):
         places = ("", "rounds/*/", "selections/*/")
         for path in (path for place in places for path in here.glob(f"{place}.{name}.*")):

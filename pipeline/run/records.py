@@ -308,8 +308,7 @@ class RunRecord(Lenient):
         mine = own(place) if place else ()
         stages = {n: of for n, of in self.stages.items() if "/" not in n and n not in mine}
         stages |= {n: self.stages[p] for n in mine if (p := f"{place}/{n}") in self.stages}
-        order = list(TABLE)
-        stages = {name: stages[name] for name in sorted(stages, key=order.index)}
+        stages = {name: stages[name] for name in (*TABLE, *stages) if name in stages}
         config = self.config.derived(place) if place else self.config
         return self.model_copy(update={"config": config, "stages": stages, "place": place})
 

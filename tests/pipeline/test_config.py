@@ -235,7 +235,9 @@ def test_with_nothing_said_what_can_be_computed_is(tmp_path: Path) -> None:
         "translation_score",
     )
     assert read(tmp_path, LITTLE, "select.deciles=[9]", "seed=2").select.deciles == [9]
-    named = read(tmp_path, LITTLE, "select.named={strict: {deciles: [9]}}").selected("strict")
+    named = read(tmp_path, LITTLE, "select.named={strict: {deciles: [9]}}").derived(
+        "selections/strict"
+    )
     assert (named.select.by, named.select.deciles) == ("translation_score", [9])
     chat = "generators=[{kind: chat, name: a, model: m, base_url: 'http://x/v1'}]"
     own = read(tmp_path, LITTLE.replace("model: m", ""), chat)

@@ -239,12 +239,14 @@ def test_what_a_killed_process_left_goes(a_run: Path, capsys: Capsys) -> None:
     (run / ".nmt.abcd_123").mkdir()
     (run / ".nmt.abcd_123" / "checkpoint.pt").touch()
     (run / "rounds" / "2").mkdir(parents=True)
-    names = (".manifest.json.abcdefgh", ".evaluation.json.x", "rounds/2/.corpus.x")
+    names = [".manifest.json.abcdefgh", ".run.json.abcdefgh", "score/._stage.json.abcdefgh"]
+    names += [".evaluation.json.x", "rounds/2/.corpus.x"]
     for name in (*names, ".gitignore", "rounds/2/.mine.x", ".corpus"):
         (run / name).touch()
     assert again("select", a_run) == 0
     assert sorted(path.name for path in run.glob(".*")) == [".corpus", ".gitignore", ".lock"]
     assert [path.name for path in (run / "rounds" / "2").iterdir()] == [".mine.x"]
+    assert not list((run / "score").glob(".*"))
 
 
 def test_the_manifest_says_what_the_run_was_made_from(

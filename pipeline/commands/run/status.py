@@ -158,12 +158,12 @@ def _is_running(folder: str) -> bool:
 
 def _to_make(name: str, record: RunRecord) -> int | None:
     """The rows that a stage will have made, if the stage that it reads is finished."""
-    prefix, _, base = name.rpartition("/")
+    place, _, base = name.rpartition("/")
     stages = [n for n in PAIR_STAGES if n == base or n in record.planned]
     if base == stages[0]:
         return None
     before = stages[stages.index(base) - 1]
-    read = record.find(PairsRecord, f"{prefix}/{before}") or record.find(PairsRecord, before)
+    read = record.derived(place).find(PairsRecord, before)
     if read is None:
         return None
     if base == "generate":  # its candidates of every pair, and those that there are

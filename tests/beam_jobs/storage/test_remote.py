@@ -12,7 +12,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.launch import connect
 from paraloom.beam_jobs.storage import clients, remote
 from paraloom.models.errors import UserError
-from paraloom.models.files import digest
+from paraloom.models.files import STAGE_RECORD, digest
 from tests.run_helpers import Patch
 
 Stored = tuple[str, list[str]]
@@ -49,6 +49,8 @@ def test_a_folder_there_and_back_replaces_the_one_before(
     ]
     first = remote.localise(f"{bucket}/model")
     assert digest(first) == made
+    storage.write_bytes(f"{bucket}/model/{STAGE_RECORD}", b"{}")  # as a run writes it afterwards
+    assert remote.localise(f"{bucket}/model") == first
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
     copy = remote.localise(f"{bucket}/model/")
     assert (digest(copy), copy != first) == (made, True)

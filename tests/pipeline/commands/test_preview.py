@@ -7,6 +7,7 @@ import pytest
 from paraloom.beam_jobs.bitext import find_bitext, read_bitext
 from paraloom.pipeline.commands.corpus.preview import prepare
 from paraloom.pipeline.config import read_config
+from paraloom.pipeline.run.plan import plan
 from paraloom.pipeline.run.records import StageRecord
 from paraloom.pipeline.run.run import Run
 from tests.run_helpers import Capsys, WriteConfig, again, manifest, table
@@ -77,6 +78,10 @@ def test_nothing_is_trained(
     run = Run(read_config(write_config(tmp_path), changes))
     run.records.update({stage: StageRecord() for stage in finished})
     made, small = prepare(run, 5)
+    taken = Run(small, base=run)
+    assert not {*finished} & {of.path for of in plan(taken)}
+    assert all(taken.folder(stage) == str(tmp_path / "run" / stage) for stage in finished)
+    assert taken.folder("score") == str(tmp_path / "run/preview/score")
     assert (made, small.run) == (target, str(tmp_path / "run/preview"))
     for key, value in changed.items():
         section, name = key.split(".")
