@@ -180,7 +180,6 @@ def test_shards_that_are_translated_at_once_give_the_rows_of_one_after_another(
     assert tables(at_once) == tables(alone)
     assert at_once.metrics == alone.metrics
     assert 4 < max(Slow.rows) <= 9
-    assert sum(receipt.seconds for receipt in at_once.receipts) < 2
 
 
 def test_a_shard_at_which_a_worker_died_is_translated_alone(

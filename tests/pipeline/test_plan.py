@@ -185,7 +185,7 @@ COLUMNS = "input={format: jsonl, paths: ['{folder}/a.jsonl'], columns: {source: 
         (JUDGED, "select.precision=0.8", {"judged"}),
         (JUDGED, "select.good=50", {"judged"}),
         (JUDGED, "select.max_tokens=7", set()),
-        (JUDGED, "seed=2", TRAINED - {"select"} | {"judged"}),
+        (JUDGED, "seed=2", TRAINED - {"select"}),
         (JUDGED, "score.scorers=[mean_idf, paragram_similarity]", {"judged", "score", "bucket"}),
         (WHERE, "select.where=['trigram_overlap   <= 0.50']", set()),
         (ROUNDS, "select.labelled={folder}/pairs-labelled.tsv", {"loop"}),

@@ -58,7 +58,7 @@ def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -
     """
     config, given = run.config, run.config.score
     known = {None, "translation_model", *run.records}
-    score: dict[str, Any] = {}
+    score: dict[str, Any] = {"phrases": given.phrases if "paragram" in run.records else None}
     score["scorers"] = [
         name
         for name in given.scorers

@@ -329,7 +329,10 @@ def test_a_release_is_named_by_its_configurations(tmp_path: Path) -> None:
         ("  full: a.parquet", "are not in the Hub's form"),
         ("- config_name: [", r"README.md: line \d: "),
         ("- {config_name: a, data_files: '*.csv'}", "must name one of none"),
-        ("- {config_name: a, data_files: ../set/a.parquet}", "this file of the data set"),
+        (
+            "- {config_name: a, data_files: ../set/a.parquet}",
+            "names this file, but",
+        ),
     ],
 )
 def test_a_card_that_cannot_be_followed(tmp_path: Path, configs: str, message: str) -> None:
