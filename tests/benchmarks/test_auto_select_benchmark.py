@@ -1,6 +1,5 @@
 """The pairs that the automatic selection is compared on."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from paraloom.beam_jobs.io.shards import commit
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.pipeline.run.records import DecileTrial
 from tests.benchmarks.conftest import inputs_in
+from tests.run_helpers import write_record
 
 RUN = DecileTrial(scorer="unigram_f1", deciles=(0, 1), pairs=20, scores=(1.0,)).model_dump()
 
@@ -39,11 +39,11 @@ def inputs(tmp_path: Path) -> Inputs:
     config = {
         "seed": 1,
         "score": {"scorers": ["unigram_f1"]},
-        "select": {"max_tokens": 30, "where": []},
+        "select": {"by": "unigram_f1"},
         "embeddings": EmbeddingOptions(dim=7).model_dump(),
     }
     record = {"config": config, "stages": {"auto_select": choice, "select": {}}}
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))
+    write_record(tmp_path / "run", record)
     return replace(inputs_in(tmp_path, tmp_path / "cells"), corpus=tmp_path / "run" / "corpus")
 
 

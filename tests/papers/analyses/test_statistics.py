@@ -24,7 +24,7 @@ from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.analyses.statistics import Corpus, describe, entropy, top_levels
 from paraloom.pipeline.cli import main
 from tests.models.parsers import TREES
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import Capsys, Patch, write_record
 from tests.sample import english_sentences
 
 SCORES = ("trigram_overlap", "paragram_similarity")
@@ -186,7 +186,7 @@ def test_side_by_side(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> Non
     write("run/corpus/part-1.parquet", 2, trigram_overlap=[0.5, 0.5])
     write("run/corpus/_rejected/part-0.parquet", 7)
     config = {"input": {"target_language": "zh"}}
-    (tmp_path / "run/manifest.json").write_text(json.dumps({"stages": {}, "config": config}))
+    write_record(tmp_path / "run", {"stages": {}, "config": config})
     write("[red]x/x.parquet", 4)
     (tmp_path / "idf.txt").write_text("UUUNKKK 3\n")
     corpora = ["run", "[red]x", "[red]x/x.parquet"]
@@ -212,7 +212,7 @@ def test_side_by_side(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> Non
 def test_what_is_no_corpus_is_one_line(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
-    (tmp_path / "empty/manifest.json").write_text("{}")
+    (tmp_path / "empty/run.json").write_text("{}")
     pq.write_table(pa.table({"reference": ["a"]}), tmp_path / "half.parquet")
     for said in (
         "nowhere: neither a run nor a Parquet file nor a folder of such files",
