@@ -99,14 +99,14 @@ def manifest(folder: Path) -> dict[str, Any]:
 def record_of(values: dict[str, Any]) -> RunRecord:
     """The record of a run, as it is read, with keys that each configuration has."""
     config: dict[str, Any] = {"run": "a", **values.get("config", {})}
-    config["input"] = {"format": "tsv", "paths": ["a.tsv"], **config.get("input", {})}
+    config["input"] = {"format": "tsv", "paths": ["a.tsv"], **(config.get("input") or {})}
     return RunRecord(**{**values, "config": Config.of(config)})
 
 
 def write_record(run: Path, values: dict[str, Any]) -> None:
     """Write what a run records: run.json, the record of each stage, and manifest.json."""
     header = {name: of for name, of in values.items() if name not in ("stages", "inputs")}
-    header["config"] = Config.of(values["config"]).model_dump(mode="json")
+    header["config"] = record_of({"config": values["config"]}).config.model_dump(mode="json")
     run.mkdir(parents=True, exist_ok=True)
     (run / HEADER).write_text(json.dumps(header))
     for name, record in values["stages"].items():

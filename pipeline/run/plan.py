@@ -29,28 +29,27 @@ class PlannedStage(NamedTuple):
         """Whether the configuration has it."""
         return self.stage.enabled(self.run.config)
 
-    def reads(self) -> list[tuple[Run, str]]:
-        """The stages that it reads, with the runs that make them."""
+    def reads(self) -> dict[str, tuple[Run, str]]:
+        """The stages that it reads, with the runs that make them, by their names for the key."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
-        return [*((self.run.owner(name), name) for name in there), *self.stage.others]
+        own = {name: (self.run.owner(name), name) for name in there}
+        return own | {run.path(name): (run, name) for run, name in self.stage.others}
 
     @property
     def digests(self) -> dict[str, str]:
         """The digests of the finished stages that it reads, by their names."""
-        return {r.path(name): r.digest(name) for r, name in self.reads() if name in r.records}
+        read = self.reads().values()
+        return {run.path(name): run.digest(name) for run, name in read if name in run.records}
 
     def key(self) -> str:
         """The key of all that the result depends on.
 
         It ignores the folder: a first round has the keys of a run with one round.
         """
-        own = {(run, name) for run, name in self.stage.others}
         digests = {
-            folder_of(run.path(name) if (run, name) in own else name): (
-                run.digest(name) if name in run.records else None
-            )
-            for run, name in self.reads()
+            folder_of(known): run.digest(name) if name in run.records else None
+            for known, (run, name) in self.reads().items()
         }
         values = self.stage.fingerprint(self.run)
         return content_key(folder_of(self.stage.name), self.stage.version, values, digests)
@@ -88,7 +87,7 @@ def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[Plann
     def add(path: str) -> None:
         if path not in found and path in by_path:
             found.add(path)
-            for run, name in by_path[path].reads():
+            for run, name in by_path[path].reads().values():
                 add(run.path(name))
 
     for target in targets:

@@ -278,7 +278,7 @@ class RunRecord(Lenient):
         stages = {}
         for name, of in self.stages.items():
             left = {"reads", "inputs", *(["config"] if name not in self.outdated else [])}
-            if of.versions == self.versions and not isinstance(of, TrainingRecord):
+            if of.versions == self.versions and not name.endswith("embeddings"):
                 left.add("versions")
             values = of.json_values()
             stages[name] = {field: values[field] for field in values if field not in left}

@@ -155,6 +155,25 @@ def test_jobs_on_a_service_are_kept_while_they_run_and_afterwards(tmp_path: Path
     assert "under_way" not in manifest(tmp_path)
     journal.confirm(step)
     assert read_run(config.run).stages["ingest"].jobs == [job, other]
+    journal.start(step)  # made again: its record goes before the work begins
+    assert not (tmp_path / "run/ingest" / STAGE_RECORD).exists()
+    assert (run.records, manifest(tmp_path)["stages"]) == ({}, {})
+
+
+def test_a_stage_is_outdated_until_it_is_made_or_found_to_be_right(tmp_path: Path) -> None:
+    config = config_of(tmp_path, nmt={"model": "m"})
+    run = Run.open(config)
+    steps, journal = plan(run)[:3], Journal(run)
+    for step in steps:
+        journal.finish(step, PairsRecord(digest=step.path))
+    journal.begin(config, [step.path for step in steps], [], [step.path for step in steps])
+    journal.confirm(steps[0])
+    journal.start(steps[1])
+    assert read_run(config.run).outdated == sorted(step.path for step in steps[1:])
+    journal.finish(steps[1], PairsRecord(digest=steps[1].path))
+    record = read_run(config.run)
+    assert record.outdated == [steps[2].path]
+    assert [*current(record).stages] == [step.path for step in steps[:2]]
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"config": {"run": 3, "embeddings": {}}}', "{}"])

@@ -257,7 +257,8 @@ def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(
     for changed in steps:
         changed.run.records[changed.stage.name] = StageRecord(digest="another")
         after = {step.path: step.key() for step in steps}
-        reads = {of.path for of in steps if (changed.run, changed.stage.name) in of.reads()}
+        it = changed.run, changed.stage.name
+        reads = {of.path for of in steps if it in of.reads().values()}
         assert {name for name in before if before[name] != after[name]} == reads, changed.path
         changed.run.records[changed.stage.name] = StageRecord(digest="same")
     for step in steps:
@@ -268,8 +269,8 @@ def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(
 def test_derived_runs_read_their_own_stages_and_those_of_the_run(folder: Path) -> None:
     reads: dict[str, set[str]] = {}
     for change in (ROUNDS, "select.named.strict.size=5"):
-        steps = plan(Run(read_config(folder / "config.yaml", [change])))
-        reads |= {step.path: {run.path(name) for run, name in step.reads()} for step in steps}
+        for step in plan(Run(read_config(folder / "config.yaml", [change]))):
+            reads[step.path] = {run.path(name) for run, name in step.reads().values()}
     for stage, expected in {
         "rounds/1/select": {"bucket"},
         "rounds/1/embeddings": {"rounds/1/select", "paragram"},
