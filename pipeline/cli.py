@@ -12,6 +12,7 @@ import inspect
 import io
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -181,6 +182,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         code = 130
     if code == 130:
+        if arguments is None:  # Ctrl-C again, while Python ends its threads, is a traceback
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         say(INTERRUPTED)
     return code or 0
 

@@ -1,5 +1,6 @@
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -137,8 +138,16 @@ def test_an_interrupt_says_what_to_do(
         raise (ImportError("initialization failed") if cause else KeyboardInterrupt()) from cause
 
     monkeypatch.setattr(paraloom.pipeline.run.make, "run_stages", interrupted)
+    before = signal.getsignal(signal.SIGINT)
     assert main(["select", "--config", str(config)]) == 130
     assert "the same command resumes" in one_line(capsys)
+    assert signal.getsignal(signal.SIGINT) == before
+    monkeypatch.setattr(sys, "argv", ["paraloom", "select", "--config", str(config)])
+    try:
+        assert main() == 130
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN, "the process ends in any case"
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 EVERY = {entry.name: entry for entry in COMMANDS} | {
