@@ -200,8 +200,9 @@ def current(record: RunRecord) -> RunRecord:
 
 
 def outdated(record: RunRecord) -> list[str]:
-    """The finished stages that an earlier configuration of the run made."""
-    return [name for name in record.stages if name in record.outdated]
+    """The finished stages that an earlier configuration of the run made and the present one has."""
+    names = record.planned or record.stages
+    return [name for name in names if name in record.stages and name in record.outdated]
 
 
 def as_made(record: RunRecord) -> RunRecord:

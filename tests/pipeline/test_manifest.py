@@ -11,7 +11,7 @@ from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD, digest
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.run.folder import as_made, current, read_run, recorded_config
+from paraloom.pipeline.run.folder import as_made, current, outdated, read_run, recorded_config
 from paraloom.pipeline.run.journal import Journal
 from paraloom.pipeline.run.plan import plan
 from paraloom.pipeline.run.records import (
@@ -229,3 +229,10 @@ def test_the_record_of_a_derived_run_has_plain_names() -> None:
     record.stages["select"] = PairsRecord(round=2)
     assert record.best.stages == second.stages
     assert RunRecord().best.stages == {}
+
+
+def test_a_stage_that_the_configuration_has_no_more_is_not_outdated() -> None:
+    """Else `status` would show what no command makes again."""
+    record = RunRecord(stages={"idf": {}, "score": {}}, outdated=["idf", "score"])
+    assert outdated(record) == ["idf", "score"]
+    assert outdated(record.model_copy(update={"planned": ["score"]})) == ["score"]
