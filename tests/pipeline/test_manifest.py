@@ -233,6 +233,7 @@ def test_the_record_of_a_derived_run_has_plain_names() -> None:
 
 def test_a_stage_that_the_configuration_has_no_more_is_not_outdated() -> None:
     """Else `status` would show what no command makes again."""
-    record = RunRecord(stages={"idf": {}, "score": {}}, outdated=["idf", "score"])
+    stages = {"idf": StageRecord(), "score": StageRecord()}
+    record = RunRecord(stages=stages, outdated=[*stages])
     assert outdated(record) == ["idf", "score"]
     assert outdated(record.model_copy(update={"planned": ["score"]})) == ["score"]
