@@ -56,6 +56,8 @@ def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
     before the end. With the library's loop the GPU idles most of the time."""
     import torch
 
+    if not texts:
+        return np.zeros((0, 0), np.float32)
     order = np.argsort([-len(text) for text in texts], kind="stable")
     batches = np.split(order, range(_ON_GPU, len(order), _ON_GPU))
     prompt = model.prompts.get(model.default_prompt_name or "")

@@ -16,6 +16,8 @@ from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.learned.sentence_similarity import (
+    _encode,
+    encode_on_gpu,
     open_cross_encoder,
     open_sentence_model,
 )
@@ -64,6 +66,16 @@ def test_sentence_similarity_is_the_cosine_of_the_vectors(sentence_model: Path) 
     found = scorer.score(pa.array(["", "a dog", " \t", "a"]), pa.array(["", "", "a", "a"]))
     np.testing.assert_allclose(found["sentence_similarity"], [0, 0, 0, 1], atol=1e-6)
     assert scorer.score(*[pa.array([], pa.string())] * 2)["sentence_similarity"].shape == (0,)
+
+
+def test_the_way_on_gpus_gives_the_vectors_of_the_library(sentence_model: Path) -> None:
+    """On a CPU, since this machine may have no GPU."""
+    model = open_sentence_model(sentence_model)
+    many = texts(2500, 6).to_pylist()
+    for some in (many, many[:1], []):
+        found, expected = encode_on_gpu(model, some), _encode(model, some)
+        assert len(found) == len(some)
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=0, atol=BOUND)
 
 
 @pytest.mark.parametrize("name", ["sentence_similarity", "cross_encoder"])
