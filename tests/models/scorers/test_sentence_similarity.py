@@ -72,7 +72,8 @@ def test_the_way_on_gpus_gives_the_vectors_of_the_library(sentence_model: Path) 
     """On a CPU, since this machine may have no GPU."""
     model = open_sentence_model(sentence_model)
     many = texts(2500, 6).to_pylist()
-    for some in (many, many[:1], []):
+    empty: list[str] = []
+    for some in (many, many[:1], empty):
         found, expected = encode_on_gpu(model, some), _encode(model, some)
         assert len(found) == len(some)
         np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=0, atol=BOUND)
