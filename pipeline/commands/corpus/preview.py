@@ -11,11 +11,10 @@ from paraloom.beam_jobs.bitext import find_bitext
 from paraloom.beam_jobs.bitext.preview import preview
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import connect
-from paraloom.beam_jobs.engine.shards import write_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.printing import say
-from paraloom.models.scorers import SCORERS
+from paraloom.pipeline.commands.corpus.small_run import scorers_at_hand, write_sample
 from paraloom.pipeline.commands.options import Changes, ConfigFile, beam_options
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
@@ -54,7 +53,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
         raise UserError("input: is missing: there is nothing to preview")
     changes, target = _with_what_is_there(run)
     folder = storage.join(config.run, "preview")
-    changes["input"] = _write_sample(config, config.input, rows, folder)
+    changes["input"] = _sample(config, config.input, rows, folder)
 
     def changed(keys: dict[str, Any]) -> dict[str, Any]:
         sections = {name: {**keys[name], **of} for name, of in changes.items()}
@@ -66,7 +65,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
     return target, small
 
 
-def _write_sample(config: Config, options: InputOptions, rows: int, folder: str) -> dict[str, Any]:
+def _sample(config: Config, options: InputOptions, rows: int, folder: str) -> dict[str, Any]:
     """Write rows drawn from the beginnings of the files; the keys of `input` that read them."""
     bitexts = find_bitext(options.format, options.paths, options.layout)
     seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
@@ -76,27 +75,14 @@ def _write_sample(config: Config, options: InputOptions, rows: int, folder: str)
         f"preview: {len(sample):,} of about {seen.rows:,} rows, from the beginnings of "
         f"{seen.files} file(s); {seen.rejected:.1%} of the rows there cannot be used"
     )
-    if config.is_plain_text:
-        path = storage.join(folder, "sample.txt")
-        text = "".join(f"{line}\n" for line in sample["reference"].to_pylist())
-        storage.write_bytes(path, text.encode())
-        return {"paths": [path], "clean": []}
-    path = write_shard(storage.join(folder, "sample.parquet"), sample).path
-    return {"format": "parquet", "paths": [path], "columns": {"id": "id"}, "clean": []}
+    return write_sample(config, sample, folder)
 
 
 def _with_what_is_there(run: Run) -> tuple[dict[str, dict[str, Any]], str]:
     """Changes to sections, so that nothing is trained, and the last stage that can be made."""
     config, target = run.config, "select"
-    there = {None, "translation_model", *run.records}
-    out = [
-        scorer
-        for scorer in config.score.scorers
-        if scorer in SCORERS
-        and (needed := SCORERS[scorer].resource_name) not in there
-        and getattr(config.score, str(needed), None) is None
-    ]
-    left = [scorer for scorer in config.score.scorers if scorer not in out]
+    left = scorers_at_hand(run)
+    out = [scorer for scorer in config.score.scorers if scorer not in left]
     score = {"scorers": left or ["translation_score"]}
     if out:
         say(f"preview: without {', '.join(out)}: a run makes what they need")

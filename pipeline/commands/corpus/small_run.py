@@ -1,4 +1,4 @@
-"""A small run, for `paraloom estimate`, and what its stages took."""
+"""Runs on a sample of the input, for `preview` and `estimate`, and what their stages took."""
 
 import io
 from collections.abc import Sequence
@@ -50,6 +50,29 @@ class Job:
         return self.rows / self.rate * self.cores / cores()
 
 
+def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any]:
+    """Write pairs, or lines of plain text, into a folder; the keys of `input` that read them."""
+    if config.is_plain_text:
+        path = storage.join(folder, "sample.txt")
+        lines = (f"{line}\n" for line in sample["reference"].to_pylist())
+        storage.write_bytes(path, "".join(lines).encode())
+        return {"paths": [path], "clean": []}
+    path = write_shard(storage.join(folder, "sample.parquet"), sample).path
+    return {"format": "parquet", "paths": [path], "columns": {"id": "id"}, "clean": []}
+
+
+def scorers_at_hand(run: Run) -> list[str]:
+    """The scorers whose resource is named, or was made by the run."""
+    given, there = run.config.score, {None, "translation_model", *run.records}
+    return [
+        name
+        for name in given.scorers
+        if name not in SCORERS
+        or (needed := SCORERS[name].resource_name) in there
+        or getattr(given, str(needed), None) is not None
+    ]
+
+
 def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
     """The configuration of a run on the sample, without what trains and what cannot be scored.
 
@@ -57,29 +80,16 @@ def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -
         chats: whether language models make the candidates, or the translation model.
     """
     config, given = run.config, run.config.score
-    known = {None, "translation_model", *run.records}
     score: dict[str, Any] = {"phrases": given.phrases if "paragram" in run.records else None}
-    score["scorers"] = [
-        name
-        for name in given.scorers
-        if name not in SCORERS
-        or (needed := SCORERS[name].resource_name) in known
-        or getattr(given, str(needed), None) is not None
-    ] or ["translation_score"]
+    score["scorers"] = scorers_at_hand(run) or ["translation_score"]
     scores = (*map(column_of, score["scorers"]), *given.columns)
     columns = {*schema.bucketed(scores).names, *run.input.keep, *["generator"] * chats}
     where = [t for t in config.select.where if Predicate.parse(t).column in columns]
     by = config.select.by if config.select.by in scores else scores[0]
     keys = config.model_dump()
-    keys["input"] |= {"where": [], "unique": None, "clean": [], "shard_rows": -(-len(sample) // 2)}
-    if config.is_plain_text:
-        path = storage.join(folder, "sample.txt")
-        lines = (f"{line}\n" for line in sample["reference"].to_pylist())
-        storage.write_bytes(path, "".join(lines).encode())
-    else:
-        path = write_shard(storage.join(folder, "sample.parquet"), sample).path
-        keys["input"] |= {"format": "parquet", "columns": {"id": "id"}}
-    keys["input"]["paths"], keys["loop"]["rounds"] = [path], 1
+    keys["input"] |= {"where": [], "unique": None, "shard_rows": -(-len(sample) // 2)}
+    keys["input"] |= write_sample(config, sample, folder)
+    keys["loop"]["rounds"] = 1
     keys["score"] |= score
     keys["select"] |= {"by": by, "where": where, "size": None, "named": {}, "per_generator": None}
     keys["generators"] = [of.model_dump() for of in config.chats] if chats else None
