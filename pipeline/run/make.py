@@ -81,8 +81,9 @@ def run_stages(
         remove_temporary(config.run)
         run = Run.open(here, arguments, base)
         steps = plan(run)
-        if "ingest" in names and not force:
-            check_replaces(run)
+        for step in steps:
+            if step.path == "ingest" and step.path in names and not force:
+                check_replaces(run, step.key())
         journal = Journal(run)
         journal.begin(config, [step.path for step in steps], names, outdated(steps))
         needed = closure(wanted, steps)

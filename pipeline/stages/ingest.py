@@ -4,7 +4,6 @@ from typing import Any
 
 from paraloom.beam_jobs import ingest, storage
 from paraloom.beam_jobs.bitext import READERS
-from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
@@ -70,15 +69,16 @@ def check(config: Config) -> None:
         raise UserError("input: is missing")
 
 
-def check_replaces(run: Run) -> None:
+def check_replaces(run: Run, key: str) -> None:
     """Check what is about to be read, before the run records that it begins; not with `--force`.
+    There is nothing to check if `key`, the stage's, is that of the pairs that are there.
 
     The first rows must be in the languages that they are said to be in, and the run must not
     replace a finished one of wholly other files: no content and no path of the recorded input is in
     it. A preview's input is below its run, and always another.
     """
     found = run.records.get("ingest")
-    if found and found.key == content_key("ingest", ingest.VERSION, fingerprint(run), {}):
+    if found and found.key == key:
         return
     check_texts(run.input, run.bitexts)
     before = found.inputs if isinstance(found, IngestRecord) else []
