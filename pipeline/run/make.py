@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 from apache_beam.options.pipeline_options import StandardOptions
@@ -231,14 +232,14 @@ def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _Sta
 
 def remove_temporary(folder: str) -> None:
     """Remove what a killed process left under a temporary name (`paraloom.models.files`)."""
-    here = remote.local_workdir(folder)
-    for path in (p for at in ("*", "*/*/*") for p in here.glob(f"{at}/.{STAGE_RECORD}.*")):
-        path.unlink(missing_ok=True)
-    for name in ("manifest.json", HEADER, "evaluation.json", *map(folder_of, TABLE)):
-        places = ("", "rounds/*/", "selections/*/")
-        for path in (path for place in places for path in here.glob(f"{place}.{name}.*")):
+    here, folders = remote.local_workdir(folder), [*map(folder_of, TABLE)]
+    files = ("manifest.json", HEADER, "evaluation.json")
+    names = (*files, *folders, *(f"{stage}/{STAGE_RECORD}" for stage in folders))
+    for place, name in product(("", "rounds/*/", "selections/*/"), names):
+        parent, _, own = f"{place}{name}".rpartition("/")
+        for path in here.glob(f"{parent}/.{own}.*" if parent else f".{own}.*"):
             if path.is_dir():
-                finish_killed(path.with_name(name))
+                finish_killed(path.with_name(own))
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
