@@ -49,8 +49,7 @@ def test_training_needs_no_bitext_and_is_not_repeated(
 
     # The same labels elsewhere are the same; another label is not.
     (tmp_path / "sick").rename(tmp_path / "moved")
-    text = config.read_text().replace(str(tmp_path / "sick"), str(tmp_path / "moved"))
-    config.write_text(text)
+    config.write_text(config.read_text().replace("/sick", "/moved"))
     assert run(config, capsys)[0] == 0 and made(config) == first
     path = tmp_path / "moved" / "SICK_train.txt"
     path.write_text(path.read_text().replace("\t5\tENTAILMENT", "\t4.5\tENTAILMENT"))
