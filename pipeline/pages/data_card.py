@@ -18,7 +18,6 @@ from paraloom.pipeline.pages.describe import (
     selection_in_words,
     verdict,
 )
-from paraloom.pipeline.pages.markdown import Markdown, code, plain, render_markdown
 from paraloom.pipeline.pages.metadata import (
     PART_FILES,
     Release,
@@ -26,6 +25,7 @@ from paraloom.pipeline.pages.metadata import (
     license_metadata,
     title,
 )
+from paraloom.pipeline.pages.render import Markdown, code, plain, render_markdown
 from paraloom.pipeline.run.records import (
     BackTranslateRecord,
     BucketRecord,
@@ -39,7 +39,7 @@ from paraloom.pipeline.stages.generate import generators_of
 
 
 def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the data card of a run that has a corpus, or of a named selection in a place."""
+    """Write the data card of a run's corpus, or of the named selection in a place."""
     corpus = storage.join(folder, folder_of(record.derived(place).path("select")))
     sizes = storage.sizes(corpus)
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
@@ -53,13 +53,9 @@ def data_card(
     record: RunRecord, size: int, release: Release | None = None, precision: str = ""
 ) -> str:
     """The card of a run with a corpus as text. `size` is the bytes of the part files, `precision`
-    says, in words, how precise the corpus is by judgments."""
-    view, config, select = record, record.config, resolve_auto(record)
-    corpus = view.find(PairsRecord, "select") or PairsRecord()
-    bucket = view.find(BucketRecord) or BucketRecord()
-    source = config.input
+    the line of `corpus_precisions`."""
+    select, source = resolve_auto(record), record.config.input
     assert source is not None
-    language = language_name(source.target_language)
     return render_markdown(
         "data_card.md.j2",
         title=title(record),
@@ -67,38 +63,38 @@ def data_card(
         licensed=license_metadata(
             *((release.license, release.license_link) if release else (source.license,))
         ),
-        language=language,
+        language=language_name(source.target_language),
         release=release,
         part_files=f"corpus/{PART_FILES}",
-        corpus=corpus,
+        corpus=record.find(PairsRecord, "select") or PairsRecord(),
         size=size,
         source=source,
-        model=(view.find(BackTranslateRecord) or BackTranslateRecord()).model,
-        forward=view.stages.get("pivot"),
+        model=(record.find(BackTranslateRecord) or BackTranslateRecord()).model,
+        forward=record.stages.get("pivot"),
         scoring_models=[
             (name, of.model)
-            for name, of in view.stages.items()
+            for name, of in record.stages.items()
             if isinstance(of, ScoringModelRecord)
         ],
-        generators=generators_of(view),
-        view=view,
-        bleu=view.bleu,
+        generators=generators_of(record),
+        view=record,
+        bleu=record.bleu,
         select=select,
         selection=Markdown(selection_in_words(select, code)),
-        judged=view.stages.get("judged"),
+        judged=record.stages.get("judged"),
         rules=RULES,
-        excluded=excluded_rows(view),
+        excluded=excluded_rows(record),
         precision=precision,
         verdict=verdict(record) if record.place else "",
         encoder=ENCODER,
-        columns=release.configurations[0].columns if release else _columns(view, source.keep),
+        columns=release.configurations[0].columns if release else _columns(record, source.keep),
         meaning=meaning,
-        bucket=bucket,
+        bucket=record.find(BucketRecord) or BucketRecord(),
     )
 
 
 def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Markdown:
-    """A column of the pair record in one line; `own` has the run's scorers that are not Paraloom's.
+    """The meaning of a column, in one line; `own` has the run's scorers that are not Paraloom's.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('its French side in the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
@@ -112,7 +108,7 @@ def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Mark
 
 
 def _columns(view: RunRecord, kept: list[str]) -> pa.Schema:
-    """The columns of the corpus; the types of the user's own are in its files."""
+    """The columns of the corpus; types of kept columns are null: only the files know them."""
     several, scores = bool(view.config.generators), tuple(view.config.score.names)
     found = schema.bucketed(
         scores,

@@ -13,13 +13,13 @@ from paraloom.models.files import CARD, OWN_CARD
 from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say
 from paraloom.pipeline.pages.describe import evaluation_table, resolve_auto, selection_in_words
-from paraloom.pipeline.pages.markdown import Markdown, as_yaml, code, render_markdown
 from paraloom.pipeline.pages.metadata import (
     eval_results,
     hub_languages,
     license_metadata,
     mteb_tasks,
 )
+from paraloom.pipeline.pages.render import Markdown, as_yaml, code, render_markdown
 from paraloom.pipeline.pages.shown import run_name, without_folders
 from paraloom.pipeline.run.records import (
     EvaluateRecord,
@@ -36,10 +36,9 @@ _SPLITS = {"train", "test", "trial", "dev"}
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of the encoder of a run, or of a derived one in a place, unless the card that
-    is there is the same.
+    """Write the card of a run's encoder, or of the derived run's in a place, if it has changed.
 
-    A card without the line that marks Paraloom's is a person's, and stays.
+    A card without Paraloom's mark is a person's, and stays.
     """
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
@@ -57,7 +56,7 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
 
 def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
     """The card of an encoder as text, from its config.json and the record of the run; `number` is
-    the round's if the encoder is not the run's result."""
+    its round, 0 if the encoder is the run's result."""
     options = saved_options(settings["options"])
     language = settings.get("language", ENGLISH)
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
@@ -108,10 +107,11 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
 def _used_data_sets(
     view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
-    """The data sets of the evaluation that were used before: to train, or to choose an epoch, the
-    deciles or a round.
+    """The data sets of the evaluation that the training used, or the choice of an epoch, of deciles
+    or of a round.
 
-    The last two names of a path tell which: `sts/2012`, `2014/images.tsv`, `SICK_trial.txt`.
+    They are recognised by the last two names of a path: `sts/2012`, `2014/images.tsv`,
+    `SICK_trial.txt`.
     """
     paths = list(options.files().values())
     if view.config.select.by == "auto" or "loop" in view.stages:

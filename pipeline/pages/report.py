@@ -1,4 +1,4 @@
-"""The report: what a run did, in pictures; one HTML file that opens without a network."""
+"""The report of a run in pictures: one HTML file that opens without a network."""
 
 import math
 from collections.abc import Iterator
@@ -47,8 +47,8 @@ def report_path(folder: str) -> str:
 
 
 def write_report(folder: str, record: RunRecord) -> bool:
-    """Write the report of a run, unless the one that is there was made from the same record and
-    judgments; returns whether it was written."""
+    """Write the report of a run, unless it exists for the same record and judgments; returns
+    whether it was written."""
     path = report_path(folder)
     values = record.roll_up()
     judgments = [digest] if (digest := judgments_digest(folder)) else []
@@ -71,7 +71,7 @@ class Section(NamedTuple):
 
 
 def document(folder: str, record: RunRecord, key: str = "") -> str:
-    """The report as HTML, with a section for each part that the run has."""
+    """The report as HTML, with a section for each finished part of the run."""
     view = record.best
     title = PurePath(view.config.run).name or view.config.run
     sections = list(_sections(folder, record, view))
@@ -80,7 +80,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
 
 
 def section(template: str, heading: str, anchor: str = "", **values: object) -> Section:
-    """The section of `templates/<template>.html.j2`; its anchor has the same name by default."""
+    """The section of `templates/<template>.html.j2`; the default anchor is the template's name."""
     return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
 
 
@@ -122,8 +122,8 @@ def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Secti
 def _selection(
     folder: str, record: RunRecord, view: RunRecord, bucket: BucketRecord
 ) -> dict[str, Any]:
-    """What the sections on the selection and the scores show: figures of random pairs of the run
-    and of its corpus, what every threshold keeps, and pairs on either side of them."""
+    """The values of the sections on the selection and the scores: figures of random pairs of the
+    run and of its corpus, the pairs that every threshold keeps, and pairs on both sides of it."""
     select, source, seed = resolve_auto(view), view.config.input, view.config.seed
     scores, deciles = list(bucket.deciles), bucket.deciles
     sample = Sample.read(shards_of(folder, view.path(RANKED)), view, scores, read_judgments(folder))

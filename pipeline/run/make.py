@@ -76,6 +76,8 @@ def run_stages(
         check_visible(config, arguments)
     here = localised(config)
     check(here, closure(wanted, plan(Run(here, base=base))))
+    if base is None:  # else the command has looked at the input of the run
+        notices.notify(notices.of_configuration(here, names))
     if not names:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
     with locked(config.run):
@@ -146,7 +148,7 @@ def remote_paths(config: Config) -> list[str]:
 
 
 def check(config: Config, steps: Sequence[PlannedStage]) -> None:
-    """Check before any work the files of the configuration and what stages need; print notices."""
+    """Check, before any work, the files of the configuration and the needs of the stages."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
         if not remote.exists(path) and not (key in names and is_hub_name(path)):
@@ -161,7 +163,6 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
         checks[step.stage.check, id(own)] = own
     for (check_stage, _), of in checks.items():
         check_stage(of)
-    notices.notify(notices.of_configuration(config, [step.path for step in steps]))
 
 
 @dataclass(slots=True)

@@ -77,14 +77,14 @@ class Stage:
 @cache
 def stages() -> dict[str, Stage]:
     """All stages, in order, loaded from their modules."""
+    models = ("translation_model", "sentence_model", "cross_encoder_model", "wordnet", "spacy")
     found = {}
     for name in TABLE:
         folder = ".resources" * (name in RESOURCES)
         folder += ".selection" * (name in ("exclude", "auto_select", "judged"))
-        given = name in ("sentence_model", "cross_encoder_model", "wordnet", "spacy")
-        file = "pair_models" if given else name
+        file = "pair_models" if (several := name in models) else name
         module = import_module(f"paraloom.pipeline.stages{folder}.{file}")
-        found[name] = module.STAGES[name] if given else module.STAGE
+        found[name] = module.STAGES[name] if several else module.STAGE
     return found
 
 

@@ -3,10 +3,10 @@
     ingest → nmt → back_translate → score → bucket → auto_select → select → embeddings → evaluate
         pivot ↗     generate ↗  paragram, idf, … ↗
 
-A module has in one place, as `STAGE`, the fingerprint of its stage's result, how the result is made
-and how it is checked: see `paraloom.pipeline.run.stage.Stage`. A new stage is a module and a row
-here. A stage that makes the resource of a scorer is only a module in `resources`, with the name of
-the resource; its `depends_on` has what it reads. `paraloom.pipeline.run.derived` says which runs
+The `STAGE` of a module makes and checks the stage's result, and has its fingerprint: see
+`paraloom.pipeline.run.stage.Stage`. A new stage is a module and a row here. A stage that makes the
+resource of a scorer is only a module in `resources`, with the name of the resource; its
+`depends_on` names the stages that it reads. `paraloom.pipeline.run.derived` describes the runs that
 make some of the stages again.
 """
 
@@ -21,15 +21,15 @@ class Row(NamedTuple):
 
     name: str
     reads: str  # stages, if the configuration has them
-    makes: str  # the columns that it adds to the pairs, or another result
-    command: str = ""  # that brings it up to date, besides `corpus`
-    folder: str = ""  # of its files, if it is not called as the stage is; keys have this name
-    again: int = 0  # which derived runs make it for themselves: those of this number or below
+    makes: str  # columns of the pairs, or another result
+    command: str = ""  # the command, besides `corpus`, that brings the stage up to date
+    folder: str = ""  # the folder, if it has another name than the stage; keys have this name
+    again: int = 0  # derived runs with this number or a lower one make the stage for themselves
     pairs: bool = False  # whether it makes part files of pairs
 
 
 ROUND, SELECTION, FIRST = 1, 2, 3
-"""Derived runs: rounds after the first, named selections, the first round."""
+"""Kinds of derived runs: rounds after the first, named selections, the first round."""
 
 RESOURCES = (
     *dict.fromkeys(
@@ -37,7 +37,7 @@ RESOURCES = (
     ),
     "columns",
 )
-"""The stages that make what scorers read; the encoder comes from a round before."""
+"""The stages that make resources of scorers; the encoder comes from the round before."""
 
 _ALL, _pairs = " ".join(RESOURCES), partial(Row, pairs=True)
 _ROWS = (
@@ -79,14 +79,14 @@ TABLE = {row.name: row for row in _ROWS}
 """The stages by name, in their order."""
 
 PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
-"""The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
-only in those with `generators`."""
+"""The stages that produce pairs, in their order; only plain text has `pivot`, only `generators`
+have `generate`."""
 
 RANKED = "bucket"
-"""The stage with the pairs that selection reads, and all that looks at scored pairs."""
+"""The stage whose pairs selection reads, as do judging and the report."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages that every derived run makes for itself; the best round's result is the run's."""
+"""The stages that every derived run makes for itself; the run copies the best round's results."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
     "corpus": tuple(TABLE)[list(TABLE).index("select") :],
@@ -95,7 +95,7 @@ TARGETS: dict[str | None, tuple[str, ...]] = {
         for command in dict.fromkeys(row.command for row in TABLE.values() if row.command)
     },
 }
-"""The stages that each command brings up to date, with all that they depend on."""
+"""The stages that each command brings up to date, after the stages that they depend on."""
 
 
 def own(place: str) -> tuple[str, ...]:

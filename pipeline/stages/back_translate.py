@@ -19,7 +19,7 @@ from paraloom.pipeline.stages.translation import (
 
 
 def fingerprint(run: Run) -> Any:
-    """How the model decodes, and the model if `nmt.model` names it."""
+    """The options of decoding, and the model if `nmt.model` names it."""
     options, model = run.config.nmt, backward(run)
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []

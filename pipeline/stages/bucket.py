@@ -8,7 +8,7 @@ from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
 
 
 def make(run: Run, key: str) -> BucketRecord:
-    """Add deciles. Their bounds depend on all rows, so all shards have the stage's key."""
+    """Add deciles; their bounds depend on all rows, so all shards have the stage's key."""
     work = units(run.shards("score"), key)
     result = bucket.run(work, run.folder("bucket"), run.scorers, run.arguments)
     return pairs_record(BucketRecord, result, deciles=bucket.summarise(result.receipts))

@@ -22,7 +22,7 @@ from paraloom.pipeline.stages.resources import paragram
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """The corpus and the run's word vectors, where the training reads them."""
+    """The corpus and the run's word vectors, if the training reads them."""
     corpus = ("select",) if config.embeddings.reads_the_corpus else ()
     return (*corpus, "paragram") if _uses_own_vectors(config) else corpus
 
@@ -30,8 +30,7 @@ def depends_on(config: Config) -> tuple[str, ...]:
 def _uses_own_vectors(config: Config) -> bool:
     """Whether `initial_vectors: auto` stands for the vectors of the stage `paragram`.
 
-    Vectors of another dimension are known here only if the run trains them; else `tasks.train`
-    finds out.
+    If the run reads the vectors from a file, only `tasks.train` compares their dimension.
     """
     options, score = config.embeddings, config.score
     wanted = options.task == "paraphrases"
@@ -41,16 +40,11 @@ def _uses_own_vectors(config: Config) -> bool:
 
 
 def fingerprint(run: Run) -> Any:
-    """The options that change the weights, with the content of the files they name."""
+    """The options that change the weights, with the content of their files."""
     values = run.config.embeddings.of_weights()
     if _uses_own_vectors(run.config):
         values["initial_vectors"] = AUTO
-    return [values, run.config.seed, _language(run)]
-
-
-def _language(run: Run) -> str:
-    own = run.config.embeddings.language
-    return short_code(own) if own else run.language
+    return [values, run.config.seed, short_code(run.config.embeddings.language or run.language)]
 
 
 def make(run: Run, key: str) -> TrainingRecord:
@@ -69,7 +63,7 @@ def make(run: Run, key: str) -> TrainingRecord:
         shards=run.local_files("select") if "select" in needed else [],
         vectors=vectors,
         seed=run.config.seed,
-        language=_language(run),
+        language=short_code(run.config.embeddings.language or run.language),
         threads=cores(),
     )
     return TrainingRecord(

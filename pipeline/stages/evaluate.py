@@ -1,4 +1,4 @@
-"""evaluate: the encoder on STS and SICK; the results are in evaluation.json too."""
+"""evaluate: the encoder on STS and SICK; evaluation.json has the results, too."""
 
 import json
 from pathlib import Path
@@ -35,13 +35,13 @@ def make(run: Run, key: str) -> EvaluateRecord:
 
 
 def is_valid(run: Run, stage: str) -> bool:
-    """Whether the file of the results has the record's digest."""
+    """Whether evaluation.json has the record's digest."""
     path = evaluation_path(run)
     return storage.exists(path) and storage.file_digest(path) == run.digest(stage)
 
 
 def copy(source: Run, target: Run) -> None:
-    """Copy the file of the results."""
+    """Copy evaluation.json."""
     storage.copy(evaluation_path(source), evaluation_path(target))
 
 

@@ -21,7 +21,7 @@ from paraloom.pipeline.stages.translation import ENGINE, backward
 
 
 class GeneratedBy(Usage, Lenient):
-    """A generator: what it is, what its answers took, and its rejected rows by reason."""
+    """A generator: model and prompt, the use of its server, and its rejected rows by reason."""
 
     model: ServedName = ""
     prompt: str = ""  # its name
@@ -38,7 +38,7 @@ class GenerateRecord(PairsRecord, stage="generate"):
 
 
 def fingerprint(run: Run) -> Any:
-    """What is asked, the languages, and the model that scores if `nmt.model` names it."""
+    """The requests, the languages, and the model that scores if `nmt.model` names it."""
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
@@ -106,7 +106,7 @@ def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> Gener
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
-    """What each generator made, with the licence and at the prices that the run now has."""
+    """The record of each generator, with the present licence and prices of the configuration."""
     found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
     for of in record.config.chats:
         if made := found.get(of.name):
@@ -116,7 +116,7 @@ def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
 
 
 def check(config: Config) -> None:
-    """Check the prompts before anything is translated, and that the library is there."""
+    """Check the prompts, before anything is translated, and the library."""
     columns = {*schema.INGEST.names, *(config.input.keep if config.input else ())}
     known = columns | variables("", "", n=1, json=False).keys()
     for of in config.chats:

@@ -14,7 +14,7 @@ def make(run: Run, key: str) -> LoopRecord:
     """Evaluate the encoder of every round on the labelled pairs.
 
     A score is Pearson × 100, the mean over the data sets; a data set on which an encoder gives all
-    pairs the same similarity counts as 0. Of equally good rounds the first is best.
+    pairs the same similarity counts as 0. The first of equally good rounds is best.
     """
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder

@@ -1,4 +1,4 @@
-"""pivot: the sources of plain text, which a forward model makes of the references."""
+"""pivot: the sources of plain text: translations of the references by a forward model."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from paraloom.pipeline.stages.translation import decoding, forward, shares_trans
 
 
 def fingerprint(run: Run) -> Any:
-    """How the forward model decodes, and the model."""
+    """The options of decoding, and the forward model."""
     model = forward(run.config)
     shared = ["unique source"] if shares_translations(run.config) else []
     return [*decoding(model.options), digest(model.folder), *model.tags(), *shared]

@@ -1,4 +1,4 @@
-"""The translation models of a run: what their results depend on, and how they are recorded."""
+"""The translation models of a run: their keys, their records, and the translation job."""
 
 from contextlib import suppress
 from dataclasses import asdict
@@ -33,16 +33,16 @@ class Model(NamedTuple):
     name: str  # its folder, or its name on the Hub
     options: NmtOptions
     languages: Languages
-    key: str = "nmt.model"  # of the configuration that names it
+    key: str = "nmt.model"  # the key of the configuration that names it
 
     @property
     def folder(self) -> Path:
-        """Its folder on this machine, wherever it is."""
+        """Its folder on this machine; fetched if it is elsewhere."""
         return hub.fetch(remote.localise(self.name), self.key)
 
     @property
     def factory(self) -> TranslatorFactory:
-        """What workers load; those elsewhere fetch the same commit."""
+        """The model for workers, who fetch the same commit from the Hub."""
         return TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
 
     def record(self) -> TranslationModel:
@@ -57,23 +57,23 @@ class Model(NamedTuple):
         )
 
     def tags(self) -> list[Any]:
-        """The languages as they count in keys: by the tags that they choose, if there are any."""
+        """The languages for keys, as the tags that they choose; empty without tags."""
         layout = open_model(self.folder, self.languages).layout
-        # Version 0.2 had prompts, too.
+        # The key has a prompt because version 0.2 had.
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self, options: InputOptions | None) -> None:
-        """Check files and languages; of a model in an object store, when it is here."""
+        """Check files and languages, unless the model is in an object store."""
         if not storage.is_remote(self.name):
             model = open_model(self.folder, self.languages)
-            model.subwords()  # loaded, to find damaged files
+            model.subwords()  # loads them, to find damaged files
             if options and options.check_languages:
                 check_model(model, self.key, self.languages)
 
 
 def license_of(folder: Path) -> str | None:
-    """The `license` in the metadata of a folder's README.md; None if it says none."""
-    with suppress(UserError, AttributeError):  # of the file or of its YAML, which may be anything
+    """The `license` in the metadata of a folder's README.md, if there is one."""
+    with suppress(UserError, AttributeError):  # no file, or metadata of another form
         value = front_matter(folder / CARD).get("license")
         values = value if isinstance(value, list) else [value]
         return ", ".join(text for text in values if isinstance(text, str)) or None
@@ -94,7 +94,7 @@ def forward(config: Config) -> Model:
 
 
 def decoding(options: NmtOptions) -> list[Any]:
-    """The options that translations depend on, for keys, but for several candidates."""
+    """The options that translations depend on, for keys, without those of several candidates."""
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
@@ -111,8 +111,8 @@ Record = TypeVar("Record", bound=BackTranslateRecord)
 def translate(
     kind: type[Record], run: Run, direction: Direction, model: Model, depends_on: list[Any]
 ) -> Record:
-    """Run a translation job. The key of a shard has all that a translation depends on, and does
-    not depend on other shards: more input translates only what is new.
+    """Run a translation job. The key of a shard covers everything that a translation depends on,
+    but no other shards: after new input, only new shards are translated.
     """
     used = model.record()
     job = back_translate.TranslationJob(

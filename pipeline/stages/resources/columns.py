@@ -1,4 +1,4 @@
-"""columns: the scores that were computed elsewhere, sorted so that shards find their ids."""
+"""columns: scores that were computed elsewhere, sorted so that shards find their ids."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from paraloom.pipeline.run.stage import Stage, folder_is_valid
 
 
 class ColumnsRecord(StageRecord, stage="columns"):
-    """The scores of `score.columns`, by name; rows of ids that are not in the corpus count, too."""
+    """The scores of `score.columns`, by name; `rows` also counts ids that the corpus lacks."""
 
     rows: dict[str, int]
     digests: dict[str, str]
@@ -30,7 +30,7 @@ def files(config: Config) -> dict[str, list[ScoreFile]]:
 
 
 def check(config: Config) -> None:
-    """Look at the beginnings of the files; raises as `files`."""
+    """Check the beginnings of the files."""
     files(config)
 
 

@@ -12,7 +12,7 @@ from paraloom.pipeline.run.stage import Stage, folder_is_valid, needed_by_scorer
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the file; without a file, the version of the job that counts words."""
+    """The content of the file, or the version of the job that counts words."""
     file = run.config.score.idf
     return digest(file) if file else run.with_language(["counted", idf.VERSION])
 
