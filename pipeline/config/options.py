@@ -339,7 +339,7 @@ class Config(Options):
         if not self.embeddings.reads_the_corpus:
             raise ValueError("loop.rounds: set it to 1; embeddings does not read the corpus")
         if not self.select.labelled:
-            raise ValueError("select.labelled: is missing; it decides which round is best")
+            raise ValueError("select.labelled: is missing; with loop.rounds it ranks the rounds")
         if self.select.deciles is None and self.select.by not in CHOSEN:
             raise ValueError("select.deciles: null would give every round the same pairs")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
@@ -24,7 +24,6 @@ from paraloom.beam_jobs.engine.shards import (
 )
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.files import CARD, digest
-from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import PairsRecord, StageRecord
 from paraloom.pipeline.run.run import Run
@@ -40,7 +39,7 @@ def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One step of a run."""
+    """One step of a run: its module has the fields as functions and constants."""
 
     name: str
     depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] | None = None
@@ -54,10 +53,9 @@ class Stage:
     """Does the work, given the run and the stage's key; returns the stage's record. The record's
     `digest` stands for the result in the keys of the stages that read it."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
-    """Whether the files that the record describes are still there; given the run and the name. The
-    default is for stages whose result is their record."""
-    enabled: Callable[[Config], bool] = lambda config: True
-    """Whether a configuration has this stage."""
+    """Whether the files that the record describes are still there, given the run and the name. In
+    modules, the default is `shards_are_valid` for pairs, `folder_is_valid` for a resource; without
+    files the record is the result."""
     check: Callable[[Config], None] = lambda config: None
     """Raises a UserError, before any stage runs, if the stage cannot run."""
     copy: Callable[[Run, Run], None] | None = None
@@ -66,6 +64,19 @@ class Stage:
     """The path below the stage's folder that scorers open; None if they open no file of it."""
     given: str = ""
     """The path there of what the key `score.NAME` may name instead; "" without such a key."""
+
+    @classmethod
+    def of(cls, name: str, module: Mapping[str, Any]) -> Stage:
+        """The stage of a module: whatever has the name of a field."""
+        given = {of.name: module[of.name] for of in fields(cls) if of.name in module}
+        if name in RESOURCES or TABLE[name].pairs:
+            is_valid = shards_are_valid if TABLE[name].pairs else folder_is_valid
+            given.setdefault("is_valid", is_valid)
+        return cls(**{**given, "name": name})
+
+    def enabled(self, config: Config) -> bool:
+        """Whether a configuration has this stage."""
+        return TABLE[self.name].when(config)
 
     def dependencies(self, config: Config) -> tuple[str, ...]:
         """The stages of its run that it may read, under a configuration."""
@@ -84,15 +95,8 @@ def stages() -> dict[str, Stage]:
         folder += ".selection" * (name in ("exclude", "auto_select", "judged"))
         file = "pair_models" if (several := name in models) else name
         module = import_module(f"paraloom.pipeline.stages{folder}.{file}")
-        found[name] = module.STAGES[name] if several else module.STAGE
+        found[name] = module.STAGES[name] if several else Stage.of(name, vars(module))
     return found
-
-
-def needed_by_scorers(resource: str) -> Callable[[Config], bool]:
-    """`Stage.enabled` of a stage that makes a resource of scorers."""
-    return lambda config: any(
-        name in SCORERS and SCORERS[name].resource_name == resource for name in config.score.scorers
-    )
 
 
 def folder_is_valid(run: Run, stage: str) -> bool:

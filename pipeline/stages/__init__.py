@@ -3,17 +3,22 @@
     ingest → nmt → back_translate → score → bucket → auto_select → select → embeddings → evaluate
         pivot ↗     generate ↗  paragram, idf, … ↗
 
-The `STAGE` of a module makes and checks the stage's result, and has its fingerprint: see
-`paraloom.pipeline.run.stage.Stage`. A new stage is a module and a row here. A stage that makes the
-resource of a scorer is only a module in `resources`, with the name of the resource; its
-`depends_on` names the stages that it reads. `paraloom.pipeline.run.derived` describes the runs that
-make some of the stages again.
+A stage is a row here, and a module with functions such as `fingerprint` and `make`: the fields of
+`paraloom.pipeline.run.stage.Stage`. A stage that makes the resource of a scorer is only a module in
+`resources`, with the name of the resource; its `depends_on` names the stages that it reads.
+`paraloom.pipeline.run.derived` describes the runs that make some of the stages again.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paraloom.models.scorers import ENCODER, SCORERS
+
+if TYPE_CHECKING:
+    from paraloom.pipeline.config import Config
 
 
 class Row(NamedTuple):
@@ -26,6 +31,7 @@ class Row(NamedTuple):
     folder: str = ""  # the folder, if it has another name than the stage; keys have this name
     again: int = 0  # derived runs with this number or a lower one make the stage for themselves
     pairs: bool = False  # whether it makes part files of pairs
+    when: Callable[[Config], bool] = lambda config: True  # whether a configuration has it
 
 
 ROUND, SELECTION, FIRST = 1, 2, 3
@@ -39,19 +45,44 @@ RESOURCES = (
 )
 """The stages that make resources of scorers; the encoder comes from the round before."""
 
+
+def resource_row(name: str) -> Row:
+    """The row of a resource, which a configuration has if its scorers need it."""
+
+    def needed(config: Config) -> bool:
+        if name == "columns":
+            return bool(config.score.columns)
+        used = (SCORERS[scorer] for scorer in config.score.scorers if scorer in SCORERS)
+        return any(scorer.resource_name == name for scorer in used)
+
+    return Row(name, "", "", "train-paragram" * (name == "paragram"), when=needed)
+
+
 _ALL, _pairs = " ".join(RESOURCES), partial(Row, pairs=True)
 _ROWS = (
     _pairs("ingest", "", "id, source, reference", "ingest"),
-    _pairs("pivot", "ingest", "source"),
-    Row("nmt", "ingest", "a translation model", "train-nmt"),
+    _pairs("pivot", "ingest", "source", when=lambda config: config.is_plain_text),
+    Row(
+        "nmt",
+        "ingest",
+        "a translation model",
+        "train-nmt",
+        when=lambda config: config.nmt.model is None and config.translates,
+    ),
     _pairs(
         "back_translate",
         "ingest pivot nmt",
         "translation, translation_score, translation_subwords",
         "back-translate",
+        when=lambda config: config.translates,
     ),
-    _pairs("generate", "ingest pivot back_translate nmt", "candidates of language models"),
-    *(Row(name, "", "", "train-paragram" * (name == "paragram")) for name in RESOURCES),
+    _pairs(
+        "generate",
+        "ingest pivot back_translate nmt",
+        "candidates of language models",
+        when=lambda config: config.generators is not None,
+    ),
+    *map(resource_row, RESOURCES),
     _pairs(
         "score",
         f"back_translate generate {_ALL}",
@@ -60,10 +91,23 @@ _ROWS = (
         again=ROUND,
     ),
     _pairs("bucket", "score", "<score>_decile (exact tenths)", "bucket", again=ROUND),
-    Row("exclude", "", "evaluation sentences"),
-    Row("auto_select", "bucket exclude", "score and deciles", folder="choice", again=SELECTION),
-    Row("judged", "bucket", "score and deciles", again=SELECTION),
-    Row("loop", "", "the best round"),
+    Row("exclude", "", "evaluation sentences", when=lambda config: bool(config.select.exclude)),
+    Row(
+        "auto_select",
+        "bucket exclude",
+        "score and deciles",
+        folder="choice",
+        again=SELECTION,
+        when=lambda config: config.select.by == "auto",
+    ),
+    Row(
+        "judged",
+        "bucket",
+        "score and deciles",
+        again=SELECTION,
+        when=lambda config: config.select.by == "judged",
+    ),
+    Row("loop", "", "the best round", when=lambda config: config.loop.rounds > 1),
     _pairs(
         "select",
         "bucket exclude auto_select judged",
@@ -73,7 +117,14 @@ _ROWS = (
         FIRST,
     ),
     Row("embeddings", "select paragram", "a sentence encoder", "train-embeddings", again=FIRST),
-    Row("evaluate", "embeddings", "correlations on STS, SICK", "train-embeddings", again=FIRST),
+    Row(
+        "evaluate",
+        "embeddings",
+        "correlations on STS, SICK",
+        "train-embeddings",
+        again=FIRST,
+        when=lambda config: bool(config.evaluate.sts or config.evaluate.sick),
+    ),
 )
 TABLE = {row.name: row for row in _ROWS}
 """The stages by name, in their order."""

@@ -8,7 +8,6 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, shards_are_valid
 from paraloom.pipeline.stages.translation import (
     Model,
     backward,
@@ -16,6 +15,8 @@ from paraloom.pipeline.stages.translation import (
     shares_translations,
     translate,
 )
+
+version = back_translate.VERSION
 
 
 def fingerprint(run: Run) -> Any:
@@ -39,14 +40,3 @@ def check(config: Config) -> None:
     """Check the model: its files and languages."""
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check(config.input)
-
-
-STAGE = Stage(
-    name="back_translate",
-    version=back_translate.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=shards_are_valid,
-    check=check,
-    enabled=lambda config: config.translates,
-)

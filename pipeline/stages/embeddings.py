@@ -17,8 +17,11 @@ from paraloom.pipeline.run import notices
 from paraloom.pipeline.run.folder import versions
 from paraloom.pipeline.run.records import InputFile, PairsRecord, TrainingRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid
+from paraloom.pipeline.run.stage import folder_is_valid
+from paraloom.pipeline.stages import TABLE
 from paraloom.pipeline.stages.resources import paragram
+
+is_valid = folder_is_valid
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
@@ -35,7 +38,7 @@ def _uses_own_vectors(config: Config) -> bool:
     options, score = config.embeddings, config.score
     wanted = options.task == "paraphrases"
     trained = score.phrases is not None and score.training.dim == options.dim
-    there = paragram.STAGE.enabled(config) and (score.paragram is not None or trained)
+    there = TABLE["paragram"].when(config) and (score.paragram is not None or trained)
     return options.initial_vectors == AUTO and wanted and there
 
 
@@ -55,8 +58,7 @@ def make(run: Run, key: str) -> TrainingRecord:
         notices.notify(notices.of_training(run.config, pairs, own_vectors="paragram" in needed))
     vectors = None
     if "paragram" in needed:
-        assert paragram.STAGE.resource
-        vectors = str(Path(remote.localise(run.folder("paragram"))) / paragram.STAGE.resource)
+        vectors = str(Path(remote.localise(run.folder("paragram"))) / paragram.resource)
     metrics = tasks.train(
         run.config.embeddings,
         run.local_folder("embeddings"),
@@ -92,14 +94,3 @@ def copy(source: Run, target: Run) -> None:
     with atomic_folder(target.local_folder("embeddings")) as folder:
         shutil.copytree(remote.localise(source.folder("embeddings")), folder, dirs_exist_ok=True)
     target.publish("embeddings")
-
-
-STAGE = Stage(
-    name="embeddings",
-    depends_on=depends_on,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    check=check,
-    copy=copy,
-)

@@ -2,18 +2,24 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.files import digest
 from paraloom.pipeline.run.records import EvaluateRecord, Evaluation
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
 
 
 def evaluation_path(run: Run) -> str:
     """The file of the results, beside the folder of the encoder."""
     return storage.join(run.folder("evaluate").rpartition("/")[0], "evaluation.json")
+
+
+def fingerprint(run: Run) -> Any:
+    """The content of the data sets."""
+    options = run.config.evaluate
+    return [digest(path) if path else None for path in (options.sts, options.sick)]
 
 
 def make(run: Run, key: str) -> EvaluateRecord:
@@ -43,16 +49,3 @@ def is_valid(run: Run, stage: str) -> bool:
 def copy(source: Run, target: Run) -> None:
     """Copy evaluation.json."""
     storage.copy(evaluation_path(source), evaluation_path(target))
-
-
-STAGE = Stage(
-    name="evaluate",
-    fingerprint=lambda run: [
-        digest(path) if path else None
-        for path in (run.config.evaluate.sts, run.config.evaluate.sick)
-    ],
-    make=make,
-    is_valid=is_valid,
-    enabled=lambda config: bool(config.evaluate.sts or config.evaluate.sick),
-    copy=copy,
-)

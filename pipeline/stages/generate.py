@@ -16,8 +16,10 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import Lenient, PairsRecord, RunRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.run.stage import pairs_record
 from paraloom.pipeline.stages.translation import ENGINE, backward
+
+version = generate.VERSION
 
 
 class GeneratedBy(Usage, Lenient):
@@ -129,14 +131,3 @@ def check(config: Config) -> None:
         except UserError as error:
             raise UserError(f"generators: {of.name}: {error}") from error
     import openai  # noqa: F401
-
-
-STAGE = Stage(
-    name="generate",
-    version=generate.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=shards_are_valid,
-    enabled=lambda config: config.generators is not None,
-    check=check,
-)

@@ -11,7 +11,9 @@ from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
 from paraloom.pipeline.run.records import IngestRecord, InputFile
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.run.stage import pairs_record
+
+version = ingest.VERSION
 
 
 def fingerprint(run: Run) -> Any:
@@ -88,13 +90,3 @@ def check_replaces(run: Run, key: str) -> None:
             f"{run.config.run}: was made from {before[0].path}, and this input has none of its "
             "files; name another folder in run, or add --force to replace what is there"
         )
-
-
-STAGE = Stage(
-    name="ingest",
-    version=ingest.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=shards_are_valid,
-    check=check,
-)

@@ -6,8 +6,9 @@ from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.beam_jobs.storage import remote
 from paraloom.pipeline.run.records import LoopRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages.selection import auto_select
+
+fingerprint, check = auto_select.labelled_digests, auto_select.check_labelled
 
 
 def make(run: Run, key: str) -> LoopRecord:
@@ -33,12 +34,3 @@ def make(run: Run, key: str) -> LoopRecord:
         best=best,
         digest=content_key(scores, best),
     )
-
-
-STAGE = Stage(
-    name="loop",
-    fingerprint=auto_select.labelled_digests,
-    make=make,
-    check=auto_select.check_labelled,
-    enabled=lambda config: config.loop.rounds > 1,
-)

@@ -9,7 +9,9 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import NmtRecord, NmtTraining
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid
+from paraloom.pipeline.run.stage import folder_is_valid
+
+is_valid = folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
@@ -49,13 +51,3 @@ def check(config: Config) -> None:
             f"input.source_language: is {source}, as input.target_language is; set both to train a "
             "translation model"
         )
-
-
-STAGE = Stage(
-    name="nmt",
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    check=check,
-    enabled=lambda config: config.nmt.model is None and config.translates,
-)

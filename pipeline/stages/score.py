@@ -11,11 +11,13 @@ from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import ScoreRecord, ScorerRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid, stages
+from paraloom.pipeline.run.stage import pairs_record, stages
 from paraloom.pipeline.stages import RESOURCES
 from paraloom.pipeline.stages.resources.columns import ColumnsRecord
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.translation import backward
+
+version = score.VERSION
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
@@ -107,13 +109,3 @@ def check(config: Config) -> None:
             raise UserError(
                 f"score.resources.{kind.name}: is missing; {source.name} needs {kind.remedy}"
             )
-
-
-STAGE = Stage(
-    name="score",
-    version=score.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=shards_are_valid,
-    check=check,
-)

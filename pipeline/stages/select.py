@@ -13,8 +13,10 @@ from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.run.records import AutoSelectRecord, PairsRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, first_rows, pairs_record, shards_are_valid
+from paraloom.pipeline.run.stage import first_rows, pairs_record, shards_are_valid
 from paraloom.pipeline.stages import RANKED
+
+version = select.VERSION
 
 
 def criteria(run: Run) -> select.Criteria:
@@ -73,13 +75,3 @@ def copy(source: Run, target: Run) -> None:
     storage.remove(copied)
     copy_pairs(*folders)
     storage.copy(text, copied)
-
-
-STAGE = Stage(
-    name="select",
-    version=select.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=is_valid,
-    copy=copy,
-)

@@ -10,7 +10,6 @@ from paraloom.models.scorers.columns import store
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import StageRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid
 
 
 class ColumnsRecord(StageRecord, stage="columns"):
@@ -53,13 +52,3 @@ def make(run: Run, key: str) -> ColumnsRecord:
             blocks = (block for file in found for block in read_scores(file))
             rows[name], digests[name] = store(folder / name, blocks), digest(folder / name)
     return ColumnsRecord(rows=rows, digests=digests, digest=run.publish("columns"))
-
-
-STAGE = Stage(
-    name="columns",
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    enabled=lambda config: bool(config.score.columns),
-    check=check,
-)

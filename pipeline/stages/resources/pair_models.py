@@ -23,7 +23,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.options import MODEL_KEYS
 from paraloom.pipeline.run.records import ScoringModelRecord, StageRecord, UsedModel
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, needed_by_scorers
+from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages.translation import ENGINE, backward, license_of
 
 
@@ -51,7 +51,6 @@ def _stage(key: str, find: Callable[[str], Path]) -> Stage:
         name=key,
         fingerprint=lambda run: digest(folder(run.config)),
         make=make,
-        enabled=needed_by_scorers(key),
         check=check,
         resource=None,
     )
@@ -76,7 +75,6 @@ STAGES = {
         depends_on=("nmt",),
         fingerprint=_translation_fingerprint,
         make=_record_translation_model,
-        enabled=needed_by_scorers("translation_model"),
         resource=None,
     ),
     "sentence_model": _stage("sentence_model", find_sentence_model),

@@ -23,10 +23,9 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import AutoSelectRecord, DecileTrial
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages import RANKED
 
-VERSION = 2
+version = 2
 """Bump when the same scores lead to another selection."""
 
 
@@ -149,13 +148,3 @@ def check(config: Config) -> None:
     except ValueError as error:
         raise UserError(f"select.auto.{error}") from error
     check_labelled(config)
-
-
-STAGE = Stage(
-    name="auto_select",
-    version=VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    enabled=lambda config: config.select.by == "auto",
-    check=check,
-)

@@ -10,10 +10,9 @@ from paraloom.pipeline.judging.describe import cut_lines
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages import RANKED
 
-VERSION = 3
+version = 3
 """Bump when the same judgments lead to another selection."""
 
 
@@ -59,13 +58,3 @@ def check(config: Config) -> None:
             f"select.by: judged: {config.run} has no judgments yet; run `paraloom bucket` with "
             f"this configuration, then `paraloom judge {config.run}`, then this command again"
         )
-
-
-STAGE = Stage(
-    name="judged",
-    version=VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    enabled=lambda config: config.select.by == "judged",
-    check=check,
-)
