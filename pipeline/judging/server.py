@@ -6,7 +6,7 @@ in the same browser and other users of the machine see no pairs.
 
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -222,17 +222,19 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     def state() -> Response:
         return jsonify(session.state(request.args.get("judge", "")))
 
-    def act(kind: type[Body], action: Callable[[Body], dict[str, Any]]) -> Callable[[], Response]:
-        def answer() -> Response:
-            try:
-                body = kind.model_validate_json(request.get_data())
-            except ValidationError as error:
-                first = error.errors()[0]
-                abort(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-            return jsonify(action(body))
+    def body(kind: type[Body]) -> Body:
+        try:
+            return kind.model_validate_json(request.get_data())
+        except ValidationError as error:
+            first = error.errors()[0]
+            abort(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
-        return answer
+    @app.post("/<token>/judge")
+    def judge() -> Response:
+        return jsonify(session.judge(body(SentJudgment)))
 
-    app.post("/<token>/judge", endpoint="judge")(act(SentJudgment, session.judge))
-    app.post("/<token>/undo", endpoint="undo")(act(Target, session.undo))
+    @app.post("/<token>/undo")
+    def undo() -> Response:
+        return jsonify(session.undo(body(Target)))
+
     return app

@@ -4,10 +4,9 @@ import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
-from markupsafe import Markup
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
@@ -62,14 +61,6 @@ def write_report(folder: str, record: RunRecord) -> bool:
     return True
 
 
-class Section(NamedTuple):
-    """A part of the page: its anchor, its heading, its content."""
-
-    anchor: str
-    heading: str
-    content: Markup
-
-
 def document(folder: str, record: RunRecord, key: str = "") -> str:
     """The report as HTML, with a section for each finished part of the run."""
     view = record.best
@@ -79,12 +70,14 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
     return str(html)  # Markup would escape what is added to it
 
 
-def section(template: str, heading: str, anchor: str = "", **values: object) -> Section:
-    """The section of `templates/<template>.html.j2`; the default anchor is the template's name."""
-    return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
+def section(template: str, heading: str, anchor: str = "", **values: object) -> dict[str, str]:
+    """A part of the page, from `templates/<template>.html.j2`; its default anchor is the template's
+    name."""
+    content = render_html(f"{template}.html.j2", **values)
+    return {"anchor": anchor or template, "heading": heading, "content": content}
 
 
-def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Section]:
+def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[dict[str, str]]:
     by_round = [record.derived(place) for place in record.rounds]
     if view.pair_records:
         many = view.config.nmt.candidates

@@ -112,7 +112,7 @@ Maker = Callable[[Block], Negatives]
 
 
 def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
-    """Open what makes the wanted kinds of negatives."""
+    """Open the makers of the wanted kinds of negatives."""
     if wanted := [kind for kind in options.kinds if kind in CHANGES]:
         yield _Changed(rows, options, wanted)
     if NEAR in options.kinds:

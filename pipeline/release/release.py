@@ -13,7 +13,7 @@ from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.printing import say
 from paraloom.pipeline.judging.agreement import corpus_precisions
-from paraloom.pipeline.pages.data_card import data_card
+from paraloom.pipeline.pages.cards import data_card
 from paraloom.pipeline.pages.metadata import HUB_LICENSES, Release, license_name
 from paraloom.pipeline.pages.shown import shown_configuration
 from paraloom.pipeline.release.files import TEST, TRAIN, write_configurations
@@ -65,7 +65,13 @@ def make_release(
     if triplets := options.triplets:
         triplets.check(record.language)
         if NEAR in triplets.kinds:
-            triplets = replace(triplets, model=triplets.model or _own_encoder(run, record))
+            if not (triplets.model or "embeddings" in record.stages):
+                raise UserError(
+                    f"{run}: has no encoder to find neighbours with; name one with "
+                    "--triplets-model, or train it with `paraloom train-embeddings`"
+                )
+            own = triplets.model or remote.localise(storage.join(run, "embeddings"))
+            triplets = replace(triplets, model=own)
     if out.exists() and any(out.iterdir()) and not (out / ABOUT).exists():
         raise UserError(f"{out}: exists and is no release; name another folder with --out")
     work = out.with_name(f".{out.name}.triplets")
@@ -138,15 +144,6 @@ def push(folder: Path, repo: str) -> str:
             delete_patterns=_SHARDS,
         )
     return str(url)
-
-
-def _own_encoder(run: str, record: RunRecord) -> str:
-    if "embeddings" not in record.stages:
-        raise UserError(
-            f"{run}: has no encoder to find neighbours with; name one with --triplets-model, or "
-            "train it with `paraloom train-embeddings`"
-        )
-    return remote.localise(storage.join(run, "embeddings"))
 
 
 def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str, str | None]:

@@ -23,8 +23,7 @@ from paraloom.models.options import InputPath
 from paraloom.models.printing import say
 from paraloom.pipeline.commands.summary import show_summary
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.pages.data_card import write_data_card
-from paraloom.pipeline.pages.encoder_card import write_encoder_card
+from paraloom.pipeline.pages.cards import write_data_card, write_encoder_card
 from paraloom.pipeline.pages.report import write_report
 from paraloom.pipeline.run import notices
 from paraloom.pipeline.run.derived import copy_finished
@@ -60,8 +59,8 @@ def run_stages(
             corpora of all named selections are made.
         arguments: for Beam, as on the command line after `--`.
         force: re-run the targets' stages even if up to date.
-        selection: the named selection whose stages are meant.
-        base: the run whose models are taken, of a preview.
+        selection: the named selection that `targets` belong to, "" for the run itself.
+        base: for a run on a sample, the run whose trained models it uses.
     """
     connect(arguments, remote_paths(config))
     config = with_selections(config)
@@ -133,7 +132,7 @@ def localised(config: Config) -> Config:
 
 
 def check_visible(config: Config, arguments: Sequence[str]) -> None:
-    """Check that Dataflow's workers see the run and what they read of it, if jobs run there."""
+    """Check that Dataflow's workers can read the run and its inputs, if jobs run there."""
     if parse_options(arguments).view_as(StandardOptions).runner == dataflow.RUNNER:
         hub = config.files(lambda mark: mark.hub)
         read = config.files(lambda mark: not mark.copied)
@@ -143,7 +142,7 @@ def check_visible(config: Config, arguments: Sequence[str]) -> None:
 
 
 def remote_paths(config: Config) -> list[str]:
-    """The run folder and the input files of a configuration, those in object storage."""
+    """The run folder and the input files of a configuration, if they are in object storage."""
     return [path for path in (config.run, *config.files().values()) if storage.is_remote(path)]
 
 
@@ -232,7 +231,7 @@ def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _Sta
 
 
 def remove_temporary(folder: str) -> None:
-    """Remove what a killed process left under a temporary name (`paraloom.models.files`)."""
+    """Remove temporary files that a killed process left (`paraloom.models.files`)."""
     here, folders = remote.local_workdir(folder), [*map(folder_of, TABLE)]
     files = ("manifest.json", HEADER, "evaluation.json")
     names = (*files, *folders, *(f"{stage}/{STAGE_RECORD}" for stage in folders))

@@ -43,10 +43,8 @@ class PlannedStage(NamedTuple):
         return {run.path(name): run.digest(name) for run, name in read if name in run.records}
 
     def key(self) -> str:
-        """The key of all that the result depends on.
-
-        It ignores the folder: a first round has the keys of a run with one round.
-        """
+        """The key of everything that the result depends on, without the folder, so that a first
+        round has the same keys as a run with one round."""
         digests = {
             folder_of(known): run.digest(name) if name in run.records else None
             for known, (run, name) in self.reads().items()
@@ -80,7 +78,7 @@ def plan(run: Run) -> list[PlannedStage]:
 
 
 def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[PlannedStage]:
-    """The steps that `targets` depend on, directly or not, and these themselves, in order."""
+    """The steps of `targets`, and those that they depend on, directly or not, in order."""
     by_path = {step.path: step for step in steps}
     found: set[str] = set()
 
@@ -96,7 +94,7 @@ def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[Plann
 
 
 def outdated(steps: Sequence[PlannedStage]) -> set[str]:
-    """The finished stages that are not of the run's configuration, and those that read them."""
+    """The finished stages that another configuration made, and those that read them."""
     runs = dict.fromkeys(step.run for step in steps)
     found = {run.path(name) for run in runs for name in run.records}
     finished = set(found)

@@ -102,7 +102,7 @@ def stages() -> dict[str, Stage]:
 def folder_is_valid(run: Run, stage: str) -> bool:
     """`Stage.is_valid` of a stage that calls `Run.publish`: the folder has the record's digest.
 
-    A card in it does not count: people write their own, and Paraloom adds one to encoders.
+    Its card does not count, because people write their own, and Paraloom adds one to encoders.
     """
     folder = run.folder(stage)
     if not remote.exists(folder):
@@ -112,8 +112,7 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 def shards_are_valid(run: Run, stage: str) -> bool:
     """`Stage.is_valid` of a pair stage: the receipts have the record's digest, and the folder has
-    the files of the receipts, of their sizes, and no others, which attempts leave that outlive
-    their job.
+    their files with the right sizes and no others, such as a late attempt may leave.
     """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]
@@ -123,7 +122,7 @@ def shards_are_valid(run: Run, stage: str) -> bool:
 
 
 def _has(folder: str, shards: Sequence[Shard]) -> bool:
-    """Whether these are the part files of a folder, by their names and sizes."""
+    """Whether a folder has exactly these part files, by names and sizes."""
     there = {n: size for n, size in storage.sizes(folder).items() if n.endswith(".parquet")}
     return there == {s.file: there.get(s.file) if s.size is None else s.size for s in shards}
 
@@ -163,7 +162,7 @@ def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
 
 
 def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
-    """Rows that are not translated, by the key of the configuration that saves them."""
+    """Rows spared from translation, by the configuration's key."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
         for key, values in receipt.numbers.get("saved", {}).items():

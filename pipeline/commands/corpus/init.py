@@ -112,7 +112,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     if len(kinds) > 1:
         found = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
         raise UserError(f"the files have several formats: {found}; give files of one")
-    (form,), given = kinds, dict[str, Any](paths=paths)
+    (form,), given, layout = kinds, dict[str, Any](paths=paths), Layout()
     if form == "moses":
         if len(paths) != 2:
             raise UserError(
@@ -120,16 +120,16 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
                 "sentence a line, give the file of the other language, too"
             )
         given = {"paths": {"source": paths[0], "reference": paths[1]}}
-    if form in ("parquet", "jsonl", "csv"):
-        given["columns"] = _columns(form, paths)
-    layout = Layout(columns=given.get("columns", {}))
-    if form == "tmx":
+    elif form == "tmx":
         names = _names(form, paths[0])
         codes = [name.removeprefix(_SEGMENT) for name in names if name.startswith(_SEGMENT)]
         if len(codes) < 2:
             raise UserError(f"{paths[0]}: its first units are not in two languages")
         first, second = _english_last(codes)[-2:]
         layout = Layout(languages=(first, second))
+    elif form in ("parquet", "jsonl", "csv"):
+        given["columns"] = _columns(form, paths)
+        layout = Layout(columns=given["columns"])
     seen = _preview(form, given["paths"], layout)
     source, target = (_language(seen, side) for side in ("source", "reference"))
     if form == "moses" and source == ENGLISH != target:
