@@ -132,7 +132,7 @@ def score(
     """Score n pairs of sentences.
 
     Args:
-        scorers: names of scorers, of Paraloom (docs/scorers.md) or of plug-ins.
+        scorers: names of Paraloom's scorers (docs/scorers.md) or of plug-ins.
         language: the code of both sides' language.
         resources: paths of the scorers' resources, by name: `paragram="vectors.txt"`.
 

@@ -50,8 +50,9 @@ class InputOptions(Options):
     `format: text` it is the language of the text, which is translated into `source_language` and
     back."""
     check_languages: bool = True
-    """Check the two codes, the languages of the first rows, and those of the translation model. A
-    certain mistake ends the command, a possible one prints a notice; false: no check."""
+    """Check the two codes, and that the first rows and the translation model are in these
+    languages. A certain mistake ends the command, a possible one prints a notice; false: no
+    check."""
     license: str | None = None
     """Licence of the bitext; copied into data card and model card."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])

@@ -117,8 +117,8 @@ class LoopOptions(Options):
 
     rounds: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of rounds of selection and training. From the second round on, pairs are selected by
-    the similarity that the encoder of the round before gives them. The encoder that agrees best
-    with `select.labelled` is the result."""
+    their similarity according to the encoder of the round before. The encoder that agrees best with
+    `select.labelled` is the result."""
 
 
 class EvaluateOptions(Options):
@@ -210,7 +210,7 @@ class Config(Options):
 
     @property
     def places(self) -> list[str]:
-        """The folders, below the run's, of the runs that are derived from it."""
+        """The folders of the derived runs, below the run's folder."""
         rounds = range(1, self.loop.rounds + 1) if self.loop.rounds > 1 else ()
         return [
             *(f"rounds/{number}" for number in rounds),
@@ -218,7 +218,7 @@ class Config(Options):
         ]
 
     def derived(self, place: str) -> Self:
-        """The configuration of a derived run: of a named selection, or of a round."""
+        """The configuration of the named selection or round in a place."""
         kind, _, name = place.partition("/")
         if kind == "selections":
             own = self.select.selections[name]

@@ -36,10 +36,10 @@ class SelectOptions(Options):
     """Score whose deciles decide; auto: the deciles are selected with `labelled`; judged:
     with the judgments of the run's pairs (`paraloom judge`); see judging.md."""
     precision: Fraction = 0.9
-    """Wanted share of good pairs for `by: judged`: of the cuts with a Wilson interval that begins
-    here or above, the one is selected that keeps most of the pairs that meet `where`."""
+    """Wanted share of good pairs for `by: judged`. Among the cuts whose Wilson interval begins here
+    or above, the cut is selected that keeps most of the pairs that meet `where`."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
-    """Least label of a good pair, of 100, for `by: judged` and the precision of the corpus; with
+    """Least label of a good pair (0 to 100), for `by: judged` and the precision of the corpus; with
     several judges, the mean label."""
     labelled: UncheckedFile | list[UncheckedFile] | None = None
     """Labelled pairs for `by: auto` and `loop.rounds`: a file, a folder or a list of them, in the
@@ -54,8 +54,8 @@ class SelectOptions(Options):
     size: Count | None = None
     """Number of pairs to sample at random; null: all."""
     per_source: PerSource = "diverse"
-    """Which translations of a source to select if `nmt.candidates` is more than 1, among those that
-    meet all other conditions: the best one, diverse ones, or all."""
+    """The translations of a source to select if `nmt.candidates` is more than 1 and several meet
+    all other conditions: the best one, diverse ones, or all."""
     per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
     """Largest share of the corpus from one of the `generators`; null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5

@@ -39,7 +39,7 @@ class Shown(NamedTuple):
 
 
 class Generator(BaseModel):
-    """A generator, and the figures of its candidates; unknown ones are None."""
+    """A generator, and the figures of its candidates; unknown figures are None."""
 
     name: str
     candidates: int  # accepted ones

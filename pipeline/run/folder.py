@@ -149,8 +149,8 @@ def locked(folder: str) -> Iterator[None]:
 
 
 def with_selections(config: Config) -> Config:
-    """The configuration, with the run's named selections from earlier commands added, except those
-    that it sets to null."""
+    """The configuration with the named selections that earlier commands gave the run, too, except
+    selections that it sets to null."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config

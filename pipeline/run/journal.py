@@ -25,7 +25,7 @@ class Journal:
     def begin(
         self, config: Config, planned: list[str], wanted: list[str], outdated: Iterable[str]
     ) -> None:
-        """Record all stages of the configuration, and those wanted now, before they run.
+        """Record all stages of the configuration, and the wanted stages, before they run.
 
         `outdated` are the finished stages that another configuration made. Readers could not find
         them out, since the recorded configuration has no values of variables.

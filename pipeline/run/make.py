@@ -55,8 +55,8 @@ def run_stages(
     """Bring a run up to `targets`; stages that are up to date are not run again.
 
     Args:
-        targets: names of stages; those that they depend on are run before. With `select`, the
-            corpora of all named selections are made.
+        targets: names of stages; the stages that they depend on are made before. With `select`,
+            the corpora of all named selections are made.
         arguments: for Beam, as on the command line after `--`.
         force: re-run the targets' stages even if up to date.
         selection: the named selection that `targets` belong to, "" for the run itself.
@@ -169,7 +169,7 @@ class _State:
     forced: set[str]  # stages to make from nothing
     suspect: set[str] = field(default_factory=set)
     """Stages with a damaged part file. When such a stage is made, the checksums of all its part
-    files are verified, and damaged ones are made again."""
+    files are verified, and damaged part files are made again."""
     repaired: set[str] = field(default_factory=set)  # part files that were found damaged
     ran: set[str] = field(default_factory=set)  # stages that were made
 
@@ -215,7 +215,8 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
 
 
 def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
-    """Make the stage of a damaged part file suspect, if it is of the run and the first time."""
+    """Mark the stage of a damaged part file as suspect. Raise the error if the file belongs to no
+    stage of the run, or is damaged for the second time."""
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}
     stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)

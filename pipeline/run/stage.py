@@ -1,4 +1,4 @@
-"""A stage, and what several stages share."""
+"""The type of a stage, and functions that several stages share."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class Stage:
     resource: str | None = ""
     """The path below the stage's folder that scorers open; None if they open no file of it."""
     given: str = ""
-    """The path there of what the key `score.NAME` may name instead; "" without such a key."""
+    """The file in the stage's folder with the form of the file that the key `score.NAME` names; ""
+    without such a key."""
 
     @classmethod
     def of(cls, name: str, module: Mapping[str, Any]) -> Stage:

@@ -1,4 +1,4 @@
-"""The table of stages: order, what each reads and makes, its folder, its command, its module.
+"""The table of stages: their order, inputs, results, folders, commands and conditions.
 
     ingest → nmt → back_translate → score → bucket → auto_select → select → embeddings → evaluate
         pivot ↗     generate ↗  paragram, idf, … ↗

@@ -76,7 +76,7 @@ def check_replaces(run: Run, key: str) -> None:
     wholly other files: no recorded path and no recorded content is in the input.
 
     Call it before the run records that it begins, unless `--force` is given. It does nothing if
-    the finished pairs have the stage's `key`, or if the run is of a sample of its base's input.
+    the finished pairs have the stage's `key`, or if the run reads a sample of its base's input.
     """
     found = run.records.get("ingest")
     if run.base or (found and found.key == key):

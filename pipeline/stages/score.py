@@ -35,7 +35,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 
 def fingerprint(run: Run) -> Any:
-    """The scorers, the keys of own ones, and the versions above 1 of Paraloom's."""
+    """The names of the scorers, the keys of the user's own scorers, and versions above 1."""
     names, own = run.with_language(run.scorers), plugin_keys(run.config)
     versions = {name: SCORERS[name].version for name in run.scorers if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version > 1}

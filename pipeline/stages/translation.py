@@ -92,7 +92,7 @@ def forward(config: Config) -> Model:
 
 
 def decoding(options: NmtOptions) -> list[Any]:
-    """The options that translations depend on, for keys, without those of several candidates."""
+    """The options of a single translation, for keys; `NmtOptions.several` has the others."""
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]

@@ -71,7 +71,7 @@ class Estimated(BaseModel):
     left_out: list[str] = []  # scorers that were not timed
     not_timed: list[str] = []  # stages that are not among the jobs
     requests: int  # of each generator of kind chat
-    generators: dict[str, Requests] = {}  # those that have answered some
+    generators: dict[str, Requests] = {}  # the generators that have answered
     translation_hours: float = 0.0  # of one machine
     translation_cost: float | None = None  # with --gpu-hour
     basis: list[str]  # of the estimates, in words
@@ -238,8 +238,8 @@ def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Reques
 
 
 def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
-    """The number of pairs that `input.where` and `input.unique` keep, and those of them whose texts
-    are translated."""
+    """The number of pairs that `input.where` and `input.unique` keep, and the kept pairs to
+    translate."""
     pairs = options.accepted(pairs)
     left = len(pairs)
     if options.unique:
@@ -252,7 +252,7 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
 
 
 def job_table(jobs: dict[str, Job]) -> Table:
-    """The stages as they are estimated, and their sum."""
+    """The estimates of the stages, and their sum, as a table."""
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk", "memory"))
     for stage, job in jobs.items():
@@ -274,7 +274,7 @@ def _size(size: float) -> str:
 
 
 def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
-    """The lines on the basis of the estimates, but for the translation."""
+    """Lines on the basis of the estimates, except the translation's."""
     how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of those read cannot be used.",

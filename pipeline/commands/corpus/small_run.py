@@ -56,7 +56,7 @@ class Job:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def seconds(self) -> float:
-        """On this machine, if all its cores are as fast as those measured."""
+        """Time on this machine, if all its cores are as fast as the measured ones."""
         return self.rows / self.rate * self.cores / cores()
 
 

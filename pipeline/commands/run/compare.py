@@ -95,7 +95,7 @@ def command(
 
 
 def _rounding(found: list[Comparison]) -> str:
-    """A line if only the last bits of floats and what follows from them differ, else ""."""
+    """A line if only the last bits of floats differ, or deciles because of them, else ""."""
     columns = [(name, of.largest) for stage in found for name, of in stage.differences.items()]
     others = {name for name, largest in columns if largest == inf}
     largest = max((largest for _, largest in columns if largest < inf), default=0.0)

@@ -1,4 +1,4 @@
-"""Models that score pairs, of sentence-transformers, of spaCy, or the translation model.
+"""Models that score pairs: sentence-transformers, spaCy, WordNet, the translation model.
 
 Their stages make no files: the record names the model, and its digest is part of the keys of the
 scores.
