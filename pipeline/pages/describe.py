@@ -199,8 +199,8 @@ def selection_lines(result: AutoSelectRecord) -> list[str]:
         return f"{trial_name(of)}: {mean_deviation(of.scores)} with {of.pairs:,} pairs"
 
     others = sorted(result.trials, key=lambda trial: -trial.mean)
-    sure = labelled_in_words(result.chosen.mean, result.labelled)
-    lines = [f"Chosen: {words(result.chosen)} ({sure})"]
+    sure = f" ({labelled_in_words(result.chosen.mean, result.labelled)})" * bool(result.labelled)
+    lines = [f"Chosen: {words(result.chosen)}{sure}"]
     lines += [f"Next: {words(of)}" for of in others if of != result.chosen][:1]
     return lines + [f"All pairs: {words(of)}" for of in others if len(of.deciles) == 10]
 

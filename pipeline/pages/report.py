@@ -34,7 +34,7 @@ from paraloom.pipeline.run.records import AutoSelectRecord, BucketRecord, Evalua
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-VERSION = 9
+VERSION = 10
 """Bump when the report looks different for the same run."""
 
 _CORPUS, _SCORED, _MISSED = 200, 300, 10  # pairs in the page: random ones, and near misses
