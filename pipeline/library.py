@@ -1,4 +1,4 @@
-"""What a notebook needs: `paraloom.run`, `open_run` and `score`; see docs/library.md."""
+"""The functions for notebooks: `paraloom.run`, `open_run` and `score`; see docs/library.md."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class OpenedRun:
         return list(self._record.stages)
 
     def record(self, stage: str) -> StageRecord:
-        """What is recorded of a finished stage, named as it is or as its folder is."""
+        """The record of a finished stage, by the name of the stage or of its folder."""
         stage = stage_in(stage)
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)
@@ -58,7 +58,7 @@ class OpenedRun:
         return self._record.stages[stage]
 
     def pairs(self, stage: str = "select") -> ds.Dataset:
-        """The pairs that a stage left, as an Arrow data set: nothing is read before it is asked.
+        """The pairs of a stage as an Arrow data set, which reads rows when they are needed.
 
         The columns of each stage are in docs/columns.md. A run in an object store is fetched.
         """
@@ -95,8 +95,8 @@ def run(
     """Bring a run up to date, as the command line does, and open it; progress goes to stderr.
 
     Args:
-        config: a YAML file, "sample", or the values of one.
-        command: how far: `corpus` makes everything; `ingest`, `score`, `select`, … stop there.
+        config: a YAML file, "sample", or a configuration's values.
+        command: the last stage to make: `ingest`, `score`, `select`, …, or `corpus` for all.
         changes: `key.sub=value`, as on the command line after `--set`.
         beam: options of Beam, as after `--`.
 
@@ -132,9 +132,9 @@ def score(
     """Score n pairs of sentences.
 
     Args:
-        scorers: names of scorers, of Paraloom (docs/scorers.md) or of plug-ins.
+        scorers: names of Paraloom's scorers (docs/scorers.md) or of plug-ins.
         language: the code of both sides' language.
-        resources: what scorers need, by name, as paths: `paragram="vectors.txt"`.
+        resources: paths of the scorers' resources, by name: `paragram="vectors.txt"`.
 
     Returns:
         Columns `reference_tokens`, `translation_tokens` (int16) and one for each scorer

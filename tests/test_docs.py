@@ -35,7 +35,9 @@ from paraloom.models.scorers.plugins import source_of
 from paraloom.models.text.changes import Sentence
 from paraloom.pipeline.cli import COMMANDS, PAPERS
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.stages import TABLE
+from paraloom.pipeline.run.records import RunRecord
+from paraloom.pipeline.run.stage import Stage
+from paraloom.pipeline.stages import TABLE, Row, resource_row
 from tests.benchmarks.test_tables import KINDS, NOWHERE
 from tests.made_resource import made_resource
 from tests.run_helpers import Patch
@@ -342,8 +344,10 @@ class TestExtend:
     ) -> None:
         for name, scorer in blocks[0]["SCORERS"].items():
             monkeypatch.setitem(scorers.SCORERS, name, scorer)
-        stage = blocks[1]["STAGE"]
-        assert stage.name == scorers.SCORERS["unknown_share"].resource_name
+        name = str(scorers.SCORERS["unknown_share"].resource_name)
+        monkeypatch.setitem(TABLE, name, resource_row(name))
+        stage = Stage.of(name, blocks[1])
+        assert set(stage.depends_on or ()) <= {*TABLE}
         tokens = made_resource(tmp_path, stage, "unknown_share", ["A dog .", "The dog"])
         scorer_of_pairs = scorers.PairScorer(["unknown_share"], vocabulary=tokens)
         scores = scorer_of_pairs.score(pa.array(["A dog ."]), pa.array(["A dog barks ."]))
@@ -374,7 +378,7 @@ class TestExtend:
             sentence = Sentence(doc, anchor, {}, random.Random(1))
             assert blocks[5]["place"](sentence) == expected
 
-    def test_the_stages(self, blocks: list[dict[str, Any]]) -> None:
-        assert blocks[6]["STAGE"].name == "lengths"
-        for block in blocks[1:2]:
-            assert set(block["STAGE"].depends_on) <= {*TABLE}
+    def test_the_stage(self, blocks: list[dict[str, Any]], monkeypatch: Patch) -> None:
+        monkeypatch.setitem(TABLE, "lengths", Row("lengths", "select", "lengths of sentences"))
+        own = {name: of for name, of in blocks[6].items() if blocks[5].get(name) is not of}
+        assert Stage.of("lengths", own).dependencies(RunRecord().config) == ("select",)

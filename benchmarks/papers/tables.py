@@ -16,9 +16,9 @@ from paraloom.models.embeddings.encoders import ENCODERS
 from paraloom.models.scorers import SCORERS, Scorer
 from paraloom.papers.systems import OURS
 from paraloom.pipeline.cli import COMMANDS, PAPERS, Command, application
-from paraloom.pipeline.pages.data_card import meaning
+from paraloom.pipeline.pages.cards import meaning
 from paraloom.pipeline.pages.describe import score
-from paraloom.pipeline.pages.markdown import Markdown, code, plain, type_name
+from paraloom.pipeline.pages.render import Markdown, code, plain, type_name
 
 _MARKED = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end -->)", re.S)
 

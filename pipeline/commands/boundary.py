@@ -1,4 +1,4 @@
-"""The boundary of a command: whatever is raised becomes one line."""
+"""The boundary of a command: every error becomes one line."""
 
 import os
 import time
@@ -11,20 +11,20 @@ from paraloom.models.errors import UserError, missing_extra
 from paraloom.models.files import user_cache
 
 _MEMORY = ("MemoryError", "out of memory", "llocate memory", "bad_alloc")
-"""What libraries say when there is none; torch has no class for it on a CPU."""
+"""Messages of libraries that run out of memory; torch has no class for it on a CPU."""
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C caused it; a module in C turns the interrupt of its import into an error."""
+    """Whether Ctrl-C caused an error; modules in C turn an interrupt of their import into one."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def in_a_line(error: BaseException) -> str:
-    """What was being read (the notes of the error), what is wrong, and what to do.
+    """An error as one line: the file that was read (the notes of the error), cause and remedy.
 
-    The traceback of an error that no check foresaw goes to a log file, which the line names.
+    The traceback of an unexpected error goes to a log file, which the line names.
     """
     if isinstance(error, typer.TyperException):
         return _usage(error)

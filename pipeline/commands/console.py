@@ -10,7 +10,7 @@ from paraloom.models.printing import visible
 
 
 class _Visible(Console):
-    """A console that shows the control characters of texts; styles are its own."""
+    """A console that makes the control characters of texts visible."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -20,8 +20,8 @@ class _Visible(Console):
 
 
 def console(width: int = 120) -> Console:
-    """A console without markup, since paths and sentences may contain brackets; `width` is in
-    characters, if standard output is not a terminal."""
+    """A console without markup, since paths and sentences may contain brackets; `width`, in
+    characters, is used if standard output is no terminal."""
     terminal = _Visible(markup=False, emoji=False)
     return terminal if terminal.is_terminal else _Visible(width=width, markup=False, emoji=False)
 
@@ -33,7 +33,7 @@ def number_table(
     after: Sequence[str] = (),
     rows: Iterable[Iterable[RenderableType]] = (),
 ) -> Table:
-    """A table; the columns of numbers, set to the right, stand before the columns `after`."""
+    """A table: text `columns`, right-aligned `numbers`, further text columns `after`."""
     table = Table(*columns, title=title)
     for name in numbers:
         table.add_column(name, justify="right", overflow="fold")

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and what they do."""
+"""Options and arguments that several commands share."""
 
 import io
 import json
@@ -48,19 +48,11 @@ Changes = Annotated[
         help="Change one key of the configuration, or append to a list (+=); repeatable.",
     ),
 ]
-GpuHour = Annotated[
-    float | None,
-    typer.Option(
-        metavar="PRICE",
-        min=0,
-        help="Price of an hour of one translating machine; prints the cost of back-translation.",
-    ),
-]
 OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,
     typer.Option(
         metavar="leave|cancel",
-        help="What Ctrl-C does to a job on Dataflow or Flink; asked on a terminal, else cancel.",
+        help="Leave or cancel a job on Dataflow or Flink at Ctrl-C; by default, a terminal asks.",
     ),
 ]
 Model = Annotated[str, typer.Option("--model", metavar="DIR", help="Folder of the encoder.")]
@@ -86,15 +78,15 @@ JsonFile = Annotated[
 
 
 def beam_options(context: typer.Context, on_interrupt: str | None = None) -> Sequence[str]:
-    """The options for Beam: the user's after `--`, and what Ctrl-C does to a job elsewhere."""
+    """The options for Beam: the user's after `--`, and the answer to Ctrl-C."""
     given: list[str] = context.obj
     return [*given, f"--on_interrupt={on_interrupt}"] if on_interrupt else given
 
 
 def write_json(file: str | None, results: Any) -> None:
-    """Write results to the file of `--json`, if there is one; numbers that JSON lacks are null."""
+    """Write results to the file of `--json`, if it is given; NaN and infinities become null."""
     values = json.loads(to_json(results, inf_nan_mode="null", bytes_mode="base64", fallback=str))
-    if file == "-":  # ASCII: for any encoding, and nothing that a terminal obeys
+    if file == "-":  # ASCII fits any encoding, and has no escape sequences for terminals
         text = json.dumps(values, indent=1).replace("\x7f", "\\u007f")
         show(text, _stdout.get())
     elif file:

@@ -18,7 +18,7 @@ from paraloom.pipeline.run.records import AutoSelectRecord, EvaluateRecord, Pair
 
 
 def show_summary(folder: str, stages: Sequence[str], ran: set[str]) -> None:
-    """Print the rows of every stage, the reasons of rejection, the results, and where they are."""
+    """Print the rows of every stage, the reasons of rejection, the results and their folder."""
     record = restrict(read_run(folder), stages)
     out = console(max(120, 24 * (2 + len(record.config.score.names))))
     table = _stages(record.stages, ran)
@@ -61,7 +61,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
 
 
 def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
-    """Rows by stage and by the reason why they were rejected or not selected."""
+    """Rejected and unselected rows, by stage and reason."""
     rows = ((name, why, f"{n:,}") for name, of in stages.items() for why, n in of.items())
     title = "Rejected and unselected rows"
     return number_table(title, "stage", "reason", numbers=["rows"], rows=rows)

@@ -29,11 +29,11 @@ class InputOptions(Options):
     """Files or globs; for moses `{source: …, reference: …}`; for hub data sets (`owner/name`,
     `owner/name@revision`) or folders like one."""
     columns: dict[str, str] = Field(default={})
-    """What parquet, jsonl and hub call the columns `source`, `reference` and `id`, if not so; a
-    column in a structure is named `translation.cs`. Without id, ids are made of file and row."""
+    """Other names of the columns `source`, `reference` and `id` in parquet, jsonl and hub; a column
+    in a structure is named `translation.cs`. Without id, ids are made of file and row."""
     keep: list[str] = Field(default=[])
-    """Further columns (text, numbers, true or false) that go with the pairs into corpus and
-    release; `where` and `select.where` may name them."""
+    """Further columns (text, numbers, true or false) to copy into corpus and release; `where` and
+    `select.where` may name them."""
     subset: str | None = None
     """The subset of a data set of format hub; null: the only or the default one."""
     split: str = "train"
@@ -46,13 +46,13 @@ class InputOptions(Options):
     trained here."""
     target_language: str = "en"
     """Language code of the reference side, in which the paraphrases are; chooses the tag of a model
-    of several languages and the tokens of references and translations; see languages.md. Of
-    `format: text` it is the language of the text, and `source_language` the one that it is
-    translated into and back from."""
+    of several languages and the tokens of references and translations; see languages.md. With
+    `format: text` it is the language of the text, which is translated into `source_language` and
+    back."""
     check_languages: bool = True
-    """Whether codes that name no language, first rows in other languages than these two, and a
-    translation model into another one end the command, or, where that is not certain, are said
-    beforehand; false: they are right as they are."""
+    """Check the two codes, and that the first rows and the translation model are in these
+    languages. A certain mistake ends the command, a possible one prints a notice; false: no
+    check."""
     license: str | None = None
     """Licence of the bitext; copied into data card and model card."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
@@ -84,7 +84,7 @@ class InputOptions(Options):
 
     @property
     def layout(self) -> Layout:
-        """What readers need to know of the files."""
+        """The columns, languages and cleaning that readers apply."""
         return Layout(
             columns=self.columns,
             keep=tuple(self.keep),

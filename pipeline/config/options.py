@@ -1,7 +1,7 @@
 """The keys of a configuration, their types, defaults and meaning."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr
@@ -23,12 +23,11 @@ from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.models.scorers.columns import ColumnScorer
 from paraloom.models.scorers.plugins import ScorerSource, column_of, installed, source_of
 from paraloom.pipeline.config.input import InputGlob, InputOptions
-from paraloom.pipeline.config.recorded import recorded
 from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, UncheckedFile
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
-"""The keys that name the models of scorers, which are also the names of their resources."""
+"""By scorer, the key that names its model; the resource has the key's name."""
 
 
 class ScoreOptions(Options):
@@ -58,7 +57,7 @@ class ScoreOptions(Options):
     wordnet: UncheckedFile | None = None
     """WordNet's folder for no_antonyms: /usr/share/wordnet of Debian's package wordnet-base."""
     resources: dict[str, InputFile] = Field(default={})
-    """Files or folders that scorers of your own read, by the names that they give them."""
+    """Files or folders for scorers of your own, by the names of the scorers' resources."""
     columns: dict[str, InputGlob | list[InputGlob]] = Field(default={})
     """Scores that were computed elsewhere: `NAME: FILES` (paths or globs), Parquet or TSV with ids
     and values; see scorers.md."""
@@ -99,9 +98,7 @@ class ScoreOptions(Options):
                     "…_decile"
                 )
             if name in taken:
-                raise ValueError(
-                    f"{key}: {name} is another column or has another meaning; rename yours"
-                )
+                raise ValueError(f"{key}: {name} is another column or value; rename yours")
             taken.add(name)
         for name, key in MODEL_KEYS.items():
             if name in self.scorers and getattr(self, key) is None:
@@ -112,7 +109,7 @@ class ScoreOptions(Options):
 
 _NAME = re.compile(r"(?!.*_decile$)[A-Za-z]\w*", re.ASCII)
 _TAKEN = {*schema.scored((), generators=True).names, schema.REASON.name, *CHOSEN}
-"""What no score of a user's own can be named: other columns, and other values of `select.by`."""
+"""Names that a user's score cannot have: other columns, and other values of `select.by`."""
 
 
 class LoopOptions(Options):
@@ -120,8 +117,8 @@ class LoopOptions(Options):
 
     rounds: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of rounds of selection and training. From the second round on, pairs are selected by
-    the similarity that the encoder of the round before gives them. The encoder that agrees best
-    with `select.labelled` is the result."""
+    their similarity according to the encoder of the round before. The encoder that agrees best with
+    `select.labelled` is the result."""
 
 
 class EvaluateOptions(Options):
@@ -150,18 +147,18 @@ class Config(Options):
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None
-    """What makes candidates: `nmt`, language models; null: `nmt` alone; see generators.md."""
+    """The makers of candidates: `nmt`, language models; null: `nmt` alone; see generators.md."""
     score: ScoreOptions = ScoreOptions()
     select: SelectOptions = SelectOptions()
     embeddings: AnyEmbeddingOptions = EmbeddingOptions()
     loop: LoopOptions = LoopOptions()
     evaluate: EvaluateOptions = EvaluateOptions()
-    _written: dict[str, Any] | None = PrivateAttr(None)  # with `${NAME}` where any text may stand
+    _written: dict[str, Any] | None = PrivateAttr(None)  # the keys, with `${NAME}` for variables
 
     @property
     def written(self) -> dict[str, Any]:
-        """The keys as a run records them: without values of variables that may be secret."""
-        return dict(recorded(self._written or self.model_dump()))
+        """The keys as a run records them: no values of variables, no credentials."""
+        return dict(_recorded(self._written or self.model_dump()))
 
     @property
     def is_plain_text(self) -> bool:
@@ -200,20 +197,20 @@ class Config(Options):
 
     @property
     def variant(self) -> dict[str, bool]:
-        """Which of the optional columns the candidates have, as `schema.translated` takes it."""
+        """The optional columns of the candidates, as keywords of `schema.translated`."""
         several = self.generators is not None
         candidates = several or self.nmt.candidates > 1
         return {"candidates": candidates, "generators": several, "nmt": self.has_model}
 
     @property
     def kept(self) -> list[str]:
-        """The columns besides scores that conditions may name: the user's, and the generator."""
+        """The columns besides scores that conditions may name."""
         kept = self.input.keep if self.input else []
         return [*kept, *[schema.GENERATOR.name] * bool(self.generators)]
 
     @property
     def places(self) -> list[str]:
-        """The folders, below the run's, of the runs that are derived from it."""
+        """The folders of the derived runs, below the run's folder."""
         rounds = range(1, self.loop.rounds + 1) if self.loop.rounds > 1 else ()
         return [
             *(f"rounds/{number}" for number in rounds),
@@ -221,7 +218,7 @@ class Config(Options):
         ]
 
     def derived(self, place: str) -> Self:
-        """The configuration of a derived run: of a named selection, or of a round."""
+        """The configuration of the named selection or round in a place."""
         kind, _, name = place.partition("/")
         if kind == "selections":
             own = self.select.selections[name]
@@ -264,9 +261,9 @@ class Config(Options):
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
 
     def _leave_out_paragram(self) -> None:
-        """Do without the similarity that the defaults have, if nothing gives it vectors.
+        """Drop `paragram_similarity` from the defaults if no key names vectors or phrases.
 
-        The keys stay unset: a copy with other ones decides anew.
+        The keys stay unset, so that a copy with other keys decides again.
         """
         score, select, default = self.score, self.select, SelectOptions().by
         if score.model_fields_set & {"scorers", "paragram", "phrases"}:
@@ -309,16 +306,14 @@ class Config(Options):
 
     def _check_selection(self, key: str) -> None:
         select, known = self.select, self.score.names
-        if select.by == "auto":
-            if not select.labelled:
-                raise ValueError(
-                    f"{key}.labelled: {key}.by is auto, which needs labelled pairs; name a file "
-                    "or folder of them"
-                )
-        elif select.by != "judged" and select.by not in known:
+        if select.by == "auto" and not select.labelled:
             raise ValueError(
-                f"{key}.by: {select.by} is not among score.scorers ({', '.join(known)})"
+                f"{key}.labelled: {key}.by is auto, which needs labelled pairs; name a file or "
+                "folder of them"
             )
+        if select.by not in (*CHOSEN, *known):
+            names = ", ".join(known)
+            raise ValueError(f"{key}.by: {select.by} is not among score.scorers ({names})")
         _check_each(f"{key}.where", select.where, lambda of: of.check(known, self.kept))
 
     def _check_plain_text(self, options: InputOptions) -> None:
@@ -340,25 +335,30 @@ class Config(Options):
 
     def _check_rounds(self) -> None:
         if self.select.selections:
-            raise ValueError(
-                "select.named: needs loop.rounds: 1; each round selects by an encoder of its own"
-            )
+            raise ValueError("select.named: needs loop.rounds: 1; each round has a selection")
         if not self.embeddings.reads_the_corpus:
-            raise ValueError(
-                "loop.rounds: embeddings does not read the corpus, so every round would train the "
-                "same encoder; set it to 1"
-            )
+            raise ValueError("loop.rounds: set it to 1; embeddings does not read the corpus")
         if not self.select.labelled:
-            raise ValueError(
-                "select.labelled: is missing; with loop.rounds, labelled pairs decide which round "
-                "is best"
-            )
+            raise ValueError("select.labelled: is missing; with loop.rounds it ranks the rounds")
         if self.select.deciles is None and self.select.by not in CHOSEN:
             raise ValueError("select.deciles: null would give every round the same pairs")
 
 
+_USER = re.compile(r"(?<=://)[^/\s@]+@")
+_QUERY = re.compile(r"\b(https?://[^\s?]*)\?[^\s,;)]*")
+
+
+def _recorded(value: Any) -> Any:
+    """JSON values without credentials: addresses have no user and, on the web, no query."""
+    if isinstance(value, Mapping):
+        return {name: _recorded(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_recorded(item) for item in value]
+    return _QUERY.sub(r"\1", _USER.sub("", value)) if isinstance(value, str) else value
+
+
 def _check_each(key: str, conditions: Sequence[str], check: Callable[[Predicate], object]) -> None:
-    """Check the conditions of a key; the ValueError names the one that it is about."""
+    """Check the conditions of a key; a ValueError names the wrong one."""
     for i, text in enumerate(conditions):
         try:
             check(Predicate.parse(text))

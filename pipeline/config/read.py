@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path, PurePath
 from typing import Any
@@ -20,10 +19,8 @@ SAMPLE = Path(__file__).resolve().parents[1] / "sample"
 def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str = "") -> Config:
     """Read a YAML file, if there is one, and apply `key.sub=value` changes to it.
 
-    `key.sub+=value` appends to a list. With a name, changes of `select` make the selection of this
-    name, and the run's own stays.
-
-    Without a file of that name, `sample` is the configuration of the package's sample.
+    `key.sub+=value` appends to a list. With a name, changes of `select` go to the named selection,
+    and the run's own selection stays. `sample` is the package's sample, if no file has that name.
     """
     if path == "sample" and not Path(path).exists():
         path = SAMPLE / "sample.yaml"
@@ -55,15 +52,12 @@ def parse_config(
     try:
         return _with_variables(values)
     except ValueError as error:
-        named = str(error).partition(":")[0]
-        keys = [change.partition("=")[0].removesuffix("+") for change in changes]
-        if any(_is_below(named, key) or _is_below(key, named) for key in keys):
+        at = str(error).partition(":")[0]
+        changed = [change.partition("=")[0].removesuffix("+") for change in changes]
+        both = [pair for key in changed for pair in ((at, key), (key, at))]
+        if any(re.match(rf"{re.escape(section)}\b", key) for key, section in both):
             raise UserError(f"--set {error}") from error
         raise UserError(f"{where}: {error}" if where else str(error)) from error
-
-
-def _is_below(key: str, section: str) -> bool:
-    return re.match(rf"{re.escape(section)}\b", key) is not None
 
 
 def _set(values: dict[str, Any], change: str) -> None:
@@ -86,10 +80,10 @@ def _set(values: dict[str, Any], change: str) -> None:
 
 
 def _with_variables(values: dict[str, Any]) -> Config:
-    """The configuration with the values of environment variables, and as it was written.
+    """The configuration with the values of environment variables; `written` keeps their names.
 
-    A variable stays a name where any text may stand. If only some texts may, such as the code of a
-    language, its value is one of them, which cards need; and they call a run as its folder.
+    `written` has a variable's value only where a name would be no valid value, such as a language
+    code, and in the last part of `run`, because cards show both.
     """
     shown: dict[str, str] = {}
     environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
@@ -99,26 +93,25 @@ def _with_variables(values: dict[str, Any]) -> Config:
             raise ValueError(f"{key}: the environment variable {name} is not set")
         return shown.setdefault(name, environment[name])
 
+    def keep(name: str, _: str) -> str:
+        return shown.get(name, f"${{{name}}}")
+
     config = Config.of(_expand(values, "", look_up))
+    written = config
     for name in list(shown):
-        others = {other: shown[other] for other in shown if other != name}
-        with suppress(ValueError):
-            Config.of(_expand(values, "", _known(others)))
-            shown = others
-    written = Config.of(_expand(values, "", _known(shown)))
+        value = shown.pop(name)
+        try:
+            written = Config.of(_expand(values, "", keep))
+        except ValueError:
+            shown[name] = value
     place, slash, _ = written.run.rstrip("/").rpartition("/")
     run = f"{place}{slash}{PurePath(config.run).name}"
     config._written = {**written.model_dump(), "run": run}
     return config
 
 
-def _known(variables: Mapping[str, str]) -> Callable[[str, str], str]:
-    """Looks up the variables that are given; others stay names."""
-    return lambda name, _: variables.get(name, f"${{{name}}}")
-
-
 def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
-    """Replace `${NAME}` by `look_up(NAME, key)` in all text, which must be fit for paths."""
+    """Replace `${NAME}` by `look_up(NAME, key)` in all text; check that the text is UTF-8."""
     if isinstance(value, Mapping):
         if odd := [n for n in value if not isinstance(n, str) and type(n) is not int]:
             raise ValueError(
@@ -137,7 +130,7 @@ def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
 
 
 def _checked(text: str, key: str) -> str:
-    """The text; files could not have it in their names, nor JSON hold it, if it were not UTF-8."""
+    """The text, if it is UTF-8, which names of files and JSON need."""
     if problem := not_text(text):
         raise ValueError(f"{key}: {text!r} {problem}")
     return text

@@ -36,10 +36,10 @@ class SelectOptions(Options):
     """Score whose deciles decide; auto: the deciles are selected with `labelled`; judged:
     with the judgments of the run's pairs (`paraloom judge`); see judging.md."""
     precision: Fraction = 0.9
-    """Wanted share of good pairs for `by: judged`: of the cuts with a Wilson interval that begins
-    here or above, the one is selected that keeps most of the pairs that meet `where`."""
+    """Wanted share of good pairs for `by: judged`. Among the cuts whose Wilson interval begins here
+    or above, the cut is selected that keeps most of the pairs that meet `where`."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
-    """Least label of a good pair, of 100, for `by: judged` and the precision of the corpus; with
+    """Least label of a good pair (0 to 100), for `by: judged` and the precision of the corpus; with
     several judges, the mean label."""
     labelled: UncheckedFile | list[UncheckedFile] | None = None
     """Labelled pairs for `by: auto` and `loop.rounds`: a file, a folder or a list of them, in the
@@ -54,10 +54,10 @@ class SelectOptions(Options):
     size: Count | None = None
     """Number of pairs to sample at random; null: all."""
     per_source: PerSource = "diverse"
-    """Which translations of a source to select if `nmt.candidates` is more than 1, among those that
-    meet all other conditions: the best one, diverse ones, or all."""
+    """The translations of a source to select if `nmt.candidates` is more than 1 and several meet
+    all other conditions: the best one, diverse ones, or all."""
     per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
-    """Largest share of the corpus that one of `generators` may have made; null: no limit."""
+    """Largest share of the corpus from one of the `generators`; null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Largest share of trigrams that two translations of a source share with `per_source:
     diverse`."""
@@ -65,17 +65,17 @@ class SelectOptions(Options):
     """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
-    """Files, folders or data sets of the Hub (`owner/name`, `owner/name@revision`) of evaluation
-    sentences: pairs with a side that equals, contains or is
-    contained in one go out; see choosing-pairs.md."""
+    """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,
+    `owner/name@revision`). Pairs with a side that equals one, contains one or is contained in one
+    are left out; see choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
-    """Pairs with a side whose cosine with one is above this, by
-    `score.sentence_model`, go out, too; null: no cosines."""
+    """Also leave out pairs with a side whose cosine with an evaluation sentence is above this, by
+    `score.sentence_model`; null: no cosines."""
     named: Annotated[dict[str, "NamedSelection | None"], Field(exclude_if=operator.not_)] = Field(
         default={}
     )
     """Further corpora of the run by name, each with the keys of `select` that differ: `strict:
-    {deciles: [9]}`; null: the run has this corpus no more; see choosing-pairs.md."""
+    {deciles: [9]}`; null: the run forgets this corpus; see choosing-pairs.md."""
 
     @property
     def labelled_paths(self) -> list[str]:
@@ -97,7 +97,7 @@ class SelectOptions(Options):
 
 
 class NamedSelection(SelectOptions):
-    """The keys of `select` that are other ones for a named selection."""
+    """The keys of `select` that differ in a named selection."""
 
     @model_serializer(mode="wrap")
     def _own_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

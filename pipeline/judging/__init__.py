@@ -1,1 +1,1 @@
-"""People's judgments of a run's pairs: their files, the sample shown, the page, the import."""
+"""People's judgments of a run's pairs: their files, the sample to judge, the page, agreement."""

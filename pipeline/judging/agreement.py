@@ -1,4 +1,4 @@
-"""Judged pairs with their scores, and what judgments say of scores and corpora."""
+"""Judged pairs with their scores; the agreement of scores with judges, the precision of corpora."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,21 +29,21 @@ _MEETS = "meets"
 
 @dataclass(kw_only=True)
 class JudgedPairs:
-    """n judged pairs with their scores; copies are left out."""
+    """n judged pairs with their scores, without pairs of equal sides."""
 
     labels: npt.NDArray[np.float64]  # [n], 0 to 100
-    references: npt.NDArray[Any]  # [n]: pairs of the same reference have the same value
+    references: npt.NDArray[Any]  # [n]: pairs with the same reference have the same value
     scores: dict[str, npt.NDArray[np.float64]]  # [n] each
     deciles: dict[str, npt.NDArray[np.int64]]  # [n] each, among all pairs of the run or file
     rows: dict[str, list[int]]
-    """Pairs of the run or file in each decile of each score, without copies, which selection leaves
-    out: a decile may consist of copies."""
+    """Number of pairs of the run or file in each decile of each score, without pairs of equal
+    sides, which selection leaves out: a whole decile may consist of them."""
     higher_is_better: dict[str, bool]
     counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
 
 
 def directions(names: Iterable[str], own: Mapping[str, ScorerRecord]) -> dict[str, bool]:
-    """Whether more is better, for each score; `own` are scorers that are not Paraloom's."""
+    """Whether higher is better, for each score; `own` has the scorers that are not Paraloom's."""
     known: Mapping[str, Any] = {**SCORERS, **own}
     return {name: known[name].higher_is_better if name in known else True for name in names}
 
@@ -59,7 +59,7 @@ def join(
     """The judged pairs of a run; the label of a pair is the mean over its judges.
 
     A judgment counts if the run has its pair with the texts that were judged, and the pair meets
-    the conditions. `shards` come from the stage `bucket`; `own` has the run's scorers that are
+    the conditions. `shards` are the part files of `bucket`; `own` has the run's scorers that are
     not Paraloom's.
     """
     labels: dict[PairTexts, list[float]] = {}
@@ -95,8 +95,8 @@ def _read(
     scores: Sequence[str],
     where: Sequence[Predicate],
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
-    """The rows of the run that are judged, and whether they meet the conditions; and the number of
-    its rows that do, by score and decile."""
+    """The judged rows of the run, each with a flag that it meets the conditions; and the number of
+    all rows that meet them, by score and decile."""
     ids = pa.array(sorted({id for id, *_ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *scores, *map(schema.decile, scores)]
     columns = list(dict.fromkeys([*columns, *(predicate.column for predicate in where)]))
@@ -128,8 +128,8 @@ def score_labels(
 ) -> JudgedPairs:
     """Score the pairs of a labelled file or folder, as `read_labelled` reads them.
 
-    By default all scorers are compared that need only the two texts, or one of the `resources`.
-    Deciles are cut over the pairs that are no copies. Labels become 0 to 100.
+    The default of `names` is all scorers that need only the two texts, or one of the `resources`.
+    Deciles are cut over the pairs with different sides. Labels become 0 to 100.
     """
     if not Path(path).exists():
         raise UserError(f"--labels {path}: is not there")
@@ -166,7 +166,7 @@ def score_labels(
 
 
 def default_names(resources: Iterable[str] = ()) -> list[str]:
-    """Paraloom's scorers that need nothing but the two texts, or one of some resources."""
+    """Paraloom's scorers that need only the two texts, or one of the resources."""
     return [
         name
         for name, scorer in SCORERS.items()
@@ -188,7 +188,7 @@ def conditions(
 
 
 def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> AgreementRecord:
-    """Correlations, shares of good pairs (with labels of at least `good`), and a cut for each
+    """Correlations, shares of good pairs (with a label of at least `good`), and a cut for each
     wanted precision."""
     is_good = pairs.labels >= good
     references = len(np.unique(pairs.references))
@@ -218,8 +218,8 @@ def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> 
 
 
 def corpus_precisions(folder: str, record: RunRecord, good: float | None = None) -> dict[str, str]:
-    """A line on the precision of each finished corpus of the run in `folder` that has judged pairs,
-    by its place below the run, "" of the run's own.
+    """A line on the precision of each finished corpus with judged pairs, by its place below the run
+    in `folder`; the place of the run's own corpus is "".
 
     A pair is good if its label is at least `good`, by default `select.good`.
     """

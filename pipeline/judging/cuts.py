@@ -1,7 +1,6 @@
-"""How well scores agree with people, and the cut of a score that has a wanted precision.
+"""Agreement of scores with people, and the cut of a score that has a wanted precision.
 
-Everything here is a function of arrays: the scores of n pairs and their deciles, the labels that
-people gave them (0 to 100), and the reference of each pair.
+These are functions of arrays: the scores and deciles of n pairs, people's labels (0 to 100).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +13,8 @@ from scipy.special import ndtri
 
 DECILES = 10
 ENOUGH = 20
-"""The fewest references for an interval of a correlation, and judged pairs in a recommended cut or
-of a median; judging.md says why."""
+"""The fewest references for an interval of a correlation, and the fewest judged pairs for a
+recommended cut or a median; judging.md says why."""
 _Z = float(ndtri((1 + 0.95) / 2))
 
 Interval = tuple[float, float]
@@ -32,7 +31,7 @@ class Cut:
     """Whether enough pairs are judged, and the Wilson interval begins at `wanted` or above."""
     rows: int  # in the deciles
     judged: int
-    good: int  # of the judged ones
+    good: int  # judged pairs that are good
     precision: float  # their share
     wilson: Interval
 
@@ -46,14 +45,14 @@ def recommend(
 ) -> Cut | None:
     """The cut that keeps most rows while its Wilson interval begins at `wanted` or above.
 
-    Of several that keep the same percentage of all rows, the one with the highest precision; if
-    there is none, the cut with the interval that begins highest. None if no score has a judged pair
-    in its best decile with rows.
+    If several cuts keep the same percentage of all rows, the one with the highest precision is
+    returned; if no interval begins at `wanted`, the cut with the interval that begins highest; None
+    if no score has a judged pair in its best decile with rows.
 
     Args:
         deciles: 0 to 9 by each score, int [n].
         good: bool [n].
-        rows: of the run in each decile of each score, from decile 0.
+        rows: the run's rows in each decile of each score, from decile 0.
     """
     total = max((sum(of) for of in rows.values()), default=0)
 
@@ -63,8 +62,8 @@ def recommend(
 
     cuts = (
         cut
-        for name, of in deciles.items()
-        for cut in _cuts(name, of, higher_is_better[name], good, rows[name], wanted)
+        for name, values in deciles.items()
+        for cut in _cuts(name, values, higher_is_better[name], good, rows[name], wanted)
     )
     return max(cuts, key=rank, default=None)
 
@@ -77,7 +76,8 @@ def _cuts(
     rows: Sequence[int],
     wanted: float,
 ) -> Iterable[Cut]:
-    """The best 1, 2, … deciles of a score, until one has rows, but no judged pair."""
+    """The cuts of the best 1, 2, … deciles of a score, up to the first with rows, but no judged
+    pair."""
     judged, right = (np.bincount(of, minlength=DECILES) for of in (deciles, deciles[good]))
     order = range(DECILES)[:: -1 if highest else 1]
     for size, last in enumerate(order, 1):
@@ -126,7 +126,7 @@ def spearman(
 
 
 def pearson_interval(pearson: float, pairs: int) -> Interval | None:
-    """The 95% interval of a correlation × 100 by Fisher's transformation; None of few pairs."""
+    """The 95% interval of a correlation × 100 by Fisher's transformation; None for few pairs."""
     if pairs < ENOUGH or abs(pearson) >= 100:
         return None
     middle, half = np.arctanh(pearson / 100), _Z / np.sqrt(pairs - 3)
@@ -134,7 +134,7 @@ def pearson_interval(pearson: float, pairs: int) -> Interval | None:
 
 
 def wilson(share: Any, pairs: Any) -> tuple[Any, Any]:
-    """The ends of Wilson's 95% interval (Wilson 1927) of shares among numbers of pairs."""
+    """The ends of Wilson's 95% interval (Wilson 1927) of a share of so many pairs."""
     spread = _Z**2 / pairs
     middle = share + spread / 2
     half = _Z * np.sqrt(share * (1 - share) / pairs + spread / (4 * pairs))

@@ -1,4 +1,4 @@
-"""Agreement of judges with each other, and of scores with judgments, in words and tables."""
+"""Agreement between judges, and between scores and judges, in words."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement
 
 
 def precision_line(name: str, good: int, judged: int) -> str:
-    """The precision of the run's own corpus, or of a named selection's, with Wilson's interval.
+    """The precision of a run's corpus, or a named selection's, with Wilson's interval.
 
     >>> precision_line("", 10, 10)
     'Precision of the corpus: 10 of 10, 95% interval 0.72 to 1.00'
@@ -22,13 +22,13 @@ def precision_line(name: str, good: int, judged: int) -> str:
 
 
 def interval_of(good: float, judged: int) -> Interval:
-    """The 95% interval by Wilson of the share of good ones among judged pairs."""
+    """Wilson's 95% interval of the share of good pairs."""
     low, high = wilson(good / judged, judged)
     return float(low), float(high)
 
 
 def good_of(good: int, judged: int) -> str:
-    """The good of the judged pairs, and the interval of their share; "" if none is judged.
+    """The numbers of good and of judged pairs, and the interval of the share; "" if none is judged.
 
     >>> good_of(10, 10)
     '10 of 10 (0.72–1.00)'
@@ -39,7 +39,7 @@ def good_of(good: int, judged: int) -> str:
 
 
 def labelled_in_words(pearson: float, pairs: int) -> str:
-    """How sure a correlation × 100 with labelled pairs is.
+    """The number of labelled pairs, and the interval of a correlation × 100 with them.
 
     >>> labelled_in_words(70, 280), labelled_in_words(70, 12)
     ('280 labelled pairs, 95% interval 63.5 to 75.5', '12 labelled pairs, too few for an interval')
@@ -51,7 +51,7 @@ def labelled_in_words(pearson: float, pairs: int) -> str:
 
 
 def deciles_in_words(deciles: Sequence[int]) -> str:
-    """Ranges of deciles.
+    """Deciles as ranges.
 
     >>> deciles_in_words([4, 1, 2]), deciles_in_words([0])
     ('deciles 1–2 and 4', 'decile 0')
@@ -62,7 +62,7 @@ def deciles_in_words(deciles: Sequence[int]) -> str:
 
 
 def neighbouring(deciles: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and the last of each run of neighbouring deciles.
+    """The first and the last decile of each range without gaps.
 
     >>> neighbouring([4, 1, 2])
     [(1, 2), (4, 4)]
@@ -86,20 +86,19 @@ def interval_in_words(interval: Interval | None) -> str:
 
 
 def number_in_words(value: float | None) -> str:
-    """A number with two decimal places; `undefined` for None."""
+    """A number with two decimal places, or `undefined`."""
     return "undefined" if value is None else f"{value:.2f}".replace("-", "−")
 
 
 def select_lines(cut: Cut, where: Sequence[str] = ()) -> str:
     """The section `select` of a configuration that makes this cut under conditions."""
-    deciles = ", ".join(map(str, cut.deciles))
     conditions = f"\n  where: [{', '.join(where)}]" if where else ""
-    comment = f"# precision {cut.wanted:g}"
-    return f"select:  {comment}\n  by: {cut.score}\n  deciles: [{deciles}]{conditions}"
+    comment, deciles = f"# precision {cut.wanted:g}", list(cut.deciles)
+    return f"select:  {comment}\n  by: {cut.score}\n  deciles: {deciles}{conditions}"
 
 
 def cut_lines(cut: Cut, rows: int) -> list[str]:
-    """What a cut keeps, and how good its pairs are, in sentences."""
+    """The deciles, pairs and precision of a cut, in sentences."""
     none = f"no cut with {ENOUGH} judged pairs or more is sure to have it; the best is "
     nearest = "" if cut.reached else none
     return [
@@ -111,7 +110,7 @@ def cut_lines(cut: Cut, rows: int) -> list[str]:
 
 
 def counts_line(found: AgreementRecord) -> str:
-    """What was judged and what of it is not counted."""
+    """The numbers of judged, good and uncounted pairs."""
     judged = f"{found.pairs:,} judged pairs of {found.references:,} references"
     if found.where:
         judged += f" with {' and '.join(found.where)}"
@@ -130,17 +129,14 @@ def counts_line(found: AgreementRecord) -> str:
 
 
 def by_agreement(scores: Mapping[str, ScoreAgreement]) -> dict[str, ScoreAgreement]:
-    """The scores, the one that agrees most first."""
-
-    def strength(item: tuple[str, ScoreAgreement]) -> float:
-        value = item[1].spearman or 0.0
-        return value if item[1].higher_is_better else -value
-
-    return dict(sorted(scores.items(), key=strength, reverse=True))
+    """The scores by their agreement, the strongest first."""
+    signs = {name: 1 if of.higher_is_better else -1 for name, of in scores.items()}
+    names = sorted(scores, key=lambda n: signs[n] * (scores[n].spearman or 0.0), reverse=True)
+    return {name: scores[name] for name in names}
 
 
 def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
-    """Lines to print: the judgments of each judge, and the agreement of several."""
+    """Lines to print: the number of judgments of each judge, and the judges' agreement."""
     counts = Counter(judgment.judge for judgment in judgments)
     lines = [f"pairs judged by {judge}: {count:,}" for judge, count in sorted(counts.items())]
     if len(counts) < 2:
@@ -151,10 +147,10 @@ def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
 
 
 def alpha(judgments: Sequence[Judgment]) -> float | None:
-    """Krippendorff's alpha of the scores of pairs that at least two judges judged.
+    """Krippendorff's alpha of the scores of pairs with at least two judges.
 
-    1 is perfect agreement, 0 what chance gives. None if it is not defined: no pair has two judges,
-    or all values are the same.
+    1 is perfect agreement, 0 agreement by chance, None undefined: no pair has two judges, or all
+    values are the same.
     """
     pairs = {pair: i for i, pair in enumerate(dict.fromkeys(of.pair for of in judgments))}
     judges = {judge: i for i, judge in enumerate(sorted({of.judge for of in judgments}))}

@@ -1,9 +1,9 @@
 """The judgments of a run, in RUN/judgments/<judge>.jsonl.
 
 A judge's file is a log of actions, one JSON object a line: a judgment, a skipped pair (`score` is
-null), or an action undone. The last action on a pair counts. A line is on the disk before `append`
-returns. The last line counts without a line feed, too, unless it ends within its JSON: then it was
-being written when the process died.
+null), or an action undone. The last action on a pair counts. `append` returns after the line is on
+the disk. A last line without a line feed counts if its JSON is complete; if not, the process died
+while it wrote the line.
 """
 
 import os
@@ -35,7 +35,7 @@ Fluency = Annotated[int, Field(ge=0, le=2)]
 
 
 def checked_name(judge: str) -> str:
-    """A judge's name, which is the name of a file.
+    """Check a judge's name, which is the name of a file.
 
     >>> checked_name("Anna B.")
     'Anna B.'
@@ -52,7 +52,7 @@ JudgeName = Annotated[str, AfterValidator(checked_name)]
 
 
 class PairName(BaseModel):
-    """Which pair of a run; `candidate` is None in runs with one translation a source."""
+    """The name of a pair in a run; `candidate` is None in runs with one translation a source."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -66,7 +66,7 @@ class PairName(BaseModel):
 
 
 class Action(PairName):
-    """A line of a judge's file; the texts are as they were when judged."""
+    """A line of a judge's file, with the texts that the judge saw."""
 
     reference: str = ""
     translation: str = ""
@@ -76,7 +76,7 @@ class Action(PairName):
 
 
 class Judgment(Action):
-    """What one judge says of one pair; it counts only for a pair with these texts."""
+    """One judge's label for one pair; it counts only for a pair with these texts."""
 
     judge: str
     score: Score
@@ -106,13 +106,13 @@ def judgments_digest(run: str) -> str:
 
 
 class JudgeFile:
-    """The file of one judge, open for further actions.
+    """The file of one judge, to append actions to.
 
-    `actions` has the last action on each pair that is judged or skipped, in the order of time.
+    `actions` has the last action on each judged or skipped pair, in the order of time.
     """
 
     def __init__(self, run: str, judge: str) -> None:
-        """Read the file, end its last line, and cut off one that was torn."""
+        """Read the file, end its last line, and cut off an incomplete one."""
         self._path = Path(_path(run, checked_name(judge)))
         self.actions = _last_actions(run, judge)
         if self._path.exists():
@@ -143,7 +143,7 @@ class JudgeFile:
 
 @contextmanager
 def judging(run: str) -> Iterator[None]:
-    """Keep a second judging process out of a run; other commands are not kept out."""
+    """Keep a second `paraloom judge` out of a run; other commands may run."""
     if storage.is_remote(run):
         raise UserError(f"{run}: judgments need a run on this machine; copy the folder first")
     if not Path(run, "run.json").exists():
@@ -181,8 +181,8 @@ def _last_actions(run: str, judge: str) -> dict[Key, Action]:
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """The content of a judge's file without a last line that was torn: it begins as JSON, and ends
-    too early, perhaps in zeros. Any other line is somebody's, whatever is wrong with it."""
+    """The content of a judge's file without an incomplete last line: one that begins as JSON and
+    ends too early, perhaps in zeros. Other invalid lines stay, because a person wrote them."""
     last = data[data.rfind(b"\n") + 1 :]
     text = last.rstrip(b"\0")
     try:

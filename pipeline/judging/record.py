@@ -1,4 +1,4 @@
-"""What judgments say of scores: correlations, shares of good pairs, and recommended cuts."""
+"""Records of the agreement of scores with judgments."""
 
 from pydantic import Field
 
@@ -7,19 +7,14 @@ from paraloom.pipeline.run.records import Lenient, StageRecord
 
 
 class ScoreAgreement(Lenient):
-    """How one score agrees with the labels."""
+    """The agreement of one score with the labels."""
 
     spearman: float | None  # None if a side is constant
     interval: Interval | None  # 95%
     good: list[int]  # good pairs in each decile, 0 the lowest
     judged: list[int]
-    rows: list[int]  # pairs of the run or of the file in each decile, without copies
+    rows: list[int]  # pairs of the run or of the file in each decile, without equal sides
     higher_is_better: bool = True
-
-    @property
-    def better(self) -> str:
-        """Which values are better, in a word."""
-        return "more" if self.higher_is_better else "less"
 
 
 class AgreementRecord(Lenient):
@@ -27,18 +22,18 @@ class AgreementRecord(Lenient):
 
     pairs: int  # judged pairs that are counted
     references: int
-    rows: int  # of the run or of the file, judged or not, without copies
-    good: float  # least label of a good pair, of 100
+    rows: int  # all pairs of the run or of the file, without equal sides
+    good: float  # least label of a good pair, out of 100
     good_pairs: int
-    copies: int = 0  # judged pairs of equal sides, left out
+    copies: int = 0  # judged pairs of equal sides, not counted
     judges: int = 0
-    alpha: float | None = None  # Krippendorff's, of the judges' scores
+    alpha: float | None = None  # Krippendorff's, between the judges
     judgments: int = 0
     gone: int = 0  # judgments of pairs that the run does not have, or with other texts now
     where: list[str] = Field(default=[])  # conditions on the pairs that are counted
     outside: int = 0  # judged pairs that do not meet them
     scores: dict[str, ScoreAgreement]
-    cuts: list[Cut]  # one for each wanted precision; none if no cut can be measured
+    cuts: list[Cut]  # one for each wanted precision; empty if no cut can be measured
 
 
 class JudgedRecord(StageRecord, stage="judged"):

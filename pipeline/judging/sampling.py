@@ -1,10 +1,9 @@
-"""Which pairs people judge, and in which order.
+"""The sample of pairs to judge, in order.
 
 The pairs are spread evenly over the deciles of each score. Deciles have the same number of rows, so
-with regard to any one score such a sample is like a uniform sample of the corpus: the share of good
-pairs in it estimates the share in the corpus. Pairs with equal sides are left out, for everybody
-would judge them alike; a decile with many of them has fewer pairs in the sample, and estimates are
-of the other pairs.
+the share of good pairs in the sample estimates the share in the corpus, for each score by itself.
+Pairs with equal sides are left out, since everybody would judge them alike; estimates do not cover
+them, and a decile with many of them has fewer pairs in the sample.
 """
 
 from collections import Counter
@@ -30,25 +29,25 @@ _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)
 _HASH = "hash"
 _TURN, _DISTANCE = "turn", "distance"
-_NEXT = 10  # pairs of a decile, of which one is taken
+_NEXT = 10  # waiting pairs of a decile to choose the next one from
 
 Rows = npt.NDArray[np.int64]
 
 
 class Pair(PairName):
-    """A pair as a judge sees it: no score, no decile."""
+    """A pair as a judge sees it, without scores and deciles."""
 
     source: str
     reference: str
     translation: str
 
     def action(self, **values: Any) -> Action:
-        """What a judge does with the pair, as a line of the judge's file."""
+        """A judge's action on the pair, as a line of the judge's file."""
         return Action(**self.model_dump(exclude={"source"}), **values)
 
 
 class ScoredRun:
-    """The pairs of a run that have deciles, and the scores that have them."""
+    """The pairs of a run after `bucket`, and the names of their scores."""
 
     def __init__(self, folder: str) -> None:
         """Read the manifest."""
@@ -73,11 +72,11 @@ class ScoredRun:
 
 
 def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> list[Pair]:
-    """The pairs to judge, in order: the same for everybody, given the run's seed.
+    """The pairs to judge, in an order that depends on the run's seed alone.
 
-    Any first part of the order is spread evenly over the deciles, too, and more `pairs` continue
-    the order of fewer. Memory holds `pairs` rows per decile, however large the corpus. With
-    `generators`, the pairs are spread evenly over these, too.
+    Every beginning of the order is spread evenly over the deciles, and a larger sample begins as a
+    smaller one. Memory holds `pairs` rows per decile, however large the corpus. With `generators`,
+    the pairs are spread evenly over the generators, too.
     """
     spread = [schema.decile(score) for score in run.scores]
     if generators:
@@ -90,7 +89,7 @@ def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> lis
 def sample_corpus(
     run: ScoredRun, pairs: int, stage: str, missed: Criteria | None = None
 ) -> list[Pair]:
-    """Random pairs of the corpus of a stage; with criteria, the pairs that just `missed` them."""
+    """Random pairs of a stage's corpus; or, with criteria, scored pairs that just `missed` them."""
     columns = [*_TEXTS, *(missed.columns if missed else ())]
     tables = run.tables(columns, "" if missed else stage)
     return _pairs(sample_rows(tables, missed, pairs, run.record.config.seed))
@@ -99,8 +98,8 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Random rows; with criteria, those that fail one of their conditions only, in turns of each,
-    the nearest to its bound first."""
+    """Random rows; or, with criteria, rows that fail exactly one condition, from each condition in
+    turn, the nearest to its bound first."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:
@@ -112,8 +111,8 @@ def sample_rows(
 
 
 def _sample(tables: Iterable[pa.Table], spread: Sequence[str], count: int, seed: int) -> pa.Table:
-    """Rows with different sides, even over the values of each column of `spread`, each value's by
-    distance and hash; a table without columns if there is none."""
+    """Rows with different sides, spread evenly over the values of each column of `spread`; rows
+    with the same value come by distance and hash. A table without columns if there is none."""
     kept: pa.Table | None = None
     for table in tables:
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
@@ -131,7 +130,7 @@ def _pairs(table: pa.Table) -> list[Pair]:
 
 
 def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
-    """The first rows of every cell by distance and hash, sorted."""
+    """The first rows of each cell, sorted by distance and hash."""
     keys = [name for name in (_HASH, _DISTANCE) if name in table.column_names]
     table = table.take(np.lexsort([table[name].to_numpy() for name in keys]))
     chosen = np.zeros(len(table), bool)
@@ -141,7 +140,7 @@ def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
 
 
 def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows]:
-    """The numbers of the rows with each value of each column."""
+    """The row numbers of each cell: a value of a column."""
     columns = {name: table[name].to_numpy() for name in spread}
     return {
         (name, value): np.flatnonzero(values == value)
@@ -153,12 +152,11 @@ def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows
 def _in_order(
     texts: Sequence[tuple[str, str]], cells: Mapping[tuple[str, Any], Rows], count: int
 ) -> list[int]:
-    """Always a row of the cell with fewest rows so far; no two with the same texts.
-
-    Of the next rows of that cell, the one is taken that keeps the other columns' cells even.
-    """
+    """Row numbers in order: the next row comes from the cell with fewest rows so far, and among its
+    first waiting rows it is the one that keeps the other columns' cells even. No two rows have the
+    same texts."""
     waiting = {cell: rows.tolist() for cell, rows in cells.items()}
-    parts = Counter(name for name, _ in cells)  # a column of few values has more rows of each
+    parts = Counter(name for name, _ in cells)  # cells of a column; with few, each has more rows
     cells_of: dict[int, list[tuple[str, Any]]] = {}
     for cell, rows in waiting.items():
         for row in rows:

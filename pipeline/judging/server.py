@@ -1,12 +1,12 @@
 """The page on which people judge pairs, served on the loopback address.
 
-A request is answered only if it has the secret of the address, and comes from this page: other
-pages in the same browser, and other users of the machine, know neither the pairs nor the address.
+A request is answered only if it has the secret of the address and comes from this page. Other pages
+in the same browser and other users of the machine see no pairs.
 """
 
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -50,7 +50,7 @@ Scale = Literal["0-100", "yes-no"]
 
 
 class Target(PairName):
-    """Who acts on which pair."""
+    """A judge and the pair that the judge acts on."""
 
     judge: JudgeName
 
@@ -75,7 +75,7 @@ class Session:
         self._lock = Lock()
 
     def state(self, judge: str) -> dict[str, Any]:
-        """The next pair of a judge, None after the last one, and the progress."""
+        """A judge's next pair, None after the last one, and the progress."""
         with self._lock:
             return self._state(self._file(judge))
 
@@ -91,7 +91,7 @@ class Session:
             return self._state(file)
 
     def undo(self, target: Target) -> dict[str, Any]:
-        """Undo the judge's last action, which must be on this pair; `undone` is what it said."""
+        """Undo the judge's last action, which must be on this pair; `undone` is the old label."""
         with self._lock:
             file = self._file(target.judge)
             done = self._done(file)
@@ -134,12 +134,12 @@ class JudgingServer:
     def __init__(self, session: Session, port: int | None = None, **values: str) -> None:
         """Listen on a port; by default on `PORT`, or on another one if it is in use.
 
-        `values` are for the template of the page.
+        `values` go to the template of the page.
         """
         token = secrets.token_urlsafe(24)
         app = _application(session, token, values)
         for number in (PORT, 0) if port is None else (port,):
-            # The server has a copy of the socket; by itself it would end the process without one.
+            # The server copies the socket. If it opened a used port itself, the process would end.
             with suppress(OSError), socket.create_server((_HOST, number)) as listening:
                 own, fd = listening.getsockname()[1], listening.fileno()
                 self._server = make_server(
@@ -222,17 +222,19 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     def state() -> Response:
         return jsonify(session.state(request.args.get("judge", "")))
 
-    def act(kind: type[Body], action: Callable[[Body], dict[str, Any]]) -> Callable[[], Response]:
-        def answer() -> Response:
-            try:
-                body = kind.model_validate_json(request.get_data())
-            except ValidationError as error:
-                first = error.errors()[0]
-                abort(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-            return jsonify(action(body))
+    def body(kind: type[Body]) -> Body:
+        try:
+            return kind.model_validate_json(request.get_data())
+        except ValidationError as error:
+            first = error.errors()[0]
+            abort(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
-        return answer
+    @app.post("/<token>/judge")
+    def judge() -> Response:
+        return jsonify(session.judge(body(SentJudgment)))
 
-    app.post("/<token>/judge", endpoint="judge")(act(SentJudgment, session.judge))
-    app.post("/<token>/undo", endpoint="undo")(act(Target, session.undo))
+    @app.post("/<token>/undo")
+    def undo() -> Response:
+        return jsonify(session.undo(body(Target)))
+
     return app

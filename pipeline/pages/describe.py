@@ -1,4 +1,4 @@
-"""A run in words, and its evaluation in a table: for the report, the summary and the cards."""
+"""A run in words, and its evaluation as a table, for the report, the summary and the cards."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean, stdev
@@ -23,10 +23,7 @@ from paraloom.pipeline.run.records import (
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 NEAR_COPIES = 0.8
-"""The median unigram F1 above which the pairs of a corpus are said to differ little."""
-
-REWORDED = "content_overlap <= 0.8"
-"""The condition on pairs that is advised then."""
+"""The median unigram F1 of a corpus above which a line advises other conditions."""
 
 _CLEANED = {
     "entities": "HTML entities",
@@ -56,7 +53,7 @@ def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRec
 
 
 def decoding(nmt: NmtOptions) -> str:
-    """How translations are found, in words.
+    """The search for translations, in words.
 
     >>> decoding(NmtOptions(beam=12)), decoding(NmtOptions(sampling={"top_k": 5}))
     ('beam 12', 'sampling (top_k 5, temperature 1)')
@@ -72,7 +69,7 @@ def decoding(nmt: NmtOptions) -> str:
 
 
 def cleaned(record: RunRecord) -> str:
-    """How many pairs of ingest each kind of cleaning changed, in words; "" if there was none.
+    """The number of pairs that each kind of cleaning changed, in words; "" without cleaning.
 
     >>> cleaned(RunRecord(stages={"ingest": PairsRecord(cleaned={"entities": 1234, "nfc": 0})}))
     'HTML entities in 1,234, characters not in NFC in 0'
@@ -115,7 +112,7 @@ def correlation(value: float | None) -> str:
 
 
 def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`".format) -> str:
-    """The conditions on a pair of the corpus; `code` makes names and conditions code.
+    """The conditions on a pair of the corpus; `code` marks names and conditions as code.
 
     >>> chosen = SelectOptions(by="word_order", deciles=[1, 2, 4], where=["unigram_f1 <= 0.8"])
     >>> selection_in_words(chosen.replace(per_source="all", max_tokens=None))
@@ -137,24 +134,25 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
 
 
 def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
-    """What to change if the pairs of a corpus hardly differ; "" if they do, or it is not known.
+    """Advice if the pairs of a corpus hardly differ; "" if they differ, or it is not known.
 
     >>> near_copies(PairsRecord(unigram_f1=0.84), SelectOptions()).partition(";")[0]
     'The sides of most pairs differ little: the median unigram F1 of the corpus is 0.84'
     """
     if corpus is None or (corpus.unigram_f1 or 0) <= NEAR_COPIES:
         return ""
-    remedy = f"add '{REWORDED}' to select.where, and content_overlap to score.scorers"
+    remedy = "add 'content_overlap <= 0.8' to select.where, and content_overlap to score.scorers"
     if any("content_overlap" in condition for condition in select.where):
         remedy = "lower the bound of content_overlap in select.where"
     return (
         "The sides of most pairs differ little: the median unigram F1 of the corpus is "
-        f"{corpus.unigram_f1:.2f}; for more of other words, {remedy}"
+        f"{corpus.unigram_f1:.2f}; for pairs in other words, {remedy}"
     )
 
 
 def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
-    """Each data set that is kept out of the corpus: its sentences, and the rows found by rule."""
+    """Each excluded data set: its name, its number of sentences, and the rows that each rule left
+    out."""
     data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
     rejected = (record.find(PairsRecord, "select") or PairsRecord()).rejected
     return [
@@ -164,7 +162,7 @@ def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
 
 
 def verdict(record: RunRecord) -> str:
-    """One sentence for a finished loop: which round is best, and the scores of the others."""
+    """One sentence for a finished loop: the best round, and the scores of all rounds."""
     loop = record.find(LoopRecord)
     if loop is None:
         return ""
@@ -179,8 +177,8 @@ def verdict(record: RunRecord) -> str:
 
 
 def resolve_auto(record: RunRecord) -> SelectOptions:
-    """The section `select` of the configuration as it takes effect: with the result of `by: auto`
-    or `by: judged`, and without a choice among translations of a source where there is one."""
+    """The section `select` in effect: with the score and the deciles that `by: auto` or `by:
+    judged` chose, and with `per_source: all` if each source has one translation."""
     select = record.config.select
     found, judged = record.find(AutoSelectRecord), record.find(JudgedRecord)
     if record.config.nmt.candidates == 1 and not record.config.generators:
@@ -195,17 +193,16 @@ def resolve_auto(record: RunRecord) -> SelectOptions:
 
 
 def selection_lines(result: AutoSelectRecord) -> list[str]:
-    """What was chosen, and how all deciles and the best other trials compare."""
-    lines = [f"Chosen: {_in_words(result.chosen)}"]
+    """Lines on the chosen trial, on the best other one, and on the trial with all deciles."""
+
+    def words(of: DecileTrial) -> str:
+        return f"{trial_name(of)}: {mean_deviation(of.scores)} with {of.pairs:,} pairs"
+
     others = sorted(result.trials, key=lambda trial: -trial.mean)
-    if result.labelled:  # earlier versions did not record it
-        lines[0] += f" ({labelled_in_words(result.chosen.mean, result.labelled)})"
-    lines += [f"Next: {_in_words(of)}" for of in others if of != result.chosen][:1]
-    return lines + [f"All pairs: {_in_words(of)}" for of in others if len(of.deciles) == 10]
-
-
-def _in_words(trial: DecileTrial) -> str:
-    return f"{trial_name(trial)}: {mean_deviation(trial.scores)} with {trial.pairs:,} pairs"
+    sure = f" ({labelled_in_words(result.chosen.mean, result.labelled)})" * bool(result.labelled)
+    lines = [f"Chosen: {words(result.chosen)}{sure}"]
+    lines += [f"Next: {words(of)}" for of in others if of != result.chosen][:1]
+    return lines + [f"All pairs: {words(of)}" for of in others if len(of.deciles) == 10]
 
 
 def trial_name(trial: DecileTrial) -> str:
@@ -236,10 +233,8 @@ class EvaluationTable(NamedTuple):
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """The results of the rounds side by side.
-
-    `evaluated` has the name of each round ("" if there is only one) and its results.
-    """
+    """The results of the rounds side by side; `evaluated` has the name of each round, "" for a
+    single one."""
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
     columns = ["data set", "pairs"]

@@ -11,15 +11,14 @@ from paraloom.models.languages import ENGLISH, is_unspaced
 _WORD = re.compile(r"(\w+|[^\w\s])")
 _CHARACTER = re.compile(r"([A-Za-z0-9]+|\S)")
 _MOST = 10**8
-"""The product of the words of both sides up to which they are aligned, in a second or so."""
+"""Largest product of the two numbers of words; their alignment takes about a second."""
 
 
 def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[Markup, Markup]:
-    """Both texts as HTML, with <mark> around words that the other text does not have.
+    """Both texts as HTML, with <mark> around the words outside a longest common subsequence.
 
-    The words that a longest common subsequence has are shared; in very long texts, nothing is
-    marked. The comparison ignores case. It is by characters in languages that are written without
-    spaces.
+    Case is ignored. Languages without spaces are compared by characters. In very long texts,
+    nothing is marked.
 
     >>> for html in mark_differences("A dog runs.", "a big dog runs."):
     ...     print(html)
@@ -40,7 +39,7 @@ def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[
 
 
 def _mark(parts: list[str], shared: set[int]) -> Markup:
-    """The text with each run of words that are not shared in one mark."""
+    """The text with one mark around each run of words that are not shared."""
     html = Markup(escape(parts[0]))
     marks = [number not in shared for number in range(len(parts) // 2)]
     for marked, run in groupby(range(len(marks)), marks.__getitem__):

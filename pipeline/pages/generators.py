@@ -1,4 +1,4 @@
-"""Generators side by side: what each made, what was selected of it, and what it cost."""
+"""Generators side by side: candidates, selected pairs, distances, and cost."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _NAME = schema.GENERATOR.name
 
 
 class Shown(NamedTuple):
-    """A table in words: the first cell of a row is its head."""
+    """A table of texts; the first cell of a row is its head."""
 
     title: str
     columns: list[str]
@@ -39,18 +39,18 @@ class Shown(NamedTuple):
 
 
 class Generator(BaseModel):
-    """A generator, and what became of its candidates; None is what is not known."""
+    """A generator, and the figures of its candidates; unknown figures are None."""
 
     name: str
     candidates: int  # accepted ones
     selected: int
     share: float | None  # of the corpus
     distance: float | None  # from the reference: the median of 1 − unigram F1
-    quartiles: dict[str, list[float]]  # of each score
-    cost_of_1000: float | None  # selected pairs; None of fewer than ENOUGH
+    quartiles: dict[str, list[float]]  # by score
+    cost_of_1000: float | None  # selected pairs; None if fewer than ENOUGH are selected
     judged: int
     good: int
-    asked: GeneratedBy | None  # a language model, and what its answers took
+    asked: GeneratedBy | None  # the tokens, time and cost of a language model's answers
 
 
 class Generators(BaseModel):
@@ -60,7 +60,7 @@ class Generators(BaseModel):
     distances: list[tuple[str, str, float]]  # of two generators' candidates for the same pair
 
     def tables(self) -> list[Shown]:
-        """All of it in words."""
+        """The comparison as tables, for the report and the command."""
         general, quartiles, reasons, taken = list[list[str]](), [], [], []
         for of in self.generators:
             one = of.asked or GeneratedBy()
@@ -90,7 +90,7 @@ class Generators(BaseModel):
 
 
 def compare_generators(folder: str, record: RunRecord) -> Generators:
-    """The generators of a run; counts are of all rows, the rest is of a sample."""
+    """Compare the generators of a run: counts cover all rows, other figures a sample."""
     used, best = generators_of(record), record.best
     bucket = best.find(BucketRecord)
     if not used or bucket is None or not bucket.rows_out:
@@ -108,7 +108,8 @@ def compare_generators(folder: str, record: RunRecord) -> Generators:
         values: dict[str, Any] = {"name": name, "candidates": rows[name], "selected": pairs}
         values["share"] = pairs / selected.total() if selected else None
         values["distance"] = _distance(mine["reference"], mine["translation"], record.language)
-        values["quartiles"] = {of: _quartiles(mine[of]) for of in scores}
+        quartiles = {of: pc.quantile(mine[of], [0.25, 0.5, 0.75]) for of in scores}
+        values["quartiles"] = {of: each.drop_null().to_pylist() for of, each in quartiles.items()}
         values["cost_of_1000"] = None if cost is None else 1000 * cost / pairs
         good = int(np.sum(labels >= record.config.select.good))
         found.append(Generator(**values, judged=len(labels), good=good, asked=asked))
@@ -138,7 +139,7 @@ def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) ->
 
 
 def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[str, str, float]]:
-    """How far the first candidates of every two generators are from each other."""
+    """The distance between the first candidates of every two generators."""
     first = {
         name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
         for name, mine in made.items()
@@ -148,10 +149,6 @@ def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[st
         if len(both):
             _, texts, others = both.columns
             yield one, other, _distance(texts, others, language) or 0.0
-
-
-def _quartiles(values: pa.ChunkedArray) -> list[float]:
-    return pc.quantile(values, [0.25, 0.5, 0.75]).to_pylist() if len(values) else []
 
 
 def _number(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What the metadata at the beginning of a card say, in the form of Hugging Face's Hub."""
+"""The metadata at the beginning of a card, in the form of Hugging Face's Hub."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -13,10 +13,10 @@ from paraloom.pipeline.pages.shown import run_name
 from paraloom.pipeline.run.records import Correlation, Evaluation, RunRecord
 
 PART_FILES = "part-*.parquet"
-"""The part files of a corpus, as readers of its card find them."""
+"""The pattern of a corpus's part files, for its card."""
 
 HUB_LICENSES = frozenset(Path(__file__).with_name("licenses.txt").read_text("utf-8").split())
-"""The Hub's names of licences, as of February 2026, without `other`, which stands for all that are
+"""The Hub's names of licences in February 2026, without `other`, which stands for licences that are
 not on its list (https://huggingface.co/docs/hub/repositories-licenses)."""
 
 
@@ -42,12 +42,12 @@ class Release(NamedTuple):
     """A corpus as it is published."""
 
     license: str  # in the user's words
-    license_link: str | None  # where its text is, if it is not on the Hub's list
+    license_link: str | None  # address or file of its text, if it is not on the Hub's list
     repo: str | None  # name on the Hub, if it has one already
     seed: int  # of the hash that divides references into splits
     configurations: tuple[Configuration, ...]  # the first one, with all columns, is the default
-    negatives: tuple[tuple[str, str, int], ...] = ()  # kinds, what they are, and how many
-    neighbours: str = ""  # the model that found those near the anchor
+    negatives: tuple[tuple[str, str, int], ...] = ()  # kinds with their meaning and number
+    neighbours: str = ""  # the models that found negatives near the anchor
 
 
 def title(record: RunRecord) -> str:
@@ -57,7 +57,7 @@ def title(record: RunRecord) -> str:
 
 
 def license_name(license: str) -> str:
-    """The name of a licence in the form of the Hub's names; empty without any letter or digit.
+    """The name of a licence in the form of the Hub's names; "" without a letter or digit.
 
     >>> license_name("CC BY 4.0"), license_name("openrail++") in HUB_LICENSES
     ('cc-by-4.0', True)
@@ -66,7 +66,8 @@ def license_name(license: str) -> str:
 
 
 def license_metadata(license: str | None, link: str | None = None) -> dict[str, str]:
-    """The metadata of a licence, None if it is not known; `link` leads to one of other words.
+    """The metadata of a licence, unknown if None; `link` leads to the text of one that the Hub does
+    not list.
 
     >>> license_metadata("MIT"), license_metadata("CzEng: research only", "LICENSE")["license_name"]
     ({'license': 'mit'}, 'czeng-research-only')
@@ -93,9 +94,9 @@ def eval_results(
     """The results of a model on each data set, and the means; correlations from -1 to 1.
 
     Args:
-        score: what compares two sentences, as sentence-transformers names it in metrics: `cosine`,
-            `dot`, or empty for predicted labels.
-        without: data sets that are left out, as `<group> <name>`, and all means over them.
+        score: the comparison of two sentences, as sentence-transformers names it in metrics:
+            `cosine`, `dot`, or empty for predicted labels.
+        without: data sets to leave out, as `<group> <name>`, with all means over them.
     """
     for group, content in evaluation.groups.items():
         names = {name: f"{group} {name}" for name in content.data_sets}
@@ -108,7 +109,7 @@ def eval_results(
 
 
 def mteb_tasks(data_sets: Iterable[str]) -> list[str]:
-    """The tasks of MTEB that hold data sets, which are named as `<group> <name>`.
+    """The tasks of MTEB that contain data sets, which are named as `<group> <name>`.
 
     >>> mteb_tasks(["STS 2012 MSRpar", "STS 2012 SMTnews", "SICK test", "mine dev"])
     ['STS12', 'SICK-R']

@@ -1,7 +1,7 @@
-"""Numbers behind the pictures: scales, ticks, shades; the pictures themselves are templates.
+"""Scales, ticks and shades of the pictures, which are templates.
 
-Pictures are WIDTH units wide, unless they say otherwise. Plots are laid out in a grid, so that one
-unit is about one pixel on a laptop and on a phone, and text of 11 units stays legible.
+A picture is WIDTH units wide, unless its template has another width. Plots are laid out in a grid,
+so that one unit is about one pixel on a laptop and on a phone, and text of 11 units is legible.
 """
 
 import math
@@ -37,7 +37,7 @@ class Scale(NamedTuple):
 
 
 def padded(values: Iterable[float], start: float, end: float) -> Scale:
-    """An axis of all values, and some room."""
+    """An axis that holds all values, with some room at both ends."""
     found = [*map(float, values)]
     room = 0.08 * (max(found) - min(found)) or 0.05
     return Scale(min(found) - room, max(found) + room, start, end)
@@ -49,9 +49,9 @@ def wrapped(words: str, width: float) -> list[str]:
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
-    """The least count of each shade of a density, and the cells [x, y] of this shade.
+    """The least count of each shade of a density, and the cells [x, y] with this shade.
 
-    Each shade is darker than the one before from a constant multiple of its count on.
+    The least count of a shade is a constant multiple of the lighter shade's.
     """
     most = max(int(data.pairs.max()), 1)
     steps = np.unique(np.geomspace(1, most, _SHADES, endpoint=False).round().astype(int))
@@ -76,7 +76,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def short_number(value: float) -> str:
-    """A number as short as a tick needs it.
+    """A number in a short form, for a tick.
 
     >>> [short_number(v) for v in (0.25, -3.0, 1500, 20_000_000)]
     ['0.25', '−3', '1.5k', '20M']

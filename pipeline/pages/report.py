@@ -1,13 +1,12 @@
-"""The report: what a run did, in pictures; one HTML file that opens without a network."""
+"""The report of a run in pictures: one HTML file that opens without a network."""
 
 import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
-from markupsafe import Markup
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
@@ -35,7 +34,7 @@ from paraloom.pipeline.run.records import AutoSelectRecord, BucketRecord, Evalua
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-VERSION = 9
+VERSION = 10
 """Bump when the report looks different for the same run."""
 
 _CORPUS, _SCORED, _MISSED = 200, 300, 10  # pairs in the page: random ones, and near misses
@@ -47,8 +46,8 @@ def report_path(folder: str) -> str:
 
 
 def write_report(folder: str, record: RunRecord) -> bool:
-    """Write the report of a run, unless the one that is there was made from the same record and
-    judgments; returns whether it was written."""
+    """Write the report of a run, unless it exists for the same record and judgments; returns
+    whether it was written."""
     path = report_path(folder)
     values = record.roll_up()
     judgments = [digest] if (digest := judgments_digest(folder)) else []
@@ -62,16 +61,8 @@ def write_report(folder: str, record: RunRecord) -> bool:
     return True
 
 
-class Section(NamedTuple):
-    """A part of the page: its anchor, its heading, its content."""
-
-    anchor: str
-    heading: str
-    content: Markup
-
-
 def document(folder: str, record: RunRecord, key: str = "") -> str:
-    """The report as HTML, with a section for each part that the run has."""
+    """The report as HTML, with a section for each finished part of the run."""
     view = record.best
     title = PurePath(view.config.run).name or view.config.run
     sections = list(_sections(folder, record, view))
@@ -79,12 +70,14 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
     return str(html)  # Markup would escape what is added to it
 
 
-def section(template: str, heading: str, anchor: str = "", **values: object) -> Section:
-    """The section of `templates/<template>.html.j2`; its anchor has the same name by default."""
-    return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
+def section(template: str, heading: str, anchor: str = "", **values: object) -> dict[str, str]:
+    """A part of the page, from `templates/<template>.html.j2`; its default anchor is the template's
+    name."""
+    content = render_html(f"{template}.html.j2", **values)
+    return {"anchor": anchor or template, "heading": heading, "content": content}
 
 
-def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Section]:
+def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[dict[str, str]]:
     by_round = [record.derived(place) for place in record.rounds]
     if view.pair_records:
         many = view.config.nmt.candidates
@@ -122,8 +115,8 @@ def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[Secti
 def _selection(
     folder: str, record: RunRecord, view: RunRecord, bucket: BucketRecord
 ) -> dict[str, Any]:
-    """What the sections on the selection and the scores show: figures of random pairs of the run
-    and of its corpus, what every threshold keeps, and pairs on either side of them."""
+    """The values of the sections on the selection and the scores: figures of random pairs of the
+    run and of its corpus, the pairs that every threshold keeps, and pairs on both sides of it."""
     select, source, seed = resolve_auto(view), view.config.input, view.config.seed
     scores, deciles = list(bucket.deciles), bucket.deciles
     sample = Sample.read(shards_of(folder, view.path(RANKED)), view, scores, read_judgments(folder))

@@ -21,9 +21,9 @@ class Histogram(NamedTuple):
     """The shares of the values of one score; values beyond the axis are in the outermost bins."""
 
     edges: Array  # float64 [BINS + 1]
-    pairs: Array  # float64 [BINS]
-    corpus: Array  # the same of the corpus; zeros without one
-    bounds: list[float]  # lowest score of the deciles but the first, of all pairs of the run
+    pairs: Array  # of the run's pairs: float64 [BINS]
+    corpus: Array  # of the corpus's pairs; zeros without a corpus
+    bounds: list[float]  # lowest scores of all deciles but the first, over all pairs of the run
 
     @property
     def middles(self) -> list[float]:
@@ -43,7 +43,7 @@ class Density(NamedTuple):
 
 
 def histogram(pairs: Array, corpus: Array, deciles: Deciles) -> Histogram:
-    """Count the values of a score; `deciles` are those of all pairs."""
+    """Count the values of a score; `deciles` are the deciles of all pairs."""
     edges = axis(pairs, BINS)
     shares = [
         np.histogram(_within(values, edges), edges)[0] / max(len(values), 1)
@@ -67,10 +67,10 @@ def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density
 
 
 def axis(values: Array, bins: int) -> Array:
-    """Edges of equal bins over values; a long tail is cut, so that the middle stays visible.
+    """Edges of equal bins over values: float64 [bins + 1], increasing.
 
-    The axis ends where the values end, or beyond the outer tenths of them by 1.5 times the distance
-    between these if that is nearer. The edges are float64 [bins + 1], increasing.
+    A long tail is cut, so that the middle stays visible: the axis reaches beyond the first and the
+    last tenth of the values by at most 1.5 times the distance between them.
     """
     low, first, last, high = np.quantile(values.astype(np.float64), [0, 0.1, 0.9, 1])
     if (reach := 1.5 * (last - first)) > 0:
@@ -81,8 +81,8 @@ def axis(values: Array, bins: int) -> Array:
 
 
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
-    """A score of the wording, on which pairs differ, and one of meaning: the best one of those that
-    select (`limited`). Other scores where there are no such; None of fewer than two.
+    """A score of wording and a score of meaning, if possible ones that select (`limited`). Other
+    scores stand in for missing ones; None if there are fewer than two.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')

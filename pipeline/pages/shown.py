@@ -1,4 +1,4 @@
-"""What cards and releases show of a run: no folders, servers or secrets of a machine."""
+"""The parts of a run that cards and releases show: no folders, servers or secrets."""
 
 import re
 from collections import Counter
@@ -20,11 +20,11 @@ _SHOWN = {
 
 _GENERATOR = "kind name response n temperature top_p seed max_tokens license prices"
 _ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
-"""A reason with the words of a server or of a connection, which may hold addresses."""
+"""A reason that quotes a server or a connection, and so may hold addresses."""
 
 
 def shown_configuration(record: RunRecord) -> dict[str, Any]:
-    """The part of a run's configuration that goes into a release."""
+    """The part of a run's configuration that a release shows."""
     config = record.config.model_dump(mode="json")
     shown = {name: _known(config[name], of) for name, of in _SHOWN.items() if config.get(name)}
     generators = [_known(each, _GENERATOR) for each in config.get("generators") or ()]
@@ -33,7 +33,7 @@ def shown_configuration(record: RunRecord) -> dict[str, Any]:
 
 
 def run_name(record: RunRecord) -> str:
-    """The name of the run's folder, with the name of the selection if it is one."""
+    """The name of the run's folder, followed by the name of a selection."""
     kind, _, name = record.place.partition("/")
     return last_name(record.config.run) + f"-{name}" * (kind == "selections")
 
@@ -48,7 +48,7 @@ def last_name(path: str) -> str:
 
 
 def without_folders(value: Any) -> Any:
-    """The values that are set; of paths the last name."""
+    """The values that are set, with paths shortened to their last name."""
     if isinstance(value, Mapping):
         return {key: without_folders(of) for key, of in value.items() if of is not None}
     if isinstance(value, list):
@@ -75,7 +75,7 @@ def served_name(model: str) -> str:
 
 
 def reasons(rejected: Mapping[str, int]) -> dict[str, int]:
-    """Rejected rows by reason, without what servers said.
+    """Rejected rows by reason, without the words of servers.
 
     >>> reasons({"no answer: HTTP 400: at host": 1, "no answer: HTTP 400: ask me": 2})
     {'no answer: HTTP 400': 3}

@@ -1,7 +1,7 @@
-"""What the thresholds of a selection keep and cost, from random pairs of a run and the judged ones.
+"""The pairs that a selection's thresholds keep, and their quality, over random and judged pairs.
 
 Pairs are drawn from at most 40 part files: memory and time do not grow with the run. A threshold is
-a condition on a score with one bound; a range, of deciles too, has two.
+a condition on a score with one bound; a range of scores or deciles has two thresholds.
 """
 
 from collections import defaultdict
@@ -39,7 +39,7 @@ Threshold = tuple[Predicate, Criteria]
 
 
 def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str]) -> pa.Table:
-    """At most `pairs` random rows, in their order; a table without columns if there is none."""
+    """At most `pairs` random rows, in their order; a table without columns if there are none."""
     rng = np.random.default_rng(seed)
     some = [shard for shard in shards if shard.rows]
     some = [some[i] for i in np.sort(rng.permutation(len(some))[:_PART_FILES])]
@@ -60,39 +60,39 @@ def some(pairs: pa.Table, most: int, seed: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """What a selection with one or two other bounds keeps."""
+    """The pairs that a selection with one or two other bounds keeps."""
 
     bounds: tuple[float, ...]
     rows: int  # of the run, estimated from the sample
     share: float  # of the pairs that meet the other criteria
-    difference: float | None  # median of 1 − unigram F1; None of fewer than ENOUGH pairs
-    meaning: float | None  # median of the score of meaning, in the same way
+    difference: float | None  # median of 1 − unigram F1; None for fewer than ENOUGH pairs
+    meaning: float | None  # median of the score of meaning; None for fewer than ENOUGH pairs
     good: int
     judged: int
 
     @property
     def precision(self) -> float | None:
-        """The share of good pairs; None if few of those kept are judged."""
+        """The share of good pairs; None if fewer than ENOUGH are judged."""
         return self.good / self.judged if self.judged >= ENOUGH else None
 
     @property
     def agreed(self) -> str:
-        """The good of the judged pairs, with the 95% interval by Wilson of their share."""
+        """The numbers of good and of judged pairs, with Wilson's 95% interval of the share."""
         return good_of(self.good, self.judged)
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A threshold that moves, or two together; the JSON form of `paraloom frontier`."""
+    """One or two thresholds at several values; the JSON form of `paraloom frontier`."""
 
     moved: tuple[Predicate, ...]
     points: list[Kept]
-    chosen: Kept  # by the selection of the run
+    chosen: Kept  # with the thresholds of the run's selection
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """m random pairs of a run, and after them those that people judged: n rows."""
+    """m random pairs of a run, followed by the judged pairs: n rows."""
 
     rows: pa.Table
     pairs: pa.Table  # the first m rows
@@ -134,11 +134,11 @@ class Sample:
         )
 
     def meet(self, criteria: Criteria) -> Array:
-        """Which rows meet the criteria and are no copies: bool [n]."""
+        """The rows that meet the criteria and have different sides: bool [n]."""
         return np.asarray(decide(self.rows, criteria)[0] == "")
 
     def keep(self, free: Array, *moved: Predicate, meaning: str = "") -> Kept:
-        """What predicates keep of the rows that `meet` gave."""
+        """The rows of `free`, a result of `meet`, that also meet the predicates `moved`."""
         kept = free.copy()
         for predicate in moved:
             kept &= predicate.holds(self.rows[predicate.column].to_numpy())
@@ -160,7 +160,7 @@ class Sample:
         )
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
-        """Move a threshold over the values of its column, but for the outermost."""
+        """Move a threshold over the values of its column, without the outermost."""
         column = self.pairs[predicate.column].to_numpy()
         values = np.unique(np.quantile(column, np.linspace(0.005, 0.995, 40))).tolist()
         free = self.meet(rest)
@@ -168,7 +168,7 @@ class Sample:
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
-        """Move the bound on wording; that on meaning follows, so that as many pairs are kept.
+        """Move the bound on wording, and choose the bound on meaning that keeps as many pairs.
 
         None without two such scores, or if fewer than ENOUGH pairs of the sample are selected.
         """
@@ -196,7 +196,7 @@ class Sample:
         return Curve(moved, points, self.keep(selected, meaning=both[1]))
 
     def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
-        """Pairs that just missed the criteria, as they are judged, with `why`."""
+        """Pairs that just missed the criteria, as `paraloom judge` draws them, with `why`."""
         found = sample_rows([self.pairs], criteria, most, seed)
         rows: list[dict[str, Any]] = found.to_pylist()
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():
@@ -207,7 +207,7 @@ class Sample:
 
 
 def criteria_of(select: SelectOptions, record: RunRecord) -> Criteria:
-    """The criteria that a pair meets or not whatever other pairs there are."""
+    """The criteria that do not depend on other pairs."""
     chosen = None if select.by in CHOSEN else select.deciles  # before a stage chose them
     deciles = None if chosen is None else tuple(chosen)
     where = tuple(Predicate.parse(text) for text in select.where)
@@ -217,7 +217,7 @@ def criteria_of(select: SelectOptions, record: RunRecord) -> Criteria:
 
 
 def limits_of(criteria: Criteria) -> list[Predicate]:
-    """The conditions with numbers; deciles as one, from the first to the last of them."""
+    """The conditions with numbers; the deciles are one condition, from the first to the last."""
     found = [each for each in criteria.where if each.numbers]
     if criteria.deciles:
         ends = min(criteria.deciles), max(criteria.deciles)
@@ -226,7 +226,7 @@ def limits_of(criteria: Criteria) -> list[Predicate]:
 
 
 def thresholds(criteria: Criteria) -> list[Threshold]:
-    """The thresholds of a selection on scores and their deciles; none on deciles with gaps."""
+    """The thresholds of a selection on scores and deciles; none on deciles with gaps."""
     words = [each for each in criteria.where if not each.numbers]
     if len(neighbouring(criteria.deciles or ())) > 1:
         where = [each for each in criteria.where if each.numbers]
@@ -247,7 +247,7 @@ def thresholds(criteria: Criteria) -> list[Threshold]:
 
 
 def regions(criteria: Criteria, deciles: Mapping[str, Deciles]) -> dict[str, Interval]:
-    """Between which values a selected pair lies, for each score that conditions limit."""
+    """The lowest and highest value of a selected pair, for each score that conditions limit."""
     found: dict[str, Interval] = {}
     for each in limits_of(criteria):
         score = each.column.removesuffix(schema.decile(""))

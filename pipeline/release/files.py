@@ -20,16 +20,16 @@ order that losses of sentence-transformers on pairs expect."""
 FILE_ROWS, FILE_BYTES, GROUP_ROWS = 1_000_000, 200_000_000, 100_000
 """A file ends after the row group with which it has so many rows or bytes."""
 
-# Pages end where the content says so: a row more or less changes few of them, and stores that
-# divide files by content, such as the Hub's, keep the others. The values are `datasets`' own.
+# The content decides where pages end: an added row changes few pages, and stores that divide files
+# by content, such as the Hub's, keep the others. The values are those of `datasets`.
 _CHUNKING = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_level": 0}
 
 
 def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
-    """Which rows are in the split `test`, bool [n]: those whose reference has a small hash.
+    """The rows of the split `test`, whose reference has a small hash: bool [n].
 
-    References that differ in case and punctuation only have the same hash. It depends on nothing
-    else, so a reference stays in its split when the corpus grows.
+    The hash ignores case and punctuation, and depends on the reference alone: a reference stays in
+    its split when the corpus grows.
     """
     return np.asarray(text_hashes(normalised(references), seed) < threshold(share))
 
@@ -37,7 +37,7 @@ def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
 class SplitWriter:
     """Writes the rows of a split as `<folder>/<split>-00000-of-00003.parquet`, ….
 
-    The files depend on the rows, not on the tables in which they come.
+    The files depend on the rows, not on their division into tables.
     """
 
     def __init__(self, folder: Path, split: str, columns: pa.Schema) -> None:
@@ -54,7 +54,7 @@ class SplitWriter:
             self._write_group()
 
     def finish(self) -> SplitFiles:
-        """Write what is left, and give the files their names."""
+        """Write the last rows, and give the files their names."""
         if self._waiting.num_rows:
             self._write_group()
         self._end_file()

@@ -1,4 +1,4 @@
-"""Negatives of the pairs of a release: sentences near the anchor that mean something else."""
+"""Negatives for the pairs of a release: sentences near the anchor with another meaning."""
 
 import random
 from collections import Counter
@@ -30,7 +30,7 @@ KINDS = {
     NEAR: "a translation of another sentence that is near the anchor",
     **{name: f"the positive with {meaning}" for name, (_, meaning) in CHANGES.items()},
 }
-"""Kinds of negatives, and what they are."""
+"""Kinds of negatives, and their meaning."""
 
 _ROWS = 8192  # pairs at once
 _JUDGED = 4  # candidates that a cross-encoder reads
@@ -39,7 +39,7 @@ _COLUMNS = ("source", "reference", "translation")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TripletOptions:
-    """What a user says of triplets."""
+    """The user's options of triplets."""
 
     kinds: tuple[str, ...]
     model: str | None = None  # of sentence vectors; None: the run's encoder
@@ -49,7 +49,7 @@ class TripletOptions:
     bounds: Bounds = field(default_factory=Bounds)
 
     def check(self, language: str) -> None:
-        """Check what can be checked before a release is made."""
+        """Check the kinds, before a release is made."""
         if unknown := set(self.kinds) - {*KINDS}:
             raise UserError(f"--triplets {min(unknown)}: there are {', '.join(KINDS)}, and all")
         changes = [kind for kind in self.kinds if kind in CHANGES]
@@ -57,7 +57,7 @@ class TripletOptions:
             raise UserError(f"--triplets: only English has {', '.join(changes)}; there is {NEAR}")
 
     def neighbours(self) -> str:
-        """The models that find neighbours, without paths of this machine; "" without the kind."""
+        """The names of the models that find neighbours, without paths; "" without the kind."""
         if NEAR not in self.kinds:
             return ""
         models = [self.model or "the run's encoder", self.cross_encoder or ""]
@@ -79,7 +79,7 @@ class Block(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The pairs of a split, in files with all columns, and a folder for what is made of them."""
+    """The pairs of a split, in files with all columns, and a folder for results."""
 
     files: Sequence[Path]
     work: Path
@@ -112,7 +112,7 @@ Maker = Callable[[Block], Negatives]
 
 
 def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
-    """Open what makes the wanted kinds of negatives."""
+    """Open the makers of the wanted kinds of negatives."""
     if wanted := [kind for kind in options.kinds if kind in CHANGES]:
         yield _Changed(rows, options, wanted)
     if NEAR in options.kinds:
@@ -120,7 +120,8 @@ def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
 
 
 class _Near:
-    """The nearest positive of another pair within the bounds that is not known as a paraphrase."""
+    """Makes negatives of kind `near`: the nearest positive of another pair within the bounds,
+    without paraphrases that the corpus knows."""
 
     def __init__(self, rows: Rows, options: TripletOptions) -> None:
         from paraloom.models.embeddings.applications.opened import open_model
@@ -159,14 +160,14 @@ class _Near:
         return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Whether the source, or a text of each pair, equals the pair in question: [n, k]."""
+        """The found pairs that share the source or a text with the anchor's pair: bool [n, k]."""
         source, *texts = self.hashes
         same = [source[found] == source[own][:, None]]
         same += [theirs[found] == mine[own][:, None] for mine in texts for theirs in texts]
         return np.asarray(np.any(same, axis=0))
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
-        """Which of the first usable ones are within the upper bounds by the cross-encoder, too."""
+        """The first usable pairs that the cross-encoder puts within the upper bounds, too."""
         from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
 
         asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)

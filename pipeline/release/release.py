@@ -1,4 +1,4 @@
-"""Makes a release: a folder with the corpus, its card, its provenance and checksums."""
+"""Releases: a folder with the corpus, its card, its provenance and checksums; sent to the Hub."""
 
 import json
 import re
@@ -9,30 +9,32 @@ from pathlib import Path
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import read_shard
 from paraloom.beam_jobs.storage import remote
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.printing import say
 from paraloom.pipeline.judging.agreement import corpus_precisions
-from paraloom.pipeline.pages.data_card import data_card
+from paraloom.pipeline.pages.cards import data_card
 from paraloom.pipeline.pages.metadata import HUB_LICENSES, Release, license_name
 from paraloom.pipeline.pages.shown import shown_configuration
-from paraloom.pipeline.release.files import write_configurations
+from paraloom.pipeline.release.files import TEST, TRAIN, write_configurations
 from paraloom.pipeline.release.negatives import KINDS, NEAR, TripletOptions
 from paraloom.pipeline.release.triplets import write_triplets
 from paraloom.pipeline.run.folder import current, finished_corpus, read_run, shards_of
 from paraloom.pipeline.run.records import RunRecord
 
 ABOUT = "provenance/release.json"
-"""The file that tells a release from other folders."""
+"""The file that marks a folder as a release."""
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
 SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
+_SHARDS = [f"{at}/{split}-*" for at in ("data", "pairs", "triplets") for split in (TRAIN, TEST)]
+"""Files that the next release may not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseOptions:
-    """What a user says of a release."""
+    """The user's options of a release."""
 
     held_out: float  # share of the references in the split `test`; from 1 on, rows
     license: str | None = None  # in place of `input.license`
@@ -44,9 +46,9 @@ class ReleaseOptions:
 def make_release(
     run: str, out: Path, options: ReleaseOptions, selection: str = ""
 ) -> dict[str, int]:
-    """Make the release of a run's corpus, or of a named selection's, in the folder `out`.
+    """Make the release of a run's corpus, or of a named selection, in the folder `out`.
 
-    It takes the place of an earlier one. Returns the rows of each split.
+    It replaces an earlier release. Returns the rows of each split.
     """
     found = read_run(run)
     record, out = finished_corpus(run, found, selection), out.resolve()
@@ -63,12 +65,18 @@ def make_release(
     if triplets := options.triplets:
         triplets.check(record.language)
         if NEAR in triplets.kinds:
-            triplets = replace(triplets, model=triplets.model or _own_encoder(run, record))
+            if not (triplets.model or "embeddings" in record.stages):
+                raise UserError(
+                    f"{run}: has no encoder to find neighbours with; name one with "
+                    "--triplets-model, or train it with `paraloom train-embeddings`"
+                )
+            own = triplets.model or remote.localise(storage.join(run, "embeddings"))
+            triplets = replace(triplets, model=own)
     if out.exists() and any(out.iterdir()) and not (out / ABOUT).exists():
         raise UserError(f"{out}: exists and is no release; name another folder with --out")
     work = out.with_name(f".{out.name}.triplets")
     if work.exists() and not triplets:
-        say(f"{work}: of a `publish --triplets` that did not end; it goes on there, or remove it")
+        say(f"{work}: left by an interrupted `publish --triplets`; it goes on there, or remove it")
     with atomic_folder(out) as folder:
         if terms is not None:
             (folder / LICENSE).write_bytes(terms)
@@ -113,13 +121,29 @@ def files_of(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
-def _own_encoder(run: str, record: RunRecord) -> str:
-    if "embeddings" not in record.stages:
-        raise UserError(
-            f"{run}: has no encoder to find neighbours with; name one with --triplets-model, or "
-            "train it with `paraloom train-embeddings`"
+def push(folder: Path, repo: str) -> str:
+    """Send a release to the data set `repo`; a new one is private. Returns its address.
+
+    Files of an earlier release are replaced; other files in the repository stay.
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi(library_name="paraloom")
+    with in_one_line(f"--push: {repo} was not sent, or not all of it; the same command goes on"):
+        url = api.create_repo(repo, repo_type="dataset", private=True, exist_ok=True)
+        there = set(api.list_repo_files(repo, repo_type="dataset"))
+        if ABOUT not in there and there - {".gitattributes", "README.md"}:
+            raise UserError(
+                f"--repo {repo}: holds files that `paraloom publish` did not send; name another"
+            )
+        api.upload_folder(
+            folder_path=folder,
+            repo_id=repo,
+            repo_type="dataset",
+            commit_message="Release made with Paraloom",
+            delete_patterns=_SHARDS,
         )
-    return remote.localise(storage.join(run, "embeddings"))
+    return str(url)
 
 
 def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str, str | None]:

@@ -28,8 +28,8 @@ def write_triplets(
 ) -> tuple[Configuration, Counter[str]]:
     """Write the triplets of a release's pairs, and count them by kind.
 
-    The negatives of a pair come from its split. What is made of a block of pairs stays in `work`
-    until all is done: after a kill, the same command goes on there.
+    The negatives of a pair come from its split. The triplets of each block of pairs stay in `work`
+    until all are made: after a kill, the same command goes on there.
     """
     key = sha256(repr((astuple(options), options.digests(), seed)).encode())
     for split in splits:
@@ -58,7 +58,7 @@ def write_triplets(
 
 
 def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[pa.Table]:
-    """The triplets of a split in blocks; those that are in its folder are not made again."""
+    """The triplets of a split in blocks; finished blocks in its folder are not made again."""
     opened: list[Maker] = []
     with meter(f"triplets {split.name}", split.rows, "pairs") as progress:
         for block in rows.blocks():

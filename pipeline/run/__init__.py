@@ -1,1 +1,1 @@
-"""How a run works: stages, keys, records, derived runs; `make.run_stages` is the way in."""
+"""The running of stages: keys, records, derived runs; start reading at `make.run_stages`."""

@@ -1,12 +1,12 @@
-"""`loop.rounds`: repeated selection and training, of which the best round is the result.
+"""`loop.rounds`: selection and training are repeated, and the result is the best round.
 
-The first round's scores, deciles and automatic selection are where a run with one round has them;
-everything else of a round is in `rounds/<n>/`, a run that is derived from it. A round after the
-first ranks pairs by the similarity that the encoder of the round before gives (ParaNMT, footnote
-2), and trains its encoder from scratch, with the same options and seed.
+The first round's scores, deciles and automatic selection are in the run's own folders, as in a run
+with one round; its other stages, and later rounds, are in `rounds/<n>/`, derived runs. A round
+after the first ranks pairs by the similarity of the encoder before (ParaNMT, footnote 2), and
+trains its encoder from scratch, with the same options and seed.
 
-After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. `select`,
-`embeddings` and `evaluate` are then copies of the best round's, where every run has its result.
+After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. The run's own
+`select`, `embeddings` and `evaluate` are then copies from the best round.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from paraloom.pipeline.run.stage import Stage
 
 
 def in_round(stage: Stage, run: Run) -> Stage:
-    """A stage of a round: after the first, `score` adds a column to the first round's pairs."""
+    """The stage in a round; after the first round, `score` adds a column to the run's scores."""
     if run.before is None or stage.name != "score":
         return stage
     assert run.base
@@ -48,10 +48,11 @@ def best_of(stage: Stage, rounds: Sequence[Run]) -> Stage:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """Copy a result with the same key, so that it is not made again.
+    """Copy a result with the same key, so that it is not made again; returns its record, if there
+    is one.
 
-    A first round has the keys of a run with one round, but other folders. If the number of rounds
-    changes, the result is in the one and needed in the other. Returns its record, if there is one.
+    A first round has the same keys as a run with one round, but other folders. After a change of
+    `loop.rounds`, one has the results that the other needs.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None

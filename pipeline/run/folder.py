@@ -1,9 +1,8 @@
 """A run folder: run.json, the `_stage.json` of each finished stage, manifest.json, and the lock.
 
-`_stage.json` is written last and is all that says that a stage is finished; its name begins like
-that of other files that readers of data sets leave out. run.json has the run's configuration and
-what the last command wanted. manifest.json has all of it in one file for readers, and is made again
-at any time.
+A stage is finished if its folder has a `_stage.json`, which is written last; readers of data sets
+skip files with an underscore. run.json has the run's configuration and the stages that the last
+command wanted. manifest.json has all records in one file for readers, and can be made again.
 """
 
 import json
@@ -42,12 +41,12 @@ HEADER = "run.json"
 
 
 def is_run(folder: str) -> bool:
-    """Whether a folder is of a run that has begun."""
+    """Whether a run has begun in a folder."""
     return storage.exists(storage.join(folder, HEADER))
 
 
 def read_run(folder: str) -> RunRecord:
-    """What the folder of a run records; nothing if no run has begun there."""
+    """The record of the run in a folder; an empty one if no run has begun there."""
     path = storage.join(folder, HEADER)
     if not storage.exists(path):
         if storage.exists(storage.join(folder, "manifest.json")):
@@ -75,8 +74,7 @@ def read_run(folder: str) -> RunRecord:
 
 
 def recorded_config(values: dict[str, Any]) -> Config:
-    """A configuration as a run records it; tasks and keys that are known to `paraloom.papers` alone
-    are left out."""
+    """A recorded configuration, without tasks and keys that only `paraloom.papers` knows."""
     options, known = values["embeddings"], KNOWN[-1]
     options = {name: of for name, of in options.items() if name in known.model_fields}
     if options["task"] not in known.tasks:
@@ -85,7 +83,7 @@ def recorded_config(values: dict[str, Any]) -> Config:
 
 
 def settled(stages: dict[str, StageRecord], record: RunRecord) -> dict[str, StageRecord]:
-    """The stages without those that were made from a result that is not there any more."""
+    """The stages, without those that were made from a result that has changed since."""
     left = {record.under_way.stage} if record.under_way else set()
     before = -1
     while before < len(left):
@@ -139,11 +137,11 @@ def versions() -> dict[str, str]:
 
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
-    """Keep a second process out of a run folder; for object storage, one on this machine.
+    """Keep a second process on this machine out of a run folder.
 
-    Object stores have no locks. Two machines that work on one run do the same work twice with the
-    same result, or, with different configurations, remove each other's receipts until one of them
-    gives up. Results are never mixed up: each is known by its key.
+    Object stores have no locks. Two machines that work on one run there do the same work twice with
+    the same result, or, with different configurations, remove each other's receipts until one of
+    them gives up. Results are never mixed up, because each has its key.
     """
     here = remote.local_workdir(folder) / ".lock"
     with files.locked(here, f"{folder}: another paraloom is at work on this run"):
@@ -151,10 +149,8 @@ def locked(folder: str) -> Iterator[None]:
 
 
 def with_selections(config: Config) -> Config:
-    """The configuration with the named selections that earlier commands gave its run, too.
-
-    One that the configuration sets to null is forgotten.
-    """
+    """The configuration with the named selections that earlier commands gave the run, too, except
+    selections that it sets to null."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config
@@ -188,7 +184,7 @@ def finished(folder: str) -> RunRecord:
 
 
 def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
-    """The record with only these stages: an earlier configuration may have left others."""
+    """The record with these stages only; an earlier configuration may have left others."""
     found = {name: record.stages[name] for name in names if name in record.stages}
     return record.model_copy(update={"stages": found})
 
@@ -200,14 +196,14 @@ def current(record: RunRecord) -> RunRecord:
 
 
 def outdated(record: RunRecord) -> list[str]:
-    """The finished stages that an earlier configuration of the run made and the present one has."""
+    """The finished stages of the present configuration that an earlier configuration made."""
     names = record.planned or record.stages
     return [name for name in names if name in record.stages and name in record.outdated]
 
 
 def as_made(record: RunRecord) -> RunRecord:
-    """The record with the configuration, the versions and the stages that made its corpus; without
-    one, as `current` gives it."""
+    """The record with the configuration, versions and stages that made its corpus, even if they are
+    outdated; without a corpus, the same as `current`."""
     made = record.stages.get("select")
     if made is None or "select" not in record.outdated:
         return current(record)
@@ -222,8 +218,8 @@ def as_made(record: RunRecord) -> RunRecord:
 
 
 def check_current(folder: str, record: RunRecord, stage: str, command: str) -> None:
-    """Check that a stage of the run in `folder`, if finished, is of its present configuration;
-    `command` makes it."""
+    """Check that the present configuration made a finished stage of the run in `folder`; the error
+    names the `command` that makes it again."""
     if stage in outdated(record):
         raise UserError(
             f"{folder}: {stage} is of an earlier configuration than the last command had; "
@@ -232,7 +228,7 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
 
 
 def check_selection(folder: str, known: Collection[str], name: str) -> str:
-    """Check that a run has a named selection; its place below the run, "" of the run's own."""
+    """Check that a run has a named selection; returns its place below the run, "" if not named."""
     if name and name not in known:
         names = ", ".join(known) or "none"
         remedy = "`paraloom select --config FILE --name NAME --set select.KEY=VALUE` makes one"
@@ -241,7 +237,7 @@ def check_selection(folder: str, known: Collection[str], name: str) -> str:
 
 
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> RunRecord:
-    """The record of a run whose corpus is finished, or of a named selection's."""
+    """The record of a run, or of a named selection, whose corpus must be finished."""
     place = check_selection(folder, record.config.select.selections, selection)
     stage = record.derived(place).path("select")
     check_current(folder, record, stage, "select")

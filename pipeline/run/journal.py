@@ -1,4 +1,4 @@
-"""What a command writes of a run at work: run.json, records of stages, manifest.json."""
+"""The records of a run at work: run.json, `_stage.json` of each stage, manifest.json."""
 
 import time
 from collections.abc import Iterable
@@ -25,10 +25,10 @@ class Journal:
     def begin(
         self, config: Config, planned: list[str], wanted: list[str], outdated: Iterable[str]
     ) -> None:
-        """Record what is about to run: all stages of the configuration, and those wanted now.
+        """Record all stages of the configuration, and the wanted stages, before they run.
 
-        `outdated` are the finished stages that are not of this configuration; the recorded one does
-        not say so, since it leaves out arguments and variables.
+        `outdated` are the finished stages that another configuration made. Readers could not find
+        them out, since the recorded configuration has no values of variables.
         """
         self.record = RunRecord(
             config=Config.of(config.written),
@@ -40,13 +40,13 @@ class Journal:
         self.save()
 
     def confirm(self, step: PlannedStage) -> None:
-        """Record that a finished stage is of the present configuration."""
+        """Record that a finished stage is up to date."""
         if step.path in self.record.outdated:
             self.record.outdated.remove(step.path)
             self.save()
 
     def start(self, step: PlannedStage) -> None:
-        """Record that a stage is under way, and since when; this stays if the work is killed."""
+        """Record that a stage is under way, and since when; the record stays after a kill."""
         step.run.records.pop(step.stage.name, None)
         storage.remove(storage.join(step.run.folder(step.stage.name), STAGE_RECORD))
         self.record.under_way = UnderWay(stage=step.path, since=round(time.time(), 3))
@@ -59,10 +59,10 @@ class Journal:
             self.save()
 
     def finish(self, step: PlannedStage, record: StageRecord) -> None:
-        """Record a finished stage; only from here on it counts as finished."""
+        """Record a finished stage; before this, it does not count as finished."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
-        if step.stage.name == "embeddings":  # people give this folder to others
+        if step.stage.name == "embeddings":  # people share this folder
             record.config = without_folders(record.config)
         record.versions = self.record.versions
         record.reads = step.digests
@@ -76,7 +76,7 @@ class Journal:
         self.save()
 
     def save(self) -> None:
-        """Write run.json and the roll-up of it and all stages."""
+        """Write run.json, and manifest.json with it and all stages."""
         folder, record = self.run.config.run, self.record
         runs = (self.run, *self.run.children.values())
         found = {run.path(name): of for run in runs for name, of in run.records.items()}

@@ -23,8 +23,7 @@ from paraloom.models.options import InputPath
 from paraloom.models.printing import say
 from paraloom.pipeline.commands.summary import show_summary
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.pages.data_card import write_data_card
-from paraloom.pipeline.pages.encoder_card import write_encoder_card
+from paraloom.pipeline.pages.cards import write_data_card, write_encoder_card
 from paraloom.pipeline.pages.report import write_report
 from paraloom.pipeline.run import notices
 from paraloom.pipeline.run.derived import copy_finished
@@ -56,12 +55,12 @@ def run_stages(
     """Bring a run up to `targets`; stages that are up to date are not run again.
 
     Args:
-        targets: names of stages; those that they depend on are run before. With `select`, the
-            corpora of all named selections are made.
+        targets: names of stages; the stages that they depend on are made before. With `select`,
+            the corpora of all named selections are made.
         arguments: for Beam, as on the command line after `--`.
         force: re-run the targets' stages even if up to date.
-        selection: the named selection whose stages are meant.
-        base: the run whose models are taken, of a preview.
+        selection: the named selection that `targets` belong to, "" for the run itself.
+        base: for a run on a sample, the run whose trained models it uses.
     """
     connect(arguments, remote_paths(config))
     config = with_selections(config)
@@ -76,6 +75,8 @@ def run_stages(
         check_visible(config, arguments)
     here = localised(config)
     check(here, closure(wanted, plan(Run(here, base=base))))
+    if base is None:  # else the command has looked at the input of the run
+        notices.notify(notices.of_configuration(here, names))
     if not names:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
     with locked(config.run):
@@ -131,7 +132,7 @@ def localised(config: Config) -> Config:
 
 
 def check_visible(config: Config, arguments: Sequence[str]) -> None:
-    """Check that Dataflow's workers see the run and what they read of it, if jobs run there."""
+    """Check that Dataflow's workers can read the run and its inputs, if jobs run there."""
     if parse_options(arguments).view_as(StandardOptions).runner == dataflow.RUNNER:
         hub = config.files(lambda mark: mark.hub)
         read = config.files(lambda mark: not mark.copied)
@@ -141,12 +142,12 @@ def check_visible(config: Config, arguments: Sequence[str]) -> None:
 
 
 def remote_paths(config: Config) -> list[str]:
-    """The run folder and the input files of a configuration, those in object storage."""
+    """The run folder and the input files of a configuration, if they are in object storage."""
     return [path for path in (config.run, *config.files().values()) if storage.is_remote(path)]
 
 
 def check(config: Config, steps: Sequence[PlannedStage]) -> None:
-    """Check before any work the files of the configuration and what stages need; print notices."""
+    """Check, before any work, the files of the configuration and the needs of the stages."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
         if not remote.exists(path) and not (key in names and is_hub_name(path)):
@@ -161,7 +162,6 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
         checks[step.stage.check, id(own)] = own
     for (check_stage, _), of in checks.items():
         check_stage(of)
-    notices.notify(notices.of_configuration(config, [step.path for step in steps]))
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ class _State:
     forced: set[str]  # stages to make from nothing
     suspect: set[str] = field(default_factory=set)
     """Stages with a damaged part file. When such a stage is made, the checksums of all its part
-    files are verified, and damaged ones are made again."""
+    files are verified, and damaged part files are made again."""
     repaired: set[str] = field(default_factory=set)  # part files that were found damaged
     ran: set[str] = field(default_factory=set)  # stages that were made
 
@@ -215,7 +215,8 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
 
 
 def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
-    """Make the stage of a damaged part file suspect, if it is of the run and the first time."""
+    """Mark the stage of a damaged part file as suspect. Raise the error if the file belongs to no
+    stage of the run, or is damaged for the second time."""
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}
     stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)
@@ -231,7 +232,7 @@ def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _Sta
 
 
 def remove_temporary(folder: str) -> None:
-    """Remove what a killed process left under a temporary name (`paraloom.models.files`)."""
+    """Remove temporary files that a killed process left (`paraloom.models.files`)."""
     here, folders = remote.local_workdir(folder), [*map(folder_of, TABLE)]
     files = ("manifest.json", HEADER, "evaluation.json")
     names = (*files, *folders, *(f"{stage}/{STAGE_RECORD}" for stage in folders))

@@ -1,6 +1,6 @@
-"""One-line notices of what may be wrong, such as test data that a training has seen.
+"""One-line notices of possible mistakes, such as test data that a training has seen.
 
-None of it stops the work, but its result may mean little.
+The work goes on, but its result may mean little.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
 
 ENOUGH = 10_000
-"""Pairs from which on a training is not said to have few."""
+"""A notice says that a training has few pairs if there are fewer."""
 
 
 def notify(lines: Iterable[str]) -> None:
@@ -29,7 +29,7 @@ def notify(lines: Iterable[str]) -> None:
 
 
 def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
-    """Notices of a configuration, given the names of the stages that are to run."""
+    """Notices on a configuration, for the stages that are to run."""
     if "evaluate" in stages:
         tests = {"sts": config.evaluate.sts, "sick": config.evaluate.sick}
         for path in map(Path.resolve, map(Path, config.embeddings.development_files)):
@@ -52,7 +52,7 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
 
 
 def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:
-    """A notice that so many pairs, or random vectors to start from, do not make a good encoder."""
+    """A notice that few pairs, or random vectors to start from, make a poor encoder."""
     random = config.embeddings.initial_vectors in (None, AUTO) and not own_vectors
     starts = "it starts from random vectors, so that it knows no words but the corpus's"
     few = f"{pairs:,} pairs are few: 10,000 and more make an encoder that is good on other texts"
@@ -62,7 +62,7 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
 
 
 def of_models(models: Sequence[tuple[str, SentenceEncoder]], data: str) -> Iterator[str]:
-    """Notices of the models, by their folders, that are not for the English of `data`."""
+    """Notices on the models, with their folders, that are not for English, which `data` is in."""
     for folder, model in models:
         if model.language != ENGLISH:
             yield f"{folder}: an encoder of {language_name(model.language)}; {data} English"

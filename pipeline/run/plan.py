@@ -1,4 +1,4 @@
-"""The stages of a run and of those derived from it, their keys, and which are up to date."""
+"""The stages of a run and its derived runs, their keys, and whether they are up to date."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -21,7 +21,7 @@ class PlannedStage(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Its name among those of all derived runs: `score`, `rounds/2/score`."""
+        """Its name, with the place of a derived run: `score`, `rounds/2/score`."""
         return self.run.path(self.stage.name)
 
     @property
@@ -43,10 +43,8 @@ class PlannedStage(NamedTuple):
         return {run.path(name): run.digest(name) for run, name in read if name in run.records}
 
     def key(self) -> str:
-        """The key of all that the result depends on.
-
-        It ignores the folder: a first round has the keys of a run with one round.
-        """
+        """The key of everything that the result depends on, without the folder, so that a first
+        round has the same keys as a run with one round."""
         digests = {
             folder_of(known): run.digest(name) if name in run.records else None
             for known, (run, name) in self.reads().items()
@@ -62,7 +60,7 @@ class PlannedStage(NamedTuple):
 
 
 def plan(run: Run) -> list[PlannedStage]:
-    """All stages that the configuration has, in order, with those of derived runs."""
+    """All stages of the configuration, in order, with the stages of derived runs."""
     found: list[PlannedStage] = []
     rounds = [child for place, child in run.children.items() if place.startswith("rounds/")]
     selections = [child for child in run.children.values() if child not in rounds]
@@ -80,7 +78,7 @@ def plan(run: Run) -> list[PlannedStage]:
 
 
 def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[PlannedStage]:
-    """The steps that `targets` depend on, directly or not, and these themselves, in order."""
+    """The steps of `targets`, and all steps that they depend on, directly or not, in order."""
     by_path = {step.path: step for step in steps}
     found: set[str] = set()
 
@@ -96,7 +94,7 @@ def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[Plann
 
 
 def outdated(steps: Sequence[PlannedStage]) -> set[str]:
-    """The finished stages that are not of the run's configuration, and those that read them."""
+    """The finished stages that another configuration made, and the stages that read them."""
     runs = dict.fromkeys(step.run for step in steps)
     found = {run.path(name) for run in runs for name in run.records}
     finished = set(found)

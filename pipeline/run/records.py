@@ -1,8 +1,8 @@
-"""What a run folder records, as typed models.
+"""The records of a run folder, as typed models.
 
-`StageRecord` is a stage's `_stage.json`; `RunRecord` is the run: its `stages` are the records of
-finished stages by their names, such as `score` and `rounds/2/score`. Records keep fields that they
-do not know, and write only fields that were set.
+`StageRecord` is a stage's `_stage.json`; `RunRecord` is the run, with the records of its finished
+stages by name, such as `score` and `rounds/2/score`. Records keep unknown fields, and write only
+fields that were set.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Lenient(BaseModel):
 
 
 class StageRecord(Lenient):
-    """What is recorded of a finished stage.
+    """The record of a finished stage.
 
     A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`.
     """
@@ -39,15 +39,15 @@ class StageRecord(Lenient):
     stage: ClassVar[str] = ""
     classes: ClassVar[dict[str, type[StageRecord]]] = {}
 
-    key: str = ""  # of all that the result depends on
+    key: str = ""  # of everything that the result depends on
     digest: str = ""  # of the result; the keys of the stages that read it depend on it
     seconds: float = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
-    round: int | None = None  # the best round, if the result is a copy of that round's
-    config: dict[str, Any] = {}  # that made it
+    round: int | None = None  # the best round, if the result is copied from it
+    config: dict[str, Any] = {}  # the configuration that made it
     versions: dict[str, str] = {}  # of the libraries that made it
     reads: dict[str, str] = {}  # the digests of the stages that it was made from, by their names
-    jobs: list[RemoteJob] = []  # that made it, or were waited for, on a service
+    jobs: list[RemoteJob] = []  # on a service, that made it or that it waited for
 
     def __init_subclass__(cls, *, stage: str | tuple[str, ...] = (), **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -66,10 +66,10 @@ class PairsRecord(StageRecord, stage="select"):
     shards: int = 0  # number of part files
     worker_seconds: float = 0.0  # time that workers spent on rows, added up
     metrics: dict[str, Any] = {}  # the job's Beam counters
-    saved: dict[str, Saved] = {}  # not translated, by the key of the configuration that saves it
+    saved: dict[str, Saved] = {}  # rows spared from translation, by the configuration's key
     cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind
-    unigram_f1: float | None = None  # of a corpus: the median of (a sample of) its pairs
-    text: str = ""  # of a corpus: `tsv_state` of its text form
+    unigram_f1: float | None = None  # for a corpus: the median of (a sample of) its pairs
+    text: str = ""  # for a corpus: `tsv_state` of its text form
 
 
 class InputFile(Lenient):
@@ -87,8 +87,8 @@ class IngestRecord(PairsRecord, stage="ingest"):
 
 
 class UsedModel(Lenient):
-    """A model of others: its folder or name on the Hub, the digest of its files, its commit on the
-    Hub (`revision`) and the licence that its card names."""
+    """A third-party model: folder or name on the Hub, digest of its files, commit on the Hub
+    (`revision`), and licence from its card."""
 
     path: str = ""
     sha256: str = ""
@@ -97,7 +97,7 @@ class UsedModel(Lenient):
 
 
 class TranslationModel(UsedModel):
-    """The model that translated; workers converted it to `converted` (digests)."""
+    """A translation model, with the digests of the conversions that workers used (`converted`)."""
 
     family: str = ""
     converted: list[str] = []
@@ -108,7 +108,7 @@ _PAIR_MODELS = ("sentence_model", "cross_encoder_model", "wordnet", "spacy")
 
 
 class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
-    """A model that scores pairs: of sentence-transformers, of spaCy, or WordNet."""
+    """A model that scores pairs, from sentence-transformers or spaCy, or WordNet."""
 
     model: UsedModel = UsedModel()
 
@@ -124,7 +124,7 @@ class PivotRecord(BackTranslateRecord, stage="pivot"):
 
 
 class ScorerRecord(Lenient):
-    """What a scorer declares, for the report."""
+    """The declaration of a scorer, for the report."""
 
     meaning: str
     unit: str
@@ -132,7 +132,7 @@ class ScorerRecord(Lenient):
 
 
 class ScoreRecord(PairsRecord, stage="score"):
-    """Scored pairs; `scorers` has those that are not Paraloom's."""
+    """Scored pairs; `scorers` has the scorers that are not Paraloom's."""
 
     scorers: dict[str, ScorerRecord] = {}
 
@@ -166,7 +166,7 @@ class TrainingRecord(StageRecord, stage=("paragram", "embeddings")):
     """A stage that trains; `training` has the metrics, none if word vectors come from a file."""
 
     training: dict[str, Any] = {}
-    files: dict[str, InputFile] = {}  # of an encoder, by the key of the configuration
+    files: dict[str, InputFile] = {}  # read by an encoder's training, by the configuration's key
 
 
 class DecileTrial(Lenient):
@@ -174,7 +174,7 @@ class DecileTrial(Lenient):
 
     scorer: str
     deciles: tuple[int, ...]
-    pairs: int  # that the encoders were trained on
+    pairs: int  # number of training pairs
     scores: tuple[float, ...]  # Pearson × 100 on the labelled pairs, one per seed
 
     @property
@@ -201,7 +201,7 @@ class LoopRecord(StageRecord, stage="loop"):
 
 
 class Correlation(Lenient):
-    """Correlations × 100, None where undefined; `mse` only of a model that predicts labels."""
+    """Correlations × 100, None where undefined; `mse` only for a model that predicts labels."""
 
     pearson: float | None
     spearman: float | None
@@ -225,7 +225,7 @@ class EvaluatedGroup(Lenient):
 
 
 class Evaluation(Lenient):
-    """What `paraloom.models.embeddings.applications.evaluation.Report.json` gives."""
+    """The result of `paraloom.models.embeddings.applications.evaluation.Report.json`."""
 
     models: list[str]
     groups: dict[str, EvaluatedGroup]
@@ -249,7 +249,7 @@ Kind = TypeVar("Kind", bound=StageRecord)
 
 
 class RunRecord(Lenient):
-    """A run, or one that is derived from it, as its folder has it."""
+    """The record of a run or of a derived run, from its folder."""
 
     config: Config = Config.of({"run": "-", "input": {"format": "tsv", "paths": ["-"]}})
     versions: dict[str, str] = {}
@@ -274,7 +274,8 @@ class RunRecord(Lenient):
         return {**values, "config": self.config.model_dump(mode="json")}
 
     def roll_up(self) -> dict[str, Any]:
-        """The content of manifest.json; stages have what made them if it is not the run's."""
+        """The content of manifest.json; a stage has its configuration and versions if they differ
+        from the run's."""
         stages = {}
         for name, of in self.stages.items():
             left = {"reads", "inputs", *(["config"] if name not in self.outdated else [])}
@@ -299,12 +300,12 @@ class RunRecord(Lenient):
         return found if isinstance(found, kind) else None
 
     def path(self, stage: str) -> str:
-        """The name of a stage among all those of the run and of what is derived from it."""
+        """The name of a stage among the stages of the run and of its derived runs."""
         return f"{self.place}/{stage}" if self.place and stage in own(self.place) else stage
 
     def derived(self, place: str) -> RunRecord:
-        """The record of a derived run: its own stages, and those of the run that it builds on; of
-        the run alone without a place."""
+        """The record of the derived run in a place, with the stages that it takes from this run;
+        without a place, this run's record without its derived runs."""
         mine = own(place) if place else ()
         stages = {n: of for n, of in self.stages.items() if "/" not in n and n not in mine}
         stages |= {n: self.stages[p] for n in mine if (p := f"{place}/{n}") in self.stages}
@@ -314,15 +315,15 @@ class RunRecord(Lenient):
 
     @property
     def best(self) -> RunRecord:
-        """The record of the run without its derived ones; with several rounds, of the best one,
-        whose results the run has copies of."""
+        """The record of the run without its derived runs; with several rounds, the record of the
+        best round, which the run's results are copied from."""
         number = (self.stages.get("select") or StageRecord()).round
         place = f"rounds/{number}"
         return self.derived(place if f"{place}/select" in self.stages else "")
 
     @property
     def rounds(self) -> list[str]:
-        """The places of the rounds of a finished loop; that of the run if there was only one."""
+        """The places of the rounds of a finished loop; the run's own place if there was no loop."""
         loop = self.find(LoopRecord)
         return [f"rounds/{n + 1}" for n in range(len(loop.labelled))] if loop else [""]
 

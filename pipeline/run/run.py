@@ -31,10 +31,10 @@ from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 
 @dataclass(eq=False)
 class Run:
-    """A run at work. A derived run has a base: it takes from it the stages that are not its own.
+    """A run at work. A derived run has a base, and takes the stages from it that are not its own.
 
-    A round or a named selection has a place below its base; a preview, which has a folder and an
-    input of its own, takes from the run what that has trained.
+    A round or a named selection has a place below its base. A preview has its own folder and input,
+    and takes the trained models from its base.
     """
 
     config: Config
@@ -46,7 +46,7 @@ class Run:
 
     @classmethod
     def open(cls, config: Config, arguments: Sequence[str] = (), base: Run | None = None) -> Run:
-        """The run in the folder that the configuration names, with what is finished there."""
+        """The run in the folder that the configuration names, with its finished stages."""
         return cls(config, arguments, base, records=read_stages(config.run))
 
     def derived(self, place: str, before: Run | None = None) -> Run:
@@ -68,7 +68,7 @@ class Run:
         """The stages that it makes itself."""
         if self.base and self.place:
             return own(self.place)
-        trained = self.base.records if self.base else {}  # of the run that this one previews
+        trained = self.base.records if self.base else {}  # a preview's base has trained models
         return tuple(n for n in TABLE if n not in trained or n not in ("nmt", *RESOURCES))
 
     def owner(self, stage: str) -> Run:
@@ -76,7 +76,7 @@ class Run:
         return self if self.base is None or stage in self.own else self.base.owner(stage)
 
     def path(self, stage: str) -> str:
-        """The name of a stage among all those of the base and its derived runs."""
+        """The name of a stage among the stages of the base and of its derived runs."""
         return "/".join(filter(None, (self.owner(stage).place, stage)))
 
     def digest(self, stage: str) -> str:
@@ -120,7 +120,7 @@ class Run:
 
     @property
     def input(self) -> InputOptions:
-        """The bitext of a run that has one."""
+        """The keys of `input`, for stages that read it."""
         assert self.config.input is not None
         return self.config.input
 
@@ -164,7 +164,7 @@ class Run:
 
     @property
     def ranked_by(self) -> list[str]:
-        """The scores that may select pairs: in a round after the first, the encoder's."""
+        """The scores that may select pairs; in a round after the first, the encoder's score."""
         return [ENCODER] if self.before else self.scorers
 
     @property
@@ -211,7 +211,7 @@ class Run:
 
 
 def excluding_model(config: Config) -> str | None:
-    """The model of `select.exclude_similarity`, if that is set."""
+    """The model for `select.exclude_similarity`, if that key is set."""
     if not config.select.exclude or config.select.exclude_similarity is None:
         return None
     if name := config.score.sentence_model:

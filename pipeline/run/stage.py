@@ -1,10 +1,10 @@
-"""A stage, and what several stages share."""
+"""The type of a stage, and functions that several stages share."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
@@ -24,7 +24,6 @@ from paraloom.beam_jobs.engine.shards import (
 )
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.files import CARD, digest
-from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import PairsRecord, StageRecord
 from paraloom.pipeline.run.run import Run
@@ -40,7 +39,7 @@ def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One step of a run."""
+    """One step of a run: its module has the fields as functions and constants."""
 
     name: str
     depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] | None = None
@@ -54,10 +53,9 @@ class Stage:
     """Does the work, given the run and the stage's key; returns the stage's record. The record's
     `digest` stands for the result in the keys of the stages that read it."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
-    """Whether the files that the record describes are still there; given the run and the name. The
-    default is for stages whose result is their record."""
-    enabled: Callable[[Config], bool] = lambda config: True
-    """Whether a configuration has this stage."""
+    """Whether the files that the record describes are still there, given the run and the name. In
+    modules, the default is `shards_are_valid` for pairs, `folder_is_valid` for a resource; without
+    files the record is the result."""
     check: Callable[[Config], None] = lambda config: None
     """Raises a UserError, before any stage runs, if the stage cannot run."""
     copy: Callable[[Run, Run], None] | None = None
@@ -65,7 +63,21 @@ class Stage:
     resource: str | None = ""
     """The path below the stage's folder that scorers open; None if they open no file of it."""
     given: str = ""
-    """The path there of what the key `score.NAME` may name instead; "" without such a key."""
+    """The file in the stage's folder with the form of the file that the key `score.NAME` names; ""
+    without such a key."""
+
+    @classmethod
+    def of(cls, name: str, module: Mapping[str, Any]) -> Stage:
+        """The stage of a module: whatever has the name of a field."""
+        given = {of.name: module[of.name] for of in fields(cls) if of.name in module}
+        if name in RESOURCES or TABLE[name].pairs:
+            is_valid = shards_are_valid if TABLE[name].pairs else folder_is_valid
+            given.setdefault("is_valid", is_valid)
+        return cls(**{**given, "name": name})
+
+    def enabled(self, config: Config) -> bool:
+        """Whether a configuration has this stage."""
+        return TABLE[self.name].when(config)
 
     def dependencies(self, config: Config) -> tuple[str, ...]:
         """The stages of its run that it may read, under a configuration."""
@@ -77,28 +89,21 @@ class Stage:
 @cache
 def stages() -> dict[str, Stage]:
     """All stages, in order, loaded from their modules."""
+    models = ("translation_model", "sentence_model", "cross_encoder_model", "wordnet", "spacy")
     found = {}
     for name in TABLE:
         folder = ".resources" * (name in RESOURCES)
         folder += ".selection" * (name in ("exclude", "auto_select", "judged"))
-        given = name in ("sentence_model", "cross_encoder_model", "wordnet", "spacy")
-        file = "pair_models" if given else name
+        file = "pair_models" if (several := name in models) else name
         module = import_module(f"paraloom.pipeline.stages{folder}.{file}")
-        found[name] = module.STAGES[name] if given else module.STAGE
+        found[name] = module.STAGES[name] if several else Stage.of(name, vars(module))
     return found
-
-
-def needed_by_scorers(resource: str) -> Callable[[Config], bool]:
-    """`Stage.enabled` of a stage that makes a resource of scorers."""
-    return lambda config: any(
-        name in SCORERS and SCORERS[name].resource_name == resource for name in config.score.scorers
-    )
 
 
 def folder_is_valid(run: Run, stage: str) -> bool:
     """`Stage.is_valid` of a stage that calls `Run.publish`: the folder has the record's digest.
 
-    A card in it does not count: people write their own, and Paraloom adds one to encoders.
+    Its card does not count, because people write their own, and Paraloom adds one to encoders.
     """
     folder = run.folder(stage)
     if not remote.exists(folder):
@@ -108,8 +113,7 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 def shards_are_valid(run: Run, stage: str) -> bool:
     """`Stage.is_valid` of a pair stage: the receipts have the record's digest, and the folder has
-    the files of the receipts, of their sizes, and no others, which attempts leave that outlive
-    their job.
+    their files with the right sizes and no others, such as a late attempt may leave.
     """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]
@@ -119,7 +123,7 @@ def shards_are_valid(run: Run, stage: str) -> bool:
 
 
 def _has(folder: str, shards: Sequence[Shard]) -> bool:
-    """Whether these are the part files of a folder, by their names and sizes."""
+    """Whether a folder has exactly these part files, by names and sizes."""
     there = {n: size for n, size in storage.sizes(folder).items() if n.endswith(".parquet")}
     return there == {s.file: there.get(s.file) if s.size is None else s.size for s in shards}
 
@@ -159,7 +163,7 @@ def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
 
 
 def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
-    """Rows that are not translated, by the key of the configuration that saves them."""
+    """Rows spared from translation, by the configuration's key."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
         for key, values in receipt.numbers.get("saved", {}).items():

@@ -1,19 +1,24 @@
-"""The table of stages: order, what each reads and makes, its folder, its command, its module.
+"""The table of stages: their order, inputs, results, folders, commands and conditions.
 
     ingest → nmt → back_translate → score → bucket → auto_select → select → embeddings → evaluate
         pivot ↗     generate ↗  paragram, idf, … ↗
 
-A module has in one place, as `STAGE`, the fingerprint of its stage's result, how the result is made
-and how it is checked: see `paraloom.pipeline.run.stage.Stage`. A new stage is a module and a row
-here. A stage that makes the resource of a scorer is only a module in `resources`, with the name of
-the resource; its `depends_on` has what it reads. `paraloom.pipeline.run.derived` says which runs
-make some of the stages again.
+A stage is a row here, and a module with functions such as `fingerprint` and `make`: the fields of
+`paraloom.pipeline.run.stage.Stage`. A stage that makes the resource of a scorer is only a module in
+`resources`, with the name of the resource; its `depends_on` names the stages that it reads.
+`paraloom.pipeline.run.derived` describes the runs that make some of the stages again.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paraloom.models.scorers import ENCODER, SCORERS
+
+if TYPE_CHECKING:
+    from paraloom.pipeline.config import Config
 
 
 class Row(NamedTuple):
@@ -21,15 +26,16 @@ class Row(NamedTuple):
 
     name: str
     reads: str  # stages, if the configuration has them
-    makes: str  # the columns that it adds to the pairs, or another result
-    command: str = ""  # that brings it up to date, besides `corpus`
-    folder: str = ""  # of its files, if it is not called as the stage is; keys have this name
-    again: int = 0  # which derived runs make it for themselves: those of this number or below
+    makes: str  # columns of the pairs, or another result
+    command: str = ""  # the command, besides `corpus`, that brings the stage up to date
+    folder: str = ""  # the folder, if it has another name than the stage; keys have this name
+    again: int = 0  # derived runs with this number or a lower one make the stage for themselves
     pairs: bool = False  # whether it makes part files of pairs
+    when: Callable[[Config], bool] = lambda config: True  # whether a configuration has it
 
 
 ROUND, SELECTION, FIRST = 1, 2, 3
-"""Derived runs: rounds after the first, named selections, the first round."""
+"""Kinds of derived runs: rounds after the first, named selections, the first round."""
 
 RESOURCES = (
     *dict.fromkeys(
@@ -37,21 +43,46 @@ RESOURCES = (
     ),
     "columns",
 )
-"""The stages that make what scorers read; the encoder comes from a round before."""
+"""The stages that make resources of scorers; the encoder comes from the round before."""
+
+
+def resource_row(name: str) -> Row:
+    """The row of a resource, which a configuration has if its scorers need it."""
+
+    def needed(config: Config) -> bool:
+        if name == "columns":
+            return bool(config.score.columns)
+        used = (SCORERS[scorer] for scorer in config.score.scorers if scorer in SCORERS)
+        return any(scorer.resource_name == name for scorer in used)
+
+    return Row(name, "", "", "train-paragram" * (name == "paragram"), when=needed)
+
 
 _ALL, _pairs = " ".join(RESOURCES), partial(Row, pairs=True)
 _ROWS = (
     _pairs("ingest", "", "id, source, reference", "ingest"),
-    _pairs("pivot", "ingest", "source"),
-    Row("nmt", "ingest", "a translation model", "train-nmt"),
+    _pairs("pivot", "ingest", "source", when=lambda config: config.is_plain_text),
+    Row(
+        "nmt",
+        "ingest",
+        "a translation model",
+        "train-nmt",
+        when=lambda config: config.nmt.model is None and config.translates,
+    ),
     _pairs(
         "back_translate",
         "ingest pivot nmt",
         "translation, translation_score, translation_subwords",
         "back-translate",
+        when=lambda config: config.translates,
     ),
-    _pairs("generate", "ingest pivot back_translate nmt", "candidates of language models"),
-    *(Row(name, "", "", "train-paragram" * (name == "paragram")) for name in RESOURCES),
+    _pairs(
+        "generate",
+        "ingest pivot back_translate nmt",
+        "candidates of language models",
+        when=lambda config: config.generators is not None,
+    ),
+    *map(resource_row, RESOURCES),
     _pairs(
         "score",
         f"back_translate generate {_ALL}",
@@ -60,10 +91,23 @@ _ROWS = (
         again=ROUND,
     ),
     _pairs("bucket", "score", "<score>_decile (exact tenths)", "bucket", again=ROUND),
-    Row("exclude", "", "evaluation sentences"),
-    Row("auto_select", "bucket exclude", "score and deciles", folder="choice", again=SELECTION),
-    Row("judged", "bucket", "score and deciles", again=SELECTION),
-    Row("loop", "", "the best round"),
+    Row("exclude", "", "evaluation sentences", when=lambda config: bool(config.select.exclude)),
+    Row(
+        "auto_select",
+        "bucket exclude",
+        "score and deciles",
+        folder="choice",
+        again=SELECTION,
+        when=lambda config: config.select.by == "auto",
+    ),
+    Row(
+        "judged",
+        "bucket",
+        "score and deciles",
+        again=SELECTION,
+        when=lambda config: config.select.by == "judged",
+    ),
+    Row("loop", "", "the best round", when=lambda config: config.loop.rounds > 1),
     _pairs(
         "select",
         "bucket exclude auto_select judged",
@@ -73,20 +117,27 @@ _ROWS = (
         FIRST,
     ),
     Row("embeddings", "select paragram", "a sentence encoder", "train-embeddings", again=FIRST),
-    Row("evaluate", "embeddings", "correlations on STS, SICK", "train-embeddings", again=FIRST),
+    Row(
+        "evaluate",
+        "embeddings",
+        "correlations on STS, SICK",
+        "train-embeddings",
+        again=FIRST,
+        when=lambda config: bool(config.evaluate.sts or config.evaluate.sick),
+    ),
 )
 TABLE = {row.name: row for row in _ROWS}
 """The stages by name, in their order."""
 
 PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
-"""The stages that produce pairs, in their order; `pivot` only in runs with plain text, `generate`
-only in those with `generators`."""
+"""The stages that produce pairs, in their order; only plain text has `pivot`, only `generators`
+have `generate`."""
 
 RANKED = "bucket"
-"""The stage with the pairs that selection reads, and all that looks at scored pairs."""
+"""The stage whose pairs selection reads, as do judging and the report."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages that every derived run makes for itself; the best round's result is the run's."""
+"""The stages that every derived run makes for itself; the run copies the best round's results."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
     "corpus": tuple(TABLE)[list(TABLE).index("select") :],
@@ -95,7 +146,7 @@ TARGETS: dict[str | None, tuple[str, ...]] = {
         for command in dict.fromkeys(row.command for row in TABLE.values() if row.command)
     },
 }
-"""The stages that each command brings up to date, with all that they depend on."""
+"""The stages that each command brings up to date, after the stages that they depend on."""
 
 
 def own(place: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, shards_are_valid
 from paraloom.pipeline.stages.translation import (
     Model,
     backward,
@@ -17,9 +16,11 @@ from paraloom.pipeline.stages.translation import (
     translate,
 )
 
+version = back_translate.VERSION
+
 
 def fingerprint(run: Run) -> Any:
-    """How the model decodes, and the model if `nmt.model` names it."""
+    """The options of decoding, and the model if `nmt.model` names it."""
     options, model = run.config.nmt, backward(run)
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
@@ -39,14 +40,3 @@ def check(config: Config) -> None:
     """Check the model: its files and languages."""
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check(config.input)
-
-
-STAGE = Stage(
-    name="back_translate",
-    version=back_translate.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=shards_are_valid,
-    check=check,
-    enabled=lambda config: config.translates,
-)

@@ -17,12 +17,15 @@ from paraloom.pipeline.run import notices
 from paraloom.pipeline.run.folder import versions
 from paraloom.pipeline.run.records import InputFile, PairsRecord, TrainingRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid
+from paraloom.pipeline.run.stage import folder_is_valid
+from paraloom.pipeline.stages import TABLE
 from paraloom.pipeline.stages.resources import paragram
+
+is_valid = folder_is_valid
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """The corpus and the run's word vectors, where the training reads them."""
+    """The corpus and the run's word vectors, if the training reads them."""
     corpus = ("select",) if config.embeddings.reads_the_corpus else ()
     return (*corpus, "paragram") if _uses_own_vectors(config) else corpus
 
@@ -30,27 +33,21 @@ def depends_on(config: Config) -> tuple[str, ...]:
 def _uses_own_vectors(config: Config) -> bool:
     """Whether `initial_vectors: auto` stands for the vectors of the stage `paragram`.
 
-    Vectors of another dimension are known here only if the run trains them; else `tasks.train`
-    finds out.
+    If the run reads the vectors from a file, only `tasks.train` compares their dimension.
     """
     options, score = config.embeddings, config.score
     wanted = options.task == "paraphrases"
     trained = score.phrases is not None and score.training.dim == options.dim
-    there = paragram.STAGE.enabled(config) and (score.paragram is not None or trained)
+    there = TABLE["paragram"].when(config) and (score.paragram is not None or trained)
     return options.initial_vectors == AUTO and wanted and there
 
 
 def fingerprint(run: Run) -> Any:
-    """The options that change the weights, with the content of the files they name."""
+    """The options that change the weights, with the content of their files."""
     values = run.config.embeddings.of_weights()
     if _uses_own_vectors(run.config):
         values["initial_vectors"] = AUTO
-    return [values, run.config.seed, _language(run)]
-
-
-def _language(run: Run) -> str:
-    own = run.config.embeddings.language
-    return short_code(own) if own else run.language
+    return [values, run.config.seed, short_code(run.config.embeddings.language or run.language)]
 
 
 def make(run: Run, key: str) -> TrainingRecord:
@@ -61,15 +58,14 @@ def make(run: Run, key: str) -> TrainingRecord:
         notices.notify(notices.of_training(run.config, pairs, own_vectors="paragram" in needed))
     vectors = None
     if "paragram" in needed:
-        assert paragram.STAGE.resource
-        vectors = str(Path(remote.localise(run.folder("paragram"))) / paragram.STAGE.resource)
+        vectors = str(Path(remote.localise(run.folder("paragram"))) / paragram.resource)
     metrics = tasks.train(
         run.config.embeddings,
         run.local_folder("embeddings"),
         shards=run.local_files("select") if "select" in needed else [],
         vectors=vectors,
         seed=run.config.seed,
-        language=_language(run),
+        language=short_code(run.config.embeddings.language or run.language),
         threads=cores(),
     )
     return TrainingRecord(
@@ -98,14 +94,3 @@ def copy(source: Run, target: Run) -> None:
     with atomic_folder(target.local_folder("embeddings")) as folder:
         shutil.copytree(remote.localise(source.folder("embeddings")), folder, dirs_exist_ok=True)
     target.publish("embeddings")
-
-
-STAGE = Stage(
-    name="embeddings",
-    depends_on=depends_on,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    check=check,
-    copy=copy,
-)

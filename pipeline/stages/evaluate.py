@@ -1,19 +1,25 @@
-"""evaluate: the encoder on STS and SICK; the results are in evaluation.json too."""
+"""evaluate: the encoder on STS and SICK; evaluation.json has the results, too."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.files import digest
 from paraloom.pipeline.run.records import EvaluateRecord, Evaluation
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
 
 
 def evaluation_path(run: Run) -> str:
     """The file of the results, beside the folder of the encoder."""
     return storage.join(run.folder("evaluate").rpartition("/")[0], "evaluation.json")
+
+
+def fingerprint(run: Run) -> Any:
+    """The content of the data sets."""
+    options = run.config.evaluate
+    return [digest(path) if path else None for path in (options.sts, options.sick)]
 
 
 def make(run: Run, key: str) -> EvaluateRecord:
@@ -35,24 +41,11 @@ def make(run: Run, key: str) -> EvaluateRecord:
 
 
 def is_valid(run: Run, stage: str) -> bool:
-    """Whether the file of the results has the record's digest."""
+    """Whether evaluation.json has the record's digest."""
     path = evaluation_path(run)
     return storage.exists(path) and storage.file_digest(path) == run.digest(stage)
 
 
 def copy(source: Run, target: Run) -> None:
-    """Copy the file of the results."""
+    """Copy evaluation.json."""
     storage.copy(evaluation_path(source), evaluation_path(target))
-
-
-STAGE = Stage(
-    name="evaluate",
-    fingerprint=lambda run: [
-        digest(path) if path else None
-        for path in (run.config.evaluate.sts, run.config.evaluate.sick)
-    ],
-    make=make,
-    is_valid=is_valid,
-    enabled=lambda config: bool(config.evaluate.sts or config.evaluate.sick),
-    copy=copy,
-)

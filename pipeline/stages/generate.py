@@ -16,12 +16,14 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import Lenient, PairsRecord, RunRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.run.stage import pairs_record
 from paraloom.pipeline.stages.translation import ENGINE, backward
+
+version = generate.VERSION
 
 
 class GeneratedBy(Usage, Lenient):
-    """A generator: what it is, what its answers took, and its rejected rows by reason."""
+    """A generator: model and prompt, the use of its server, and its rejected rows by reason."""
 
     model: ServedName = ""
     prompt: str = ""  # its name
@@ -38,7 +40,7 @@ class GenerateRecord(PairsRecord, stage="generate"):
 
 
 def fingerprint(run: Run) -> Any:
-    """What is asked, the languages, and the model that scores if `nmt.model` names it."""
+    """The requests, the languages, and the model that scores if `nmt.model` names it."""
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
@@ -106,7 +108,7 @@ def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> Gener
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
-    """What each generator made, with the licence and at the prices that the run now has."""
+    """The record of each generator, with the present licence and prices of the configuration."""
     found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
     for of in record.config.chats:
         if made := found.get(of.name):
@@ -116,7 +118,7 @@ def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
 
 
 def check(config: Config) -> None:
-    """Check the prompts before anything is translated, and that the library is there."""
+    """Check the prompts, before anything is translated, and the library."""
     columns = {*schema.INGEST.names, *(config.input.keep if config.input else ())}
     known = columns | variables("", "", n=1, json=False).keys()
     for of in config.chats:
@@ -129,14 +131,3 @@ def check(config: Config) -> None:
         except UserError as error:
             raise UserError(f"generators: {of.name}: {error}") from error
     import openai  # noqa: F401
-
-
-STAGE = Stage(
-    name="generate",
-    version=generate.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=shards_are_valid,
-    enabled=lambda config: config.generators is not None,
-    check=check,
-)

@@ -11,11 +11,13 @@ from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
 from paraloom.pipeline.run.records import IngestRecord, InputFile
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.run.stage import pairs_record
+
+version = ingest.VERSION
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the input files, and how they are split."""
+    """The content of the input files, and the options that read them."""
     options, layout = run.input, run.input.layout
     tokens = any(condition.column in TOKEN_COLUMNS for condition in options.conditions)
     by_language = READERS[options.format].by_language
@@ -70,33 +72,21 @@ def check(config: Config) -> None:
 
 
 def check_replaces(run: Run, key: str) -> None:
-    """Check what is about to be read, before the run records that it begins; not with `--force`.
-    There is nothing to check if `key`, the stage's, is that of the pairs that are there.
+    """Check the languages of the first rows, and that a finished run is not replaced by one of
+    wholly other files: no recorded path and no recorded content is in the input.
 
-    The first rows must be in the languages that they are said to be in, and the run must not
-    replace a finished one of wholly other files: no content and no path of the recorded input is in
-    it. A preview's input is below its run, and always another.
+    Call it before the run records that it begins, unless `--force` is given. It does nothing if
+    the finished pairs have the stage's `key`, or if the run reads a sample of its base's input.
     """
     found = run.records.get("ingest")
-    if found and found.key == key:
+    if run.base or (found and found.key == key):
         return
     check_texts(run.input, run.bitexts)
     before = found.inputs if isinstance(found, IngestRecord) else []
     files = {p: d for of in run.bitexts for p, d in zip(of.paths, of.sha256, strict=True)}
-    own = storage.join(run.config.run, "")
     same = {of.path for of in before} & {*files} or {of.sha256 for of in before} & {*files.values()}
-    if before and not same and not all(path.startswith(own) for path in files):
+    if before and not same:
         raise UserError(
             f"{run.config.run}: was made from {before[0].path}, and this input has none of its "
             "files; name another folder in run, or add --force to replace what is there"
         )
-
-
-STAGE = Stage(
-    name="ingest",
-    version=ingest.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=shards_are_valid,
-    check=check,
-)

@@ -6,15 +6,16 @@ from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.beam_jobs.storage import remote
 from paraloom.pipeline.run.records import LoopRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages.selection import auto_select
+
+fingerprint, check = auto_select.labelled_digests, auto_select.check_labelled
 
 
 def make(run: Run, key: str) -> LoopRecord:
     """Evaluate the encoder of every round on the labelled pairs.
 
     A score is Pearson × 100, the mean over the data sets; a data set on which an encoder gives all
-    pairs the same similarity counts as 0. Of equally good rounds the first is best.
+    pairs the same similarity counts as 0. The first of equally good rounds is best.
     """
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder
@@ -33,12 +34,3 @@ def make(run: Run, key: str) -> LoopRecord:
         best=best,
         digest=content_key(scores, best),
     )
-
-
-STAGE = Stage(
-    name="loop",
-    fingerprint=auto_select.labelled_digests,
-    make=make,
-    check=auto_select.check_labelled,
-    enabled=lambda config: config.loop.rounds > 1,
-)

@@ -9,11 +9,14 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import NmtRecord, NmtTraining
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid
+from paraloom.pipeline.run.stage import folder_is_valid
+
+is_valid = folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
-    """The options of the training; keys that later versions added count where they are set."""
+    """The options of the training; keys that are null do not count, so that new keys change no
+    fingerprint."""
     options, languages = run.config.nmt.training, [run.input.source_language]
     if run.input.target_language != "en":
         languages.append(run.input.target_language)
@@ -23,7 +26,7 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> NmtRecord:
     """Train on the pairs of the input."""
-    if find_spec("fairseq") is None:  # a process of its own would find it out late, in its log
+    if find_spec("fairseq") is None:  # the training process would find out late, in its log
         raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
 
@@ -41,20 +44,10 @@ def make(run: Run, key: str) -> NmtRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the two languages differ, which name the files of the model."""
+    """Check that the two languages differ, since they name the files of the model."""
     source, target = config.languages.source, config.languages.target
     if source == target:
         raise UserError(
             f"input.source_language: is {source}, as input.target_language is; set both to train a "
             "translation model"
         )
-
-
-STAGE = Stage(
-    name="nmt",
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    check=check,
-    enabled=lambda config: config.nmt.model is None and config.translates,
-)

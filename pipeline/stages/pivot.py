@@ -1,4 +1,4 @@
-"""pivot: the sources of plain text, which a forward model makes of the references."""
+"""pivot: the sources of plain text: translations of the references by a forward model."""
 
 from typing import Any
 
@@ -8,12 +8,13 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import PivotRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, shards_are_valid
 from paraloom.pipeline.stages.translation import decoding, forward, shares_translations, translate
+
+version = back_translate.VERSION
 
 
 def fingerprint(run: Run) -> Any:
-    """How the forward model decodes, and the model."""
+    """The options of decoding, and the forward model."""
     model = forward(run.config)
     shared = ["unique source"] if shares_translations(run.config) else []
     return [*decoding(model.options), digest(model.folder), *model.tags(), *shared]
@@ -28,14 +29,3 @@ def make(run: Run, key: str) -> PivotRecord:
 def check(config: Config) -> None:
     """Check the forward model."""
     forward(config).check(config.input)
-
-
-STAGE = Stage(
-    name="pivot",
-    version=back_translate.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=shards_are_valid,
-    enabled=lambda config: config.is_plain_text,
-    check=check,
-)

@@ -11,25 +11,17 @@ from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import ScoreRecord, ScorerRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid, stages
+from paraloom.pipeline.run.stage import pairs_record, stages
 from paraloom.pipeline.stages import RESOURCES
 from paraloom.pipeline.stages.resources.columns import ColumnsRecord
 from paraloom.pipeline.stages.resources.pair_models import model_names
-from paraloom.pipeline.stages.resources.translation_model import scoring_model
+from paraloom.pipeline.stages.translation import backward
 
-
-def resource_paths(run: Run) -> dict[str, str]:
-    """The files and folders that the scorers of a run open, by the names of the resources."""
-    made = {
-        stage.name: storage.join(run.folder(stage.name), stage.resource).rstrip("/")
-        for stage in (stages()[name] for name in RESOURCES)
-        if stage.enabled(run.config) and stage.resource is not None
-    }
-    return {**made, **run.config.score.resources}
+version = score.VERSION
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
-    """What the values of each scorer that is not Paraloom's depend on, besides the pairs."""
+    """By scorer that is not Paraloom's, everything besides the pairs that its values depend on."""
     given = config.score.resources
     return {
         source.name: [
@@ -43,7 +35,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 
 def fingerprint(run: Run) -> Any:
-    """The scorers, and the versions of those that are not Paraloom's or have changed."""
+    """The names of the scorers, the keys of the user's own scorers, and versions above 1."""
     names, own = run.with_language(run.scorers), plugin_keys(run.config)
     versions = {name: SCORERS[name].version for name in run.scorers if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version > 1}
@@ -51,8 +43,8 @@ def fingerprint(run: Run) -> Any:
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """The key of what each column depends on besides the pairs, given the digests of the resources
-    and what `plugin_keys` gives."""
+    """By column, the key of everything besides the pairs that it depends on; `digests` are the
+    resources', `own` comes from `plugin_keys`."""
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}
@@ -67,8 +59,8 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
 
 
 def make(run: Run, key: str) -> ScoreRecord:
-    """Score the translations. A round after the first adds one score to the first round's scores:
-    the similarity that the encoder of the round before gives.
+    """Score the translations. A round after the first only adds a score to the first round's
+    scores: the similarity by the encoder of the round before.
     """
     resources: dict[str, Any]
     if run.base and run.before:
@@ -76,12 +68,18 @@ def make(run: Run, key: str) -> ScoreRecord:
         resources = {"encoder": run.before.folder("embeddings")}
         digests = {"encoder": run.before.digest("embeddings")}
     else:
-        pairs, resources = run.shards(run.candidates_stage), {**resource_paths(run)}
-        if model := scoring_model(run):
-            resources["translation_model"] = model
+        pairs = run.shards(run.candidates_stage)
+        made = [of for n in RESOURCES if (of := stages()[n]).enabled(run.config)]
+        resources = {
+            of.name: storage.join(run.folder(of.name), of.resource).rstrip("/")
+            for of in made
+            if of.resource is not None
+        }
+        resources |= run.config.score.resources
+        digests = {of.name: run.digest(of.name) for of in made}
+        if "translation_model" in digests:
+            resources["translation_model"] = backward(run).factory
         resources |= model_names(run.config)
-        made = (name for name in RESOURCES if stages()[name].enabled(run.config))
-        digests = {name: run.digest(name) for name in made}
     key = content_key("score", score.VERSION, fingerprint(run), digests)
     scoring = score.Scoring(
         run.scorers,
@@ -111,13 +109,3 @@ def check(config: Config) -> None:
             raise UserError(
                 f"score.resources.{kind.name}: is missing; {source.name} needs {kind.remedy}"
             )
-
-
-STAGE = Stage(
-    name="score",
-    version=score.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=shards_are_valid,
-    check=check,
-)

@@ -1,6 +1,5 @@
 """select: the corpus of the selected pairs, as Parquet and as text."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -8,18 +7,20 @@ from typing import Any
 import numpy as np
 
 from paraloom.beam_jobs import select, storage
-from paraloom.beam_jobs.engine.shards import Shard, copy_pairs, units
+from paraloom.beam_jobs.engine.shards import copy_pairs, units
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.run.records import AutoSelectRecord, PairsRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, first_rows, pairs_record, shards_are_valid
+from paraloom.pipeline.run.stage import first_rows, pairs_record, shards_are_valid
 from paraloom.pipeline.stages import RANKED
+
+version = select.VERSION
 
 
 def criteria(run: Run) -> select.Criteria:
-    """The criteria of the configuration, or with `by: auto` and `by: judged` those found."""
+    """The criteria of the configuration; with `by: auto` or `by: judged`, by the chosen deciles."""
     by, deciles = run.config.select.by, run.config.select.deciles
     if by == "auto":
         chosen = run.record(AutoSelectRecord).chosen
@@ -31,7 +32,7 @@ def criteria(run: Run) -> select.Criteria:
 
 
 def fingerprint(run: Run) -> Any:
-    """The criteria; those on several translations of a source only if there are several."""
+    """The criteria; options for several translations of a source count if there are several."""
     chosen = criteria(run)
     values = asdict(chosen) | {"exclude": chosen.exclude and chosen.exclude.similarity}
     if not run.config.variant["candidates"]:
@@ -42,27 +43,23 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> PairsRecord:
-    """Select pairs; none is an error, before anything is trained on them."""
+    """Select pairs; an empty corpus is an error, before anything is trained on it."""
     work = units(run.shards(RANKED), key)
     result = select.run(work, run.folder("select"), criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:
         counts = ", ".join(f"{rows:,} {reason}" for reason, rows in record.rejected.items())
         raise UserError(f"select: none of {record.rows_in:,} pairs is selected: {counts or 'none'}")
-    record.unigram_f1 = median_f1(run.shards("select"), run.language)
+    some = first_rows(run.shards("select"), ["reference", "translation"], 10_000).combine_chunks()
+    sides = (side.chunk(0) for side in some.columns)
+    f1 = PairScorer(["unigram_f1"], language=run.language).score(*sides)["unigram_f1"]
+    record.unigram_f1 = round(float(np.median(f1)), 3)
     record.text = select.tsv_state(select.tsv_path(run.folder("select")))
     return record
 
 
-def median_f1(shards: Sequence[Shard], language: str) -> float:
-    """The median unigram F1 of about 10,000 pairs, from at most 10 part files."""
-    sides = first_rows(shards, ["reference", "translation"], 10_000).combine_chunks().columns
-    f1 = PairScorer(["unigram_f1"], language=language).score(*(of.chunk(0) for of in sides))
-    return round(float(np.median(f1["unigram_f1"])), 3)
-
-
 def is_valid(run: Run, stage: str) -> bool:
-    """Whether the part files and the text form are there, and of their sizes."""
+    """Whether the part files and the text form exist, with their sizes."""
     if not shards_are_valid(run, stage):
         return False
     with suppress(UserError):
@@ -72,19 +69,9 @@ def is_valid(run: Run, stage: str) -> bool:
 
 
 def copy(source: Run, target: Run) -> None:
-    """Copy part files, receipts and text; the text is last."""
+    """Copy part files and receipts, and the text last."""
     folders = [run.folder("select") for run in (source, target)]
     text, copied = map(select.tsv_path, folders)
     storage.remove(copied)
     copy_pairs(*folders)
     storage.copy(text, copied)
-
-
-STAGE = Stage(
-    name="select",
-    version=select.VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=is_valid,
-    copy=copy,
-)

@@ -1,4 +1,4 @@
-"""The translation models of a run: what their results depend on, and how they are recorded."""
+"""The translation models of a run: their keys, their records, and the translation job."""
 
 from contextlib import suppress
 from dataclasses import asdict
@@ -19,7 +19,7 @@ from paraloom.models.structured import front_matter
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model
-from paraloom.pipeline.run.records import BackTranslateRecord, TranslationModel
+from paraloom.pipeline.run.records import BackTranslateRecord, TranslationModel, UsedModel
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
 
@@ -33,51 +33,49 @@ class Model(NamedTuple):
     name: str  # its folder, or its name on the Hub
     options: NmtOptions
     languages: Languages
-    key: str = "nmt.model"  # of the configuration that names it
+    key: str = "nmt.model"  # the key of the configuration that names it
 
     @property
     def folder(self) -> Path:
-        """Its folder on this machine, wherever it is."""
+        """Its folder on this machine; fetched if it is elsewhere."""
         return hub.fetch(remote.localise(self.name), self.key)
 
     @property
     def factory(self) -> TranslatorFactory:
-        """What workers load; those elsewhere fetch the same commit."""
+        """The model for workers, who fetch the same commit from the Hub."""
         return TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
 
-    def record(self) -> TranslationModel:
-        """Its entry in the manifest."""
-        folder = self.folder
-        return TranslationModel(
-            path=self.name,
-            sha256=digest(folder),
-            revision=hub.revision(folder),
-            license=license_of(folder),
-            family=open_model(folder, self.languages).family,
-        )
-
     def tags(self) -> list[Any]:
-        """The languages as they count in keys: by the tags that they choose, if there are any."""
+        """The languages for keys, as the tags that they choose; empty without tags."""
         layout = open_model(self.folder, self.languages).layout
-        # Version 0.2 had prompts, too.
+        # The key has a prompt because version 0.2 had.
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self, options: InputOptions | None) -> None:
-        """Check files and languages; of a model in an object store, when it is here."""
+        """Check files and languages, unless the model is in an object store."""
         if not storage.is_remote(self.name):
             model = open_model(self.folder, self.languages)
-            model.subwords()  # loaded, to find damaged files
+            model.subwords()  # loads them, to find damaged files
             if options and options.check_languages:
                 check_model(model, self.key, self.languages)
 
 
 def license_of(folder: Path) -> str | None:
-    """The `license` in the metadata of a folder's README.md; None if it says none."""
-    with suppress(UserError, AttributeError):  # of the file or of its YAML, which may be anything
+    """The `license` in the metadata of a folder's README.md, if there is one."""
+    with suppress(UserError, AttributeError):  # no file, or metadata of another form
         value = front_matter(folder / CARD).get("license")
         values = value if isinstance(value, list) else [value]
         return ", ".join(text for text in values if isinstance(text, str)) or None
     return None
+
+
+Used = TypeVar("Used", bound=UsedModel)
+
+
+def used_model(kind: type[Used], name: str, folder: Path, **more: Any) -> Used:
+    """The record of a model by its name, from its folder on this machine."""
+    revision, license = hub.revision(folder), license_of(folder)
+    return kind(path=name, sha256=digest(folder), revision=revision, license=license, **more)
 
 
 def backward(run: Run) -> Model:
@@ -94,7 +92,7 @@ def forward(config: Config) -> Model:
 
 
 def decoding(options: NmtOptions) -> list[Any]:
-    """The options that translations depend on, for keys, but for several candidates."""
+    """The options of a single translation, for keys; `NmtOptions.several` has the others."""
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
@@ -111,10 +109,11 @@ Record = TypeVar("Record", bound=BackTranslateRecord)
 def translate(
     kind: type[Record], run: Run, direction: Direction, model: Model, depends_on: list[Any]
 ) -> Record:
-    """Run a translation job. The key of a shard has all that a translation depends on, and does
-    not depend on other shards: more input translates only what is new.
+    """Run a translation job. The key of a shard covers everything that a translation depends on,
+    but no other shards: after new input, only new shards are translated.
     """
-    used = model.record()
+    family = open_model(model.folder, model.languages).family
+    used = used_model(TranslationModel, model.name, model.folder, family=family)
     job = back_translate.TranslationJob(
         model=model.factory,
         accelerator=run.config.accelerator,

@@ -15,7 +15,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import scored
 from paraloom.pipeline.commands.run.contamination import contamination
 from paraloom.pipeline.config import read_config
-from paraloom.pipeline.pages.data_card import data_card
+from paraloom.pipeline.pages.cards import data_card
 from paraloom.pipeline.pages.describe import excluded_rows
 from paraloom.pipeline.run.folder import read_run
 from paraloom.pipeline.run.records import PairsRecord

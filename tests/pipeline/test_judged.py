@@ -90,8 +90,7 @@ def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsy
     assert again("select", a_run) == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert (
-        f"0 of {len(pairs(a_run))} judgments are of pairs that this run has, too few to choose by"
-        in line
+        f"this run has the pairs of 0 of {len(pairs(a_run))} judgments, which are too few" in line
     )
 
 

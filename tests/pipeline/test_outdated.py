@@ -58,9 +58,9 @@ def test_a_corpus_of_an_earlier_configuration(
     assert main(["explain", folder, table(a_run, "corpus", "id")["id"][0].as_py()]) == 0
     explained = said(capsys)
     assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
-    assert "of an earlier configuration than the last command had:" in explained
+    assert "an earlier configuration than the last command's made: " in explained
     assert main(["compare", folder, str(finished_run / "run"), *ONE]) == 1
-    assert "of an earlier configuration, so left out: " in said(capsys)
+    assert "left out, since an earlier configuration made it: " in said(capsys)
     assert as_made(read_run(folder)).config == before.config
     assert card.read_text() == text
 

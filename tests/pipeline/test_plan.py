@@ -244,7 +244,7 @@ def test_translations_depend_on_the_model_that_the_run_trained(
     keys = []
     for sha256 in ("a", "b"):
         monkeypatch.setattr(back_translate, "digest", lambda path, found=sha256: found)
-        keys.append(back_translate.STAGE.make(run, ""))
+        keys.append(back_translate.make(run, ""))
     assert keys[0] != keys[1]
 
 

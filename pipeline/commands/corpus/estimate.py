@@ -1,7 +1,7 @@
 """`paraloom estimate`: time, cost and disk of a run, from the receipts of a run on a sample.
 
-The run on the sample is in a temporary folder, and trains nothing. What its workers took for the
-rows is extrapolated; what starts a job is not.
+The run on the sample is in a temporary folder, and trains nothing. The seconds that its workers
+spent on rows are extrapolated; the start of a job is not.
 """
 
 import argparse
@@ -19,42 +19,39 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.bitext import READERS, find_bitext
-from paraloom.beam_jobs.bitext.preview import preview
+from paraloom.beam_jobs.bitext import READERS
 from paraloom.beam_jobs.engine.launch import connect, local_workers
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.printing import say
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.corpus.small_run import Job, measured, small_run, take
+from paraloom.pipeline.commands.corpus import small_run
+from paraloom.pipeline.commands.corpus.small_run import Job
 from paraloom.pipeline.commands.options import (
     Changes,
     ConfigFile,
-    GpuHour,
     JsonFile,
     beam_options,
     write_json,
 )
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
-from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
-from paraloom.pipeline.config.languages import check_texts
+from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.pages.describe import hours_in_words
 from paraloom.pipeline.run.plan import plan
 from paraloom.pipeline.run.records import BackTranslateRecord, PairsRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
-_SENTENCES, _FEW = 2_000, 200  # rows of the sample; where another machine is to translate
-_READ = 20_000  # rows that they are sampled from
+_SENTENCES, _FEW = 2_000, 200  # rows of the sample; fewer if another machine is to translate
 
 
 @model(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """What a generator's answers to all pairs take, if its server stays as fast as it was."""
+    """Time, tokens and cost of a generator's answers to all pairs, at the measured speed."""
 
-    answers: int  # of the sample that the others follow from
+    answers: int  # measured, to pairs of the sample
     seconds: float
     tokens_in: float
     tokens_out: float
@@ -65,26 +62,33 @@ class Estimated(BaseModel):
     """An estimate, and its JSON form."""
 
     rows: int
-    counted: bool  # rows, not estimated from the files' sizes and beginnings
+    counted: bool  # the rows; else they are estimated from the files' sizes and beginnings
     rejected: float  # share of the rows that cannot be used
-    kept: float  # share of the others that `input.where` and `input.unique` leave
-    translated: float  # share of these whose texts are translated
+    kept: float  # share of the others that `input.where` and `input.unique` keep
+    translated: float  # share of the kept rows whose texts are translated
     sampled: int  # sentences that were translated
-    jobs: dict[str, Job]  # by stage
-    left_out: list[str]  # scorers that were not timed
+    jobs: dict[str, Job] = {}  # by stage
+    left_out: list[str] = []  # scorers that were not timed
     not_timed: list[str] = []  # stages that are not among the jobs
     requests: int  # of each generator of kind chat
-    generators: dict[str, Requests]  # those that have answered some
+    generators: dict[str, Requests] = {}  # the generators that have answered
     translation_hours: float = 0.0  # of one machine
     translation_cost: float | None = None  # with --gpu-hour
-    basis: list[str]  # what the estimates are based on, in words
+    basis: list[str]  # of the estimates, in words
 
 
 def command(
     context: typer.Context,
     config: ConfigFile,
     changes: Changes = None,
-    gpu_hour: GpuHour = None,
+    gpu_hour: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PRICE",
+            min=0,
+            help="Price of an hour of one translating machine; prints back-translation's cost.",
+        ),
+    ] = None,
     rows: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Rows of the whole input.")
     ] = None,
@@ -97,21 +101,21 @@ def command(
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option(metavar="NAME", help="The machine that --rows-per-second is of.")
+        str, typer.Option(metavar="NAME", help="Name of the machine of --rows-per-second.")
     ] = "another machine",
     requests: Annotated[
         int,
         typer.Option(
             metavar="N",
             min=0,
-            help="Pairs that each language model of `generators` is asked about: they cost money.",
+            help="Pairs to ask each language model of `generators` about, which costs money.",
         ),
     ] = 0,
     json: JsonFile = None,
 ) -> None:
     """Take about 2,000 rows of the input through the stages on this machine, and extrapolate.
 
-    Estimates have two digits, and exclude what trains (PARAGRAM, encoder); a line names it.
+    Estimates have two digits, and exclude trainings (PARAGRAM, encoder); a line names these.
     """
     run, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [run.run])
@@ -137,9 +141,9 @@ def estimate(
     """Take a sample through the stages of pairs, and extrapolate.
 
     Args:
-        rows: how many the input has, if not as many as its files.
+        rows: number of rows of the whole input, if its files are a part of it.
         elsewhere: sentences a second that another machine translates, and its name.
-        requests: pairs that each generator of kind chat is asked about.
+        requests: number of pairs to ask each generator of kind chat about.
         arguments: for Beam, as on the command line; jobs run on this machine all the same.
     """
     run = Run.open(config)
@@ -148,17 +152,11 @@ def estimate(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
         )
-    if config.input is None:
-        raise UserError("input: is missing: there is nothing to estimate")
-    bitexts = find_bitext(run.input.format, run.input.paths, run.input.layout)
-    check_texts(run.input, bitexts)
-    seen = preview(bitexts, rows=_READ, max_characters=MAX_CHARACTERS)
+    seen = small_run.read_beginnings(config, "estimate")
     kept, chosen = choose(seen.pairs, run.input)
     if not len(chosen):
         raise UserError("input.where: no row at the beginning of the files meets the conditions")
-    count = min(_FEW if elsewhere else _SENTENCES, len(chosen))
-    drawn = np.random.default_rng(config.seed).choice(len(chosen), count, replace=False)
-    sample = chosen.take(np.sort(drawn)).combine_chunks()
+    sample = small_run.draw(chosen, _FEW if elsewhere else _SENTENCES, config.seed)
     scale = (rows or seen.rows) * (1 - seen.rejected) / len(seen.pairs)
     left, translated = scale * kept, scale * len(chosen)
     found = Estimated(
@@ -168,10 +166,7 @@ def estimate(
         kept=kept / len(seen.pairs),
         translated=len(chosen) / kept,
         sampled=0,
-        jobs={},
-        left_out=[],
         requests=round(left) if config.chats else 0,
-        generators={},
         basis=["Back-translation: none."],
     )
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -180,17 +175,18 @@ def estimate(
     asked, ranked = dict[str, GeneratedBy](), ("score", "bucket", "select")
     with tempfile.TemporaryDirectory() as folder:
         if config.chats and requests:
-            small = small_run(run, sample[:requests], storage.join(folder, "asked"), chats=True)
-            made = take(run, small, here, "generate", ranked=not config.translates)
+            place = storage.join(folder, "asked")
+            small = small_run.configured(run, sample[:requests], place, chats=True)
+            made = small_run.take(run, small, here, "generate", ranked=not config.translates)
             asked = made.record(GenerateRecord).generators
         if config.translates or not asked:
-            small = small_run(run, sample, storage.join(folder, "translated"))
-            say(f"estimate: {count:,} rows through the stages; this takes minutes")
+            small = small_run.configured(run, sample, storage.join(folder, "translated"))
+            say(f"estimate: {len(sample):,} rows through the stages; this takes minutes")
             first = "back_translate" if config.translates else "ingest"
-            made = take(run, small, here, first, ranked=config.translates)
+            made = small_run.take(run, small, here, first, ranked=config.translates)
         records = {n: of for n, of in made.records.items() if isinstance(of, PairsRecord)}
         workers = local_workers(here)
-        jobs = {name: measured(made, name, record, workers) for name, record in records.items()}
+        jobs = {n: small_run.measured(made, n, record, workers) for n, record in records.items()}
     generated = left * sum(of.n for of in config.chats)
     found.left_out = [n for n in config.score.scorers if n not in small.score.scorers]
     found.jobs["ingest"] = jobs["ingest"].of(found.rows, found.kept)
@@ -229,7 +225,7 @@ def estimate(
 
 
 def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Requests:
-    """What so many requests take, by the answers to some of them."""
+    """Extrapolate the measured answers of a generator to all requests."""
     scale = requests / took.requests
     least = 60 / of.requests_per_minute if of.requests_per_minute else 0
     return Requests(
@@ -242,8 +238,8 @@ def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Reques
 
 
 def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
-    """The number of pairs that `input.where` and `input.unique` leave, and those of them whose
-    texts are translated."""
+    """The number of pairs that `input.where` and `input.unique` keep, and the kept pairs to
+    translate."""
     pairs = options.accepted(pairs)
     left = len(pairs)
     if options.unique:
@@ -256,25 +252,29 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
 
 
 def job_table(jobs: dict[str, Job]) -> Table:
-    """The stages as they are estimated, and their sum."""
+    """The estimates of the stages, and their sum, as a table."""
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk", "memory"))
     for stage, job in jobs.items():
         measured = f"{rate(job.rate)} rows/s, {job.device}"
-        memory = decimal(int(two_digits(job.memory))).replace(".0 ", " ")
-        table.add_row(stage, f"{job.rows:,}", measured, *_taken([job]), memory)
+        taken = _time(job.seconds), _size(job.size), _size(job.memory)
+        table.add_row(stage, f"{job.rows:,}", measured, *taken)
     table.add_section()
-    table.add_row("all", "", "", *_taken([*jobs.values()]))
+    seconds, size = (sum(getattr(job, of) for job in jobs.values()) for of in ("seconds", "size"))
+    table.add_row("all", "", "", _time(seconds), _size(size))
     return table
 
 
-def _taken(jobs: list[Job]) -> tuple[str, str]:
-    seconds, size = sum(job.seconds for job in jobs), sum(job.size for job in jobs)
-    return duration(two_digits(seconds)), decimal(int(two_digits(size))).replace(".0 ", " ")
+def _time(seconds: float) -> str:
+    return duration(two_digits(seconds))
+
+
+def _size(size: float) -> str:
+    return decimal(int(two_digits(size))).replace(".0 ", " ")
 
 
 def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
-    """What the estimates are based on, in lines."""
+    """Lines on the basis of the estimates, except the translation's."""
     how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of those read cannot be used.",
@@ -290,7 +290,7 @@ def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[s
         if took := found.generators.get(of.name):
             tokens = (f"{two_digits(n):,.0f}" for n in (took.tokens_in, took.tokens_out))
             cost = "" if took.cost is None else f", cost {rate(took.cost)}"
-            said = f"{found.requests:,} requests, {duration(two_digits(took.seconds))}, "
+            said = f"{found.requests:,} requests, {_time(took.seconds)}, "
             said += f"{' + '.join(tokens)} tokens{cost}, from {took.answers} answers."
         elif requests:
             said = "gave no answer that counts."

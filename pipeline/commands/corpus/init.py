@@ -47,7 +47,7 @@ select:  # the same meaning (the better translations) in other words
 
 def command(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILES…", help="The bitext; of Moses, both files.")
+        list[str], typer.Argument(metavar="FILES…", help="The bitext; both files of a Moses pair.")
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The configuration to write.")] = Path(
         "paraloom.yaml"
@@ -64,7 +64,7 @@ def command(
     ] = None,
 ) -> None:
     """Look at the files, and write a short configuration that runs: format, columns, languages;
-    with a translation model, estimate what the run takes. Nothing that is there is replaced.
+    with a translation model, also estimate the run. No existing file is replaced.
     """
     if start and model:
         raise UserError("init: --model goes without --from, whose file names the model")
@@ -80,7 +80,7 @@ def command(
     text += _sections(start) if start else own
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # an error before it is written
-    if source == ENGLISH != target:  # of formats without names, which cannot put it last
+    if source == ENGLISH != target:  # the format has no names of columns to swap
         say(
             f"init: {files[0]}: English comes first and becomes the source, so that paraphrases "
             f"are {language_name(target)}; for English ones, swap the columns of the file"
@@ -97,7 +97,7 @@ def command(
 
 
 def _free_run(name: str, out: Path) -> str:
-    """A run folder that is not there, and that no configuration beside `out` names."""
+    """A run folder that does not exist, and that no configuration beside `out` names."""
     stem = re.sub(r"[^\w-]+", "-", name.split(".")[0]) or "mine"
     beside = (path.read_text("utf-8", "replace") for path in out.absolute().parent.glob("*.y*ml"))
     named = {run for text in beside for run in re.findall(r"^run: *[\"']?([^\s\"']+)", text, re.M)}
@@ -106,13 +106,13 @@ def _free_run(name: str, out: Path) -> str:
 
 
 def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
-    """The keys of `input` for some files, and what they begin with; files are absolute then."""
+    """The keys of `input` for some files, with absolute paths, and the beginning of the files."""
     paths = [str(Path(file).absolute()) for file in files]
     kinds = {_format(path): path for path in paths}
     if len(kinds) > 1:
         found = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
         raise UserError(f"the files have several formats: {found}; give files of one")
-    (form,), given = kinds, dict[str, Any](paths=paths)
+    (form,), given, layout = kinds, dict[str, Any](paths=paths), Layout()
     if form == "moses":
         if len(paths) != 2:
             raise UserError(
@@ -120,16 +120,16 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
                 "sentence a line, give the file of the other language, too"
             )
         given = {"paths": {"source": paths[0], "reference": paths[1]}}
-    if form in ("parquet", "jsonl", "csv"):
-        given["columns"] = _columns(form, paths)
-    layout = Layout(columns=given.get("columns", {}))
-    if form == "tmx":
+    elif form == "tmx":
         names = _names(form, paths[0])
         codes = [name.removeprefix(_SEGMENT) for name in names if name.startswith(_SEGMENT)]
         if len(codes) < 2:
             raise UserError(f"{paths[0]}: its first units are not in two languages")
         first, second = _english_last(codes)[-2:]
         layout = Layout(languages=(first, second))
+    elif form in ("parquet", "jsonl", "csv"):
+        given["columns"] = _columns(form, paths)
+        layout = Layout(columns=given["columns"])
     seen = _preview(form, given["paths"], layout)
     source, target = (_language(seen, side) for side in ("source", "reference"))
     if form == "moses" and source == ENGLISH != target:
@@ -201,7 +201,7 @@ def _names(form: str, path: str) -> list[str]:
 
 
 def _sections(start: str) -> str:
-    """The sections of a configuration but run and input, as they are written there."""
+    """The text of all sections of a configuration but run and input."""
     path = SAMPLE / "sample.yaml" if start == "sample" and not Path(start).exists() else Path(start)
     text = path.read_text("utf-8-sig").replace("${PARALOOM_SAMPLE}", str(SAMPLE))
     sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]

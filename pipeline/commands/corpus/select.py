@@ -1,4 +1,4 @@
-"""`paraloom select`: up to the selected corpus; with --dry-run, only what would be selected."""
+"""`paraloom select`: run up to the corpus; with --dry-run, only count the pairs it would have."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -37,7 +37,7 @@ class Counted(BaseModel):
 
     run: str
     selection: str  # its name
-    rows: dict[str, int]  # by the reason why they are left out; last those `selected`
+    rows: dict[str, int]  # by reason of rejection, and at the end `selected`
     pairs: list[dict[str, Any]]  # of --show
 
 
@@ -55,7 +55,7 @@ def command(
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count what would be selected; write nothing.")
+        bool, typer.Option("--dry-run", help="Only count the selected pairs; write nothing.")
     ] = False,
     show: Annotated[
         int, typer.Option(metavar="N", min=0, help="With --dry-run: print N random pairs, too.")
@@ -90,8 +90,8 @@ def command(
 
 
 def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
-    """The pairs with deciles of a run that has them, and what the configuration selects, or a named
-    selection of it."""
+    """The part files of a run's `bucket`, and the criteria of the configuration or of a named
+    selection; a UserError if a stage that they need is not up to date."""
     config = with_selections(config)
     place = check_selection(config.run, config.select.selections, name)
     whole = Run.open(config)
@@ -110,7 +110,7 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
 
 
 def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteria) -> pa.Table:
-    """At most `size` random pairs of those selected, with the scores that select."""
+    """At most `size` random selected pairs, with the scores that select."""
     count = len(found.rows)
     chosen = np.sort(np.random.default_rng().permutation(count)[:size])
     where = (predicate.column for predicate in criteria.where)

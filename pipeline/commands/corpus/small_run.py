@@ -1,4 +1,4 @@
-"""Runs on a sample of the input, for `preview` and `estimate`, and what their stages took."""
+"""Runs on a sample of the input, for `preview` and `estimate`, and the measured stages of them."""
 
 import io
 from collections.abc import Sequence
@@ -6,11 +6,14 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pydantic import computed_field
 from pydantic.dataclasses import dataclass as model
 
 from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import find_bitext
+from paraloom.beam_jobs.bitext.preview import BitextPreview, preview
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import receipts, write_shard
 from paraloom.beam_jobs.score import Scoring
@@ -22,36 +25,60 @@ from paraloom.models.nmt import gpu
 from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.plugins import column_of
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.input import MAX_CHARACTERS
+from paraloom.pipeline.config.languages import check_texts, of_codes
 from paraloom.pipeline.run.make import run_stages
+from paraloom.pipeline.run.notices import notify
 from paraloom.pipeline.run.records import PairsRecord
 from paraloom.pipeline.run.run import Run
+
+READ = 20_000
+"""Rows at the beginnings of the files, which samples are drawn from."""
 
 
 @model(frozen=True, slots=True, kw_only=True)
 class Job:
     """A stage as it is estimated."""
 
-    rows: int  # number that it reads; of a translation, that it translates
+    rows: int  # to read; for a translation, to translate
     rate: float  # rows per second on `cores` cores
-    size: float  # bytes that it writes
-    memory: int  # bytes, the largest of a worker on the sample
+    size: float  # bytes written
+    memory: int  # bytes, the largest peak of a worker on the sample
     cores: int = 1
     device: str = "a core"
 
     def of(self, rows: float, share: float = 1.0, many: int = 1) -> "Job":
-        """The same for so many rows, of which a share is written; `many` were counted as one."""
+        """The stage on `rows` rows, if it writes a `share` of them, and the measured rate counted
+        each of them `many` times."""
         size = self.size / self.rows * rows * share
         return replace(self, rows=round(rows), rate=self.rate / many, size=size)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def seconds(self) -> float:
-        """On this machine, if all its cores are as fast as those measured."""
+        """Time on this machine, if all its cores are as fast as the measured ones."""
         return self.rows / self.rate * self.cores / cores()
 
 
+def read_beginnings(config: Config, command: str) -> BitextPreview:
+    """Read the first rows of the input, and check their languages, for a `command`."""
+    if (options := config.input) is None:
+        raise UserError(f"input: is missing: there is nothing to {command}")
+    bitexts = find_bitext(options.format, options.paths, options.layout)
+    notify(of_codes(options))
+    check_texts(options, bitexts)
+    return preview(bitexts, rows=READ, max_characters=MAX_CHARACTERS)
+
+
+def draw(pairs: pa.Table, rows: int, seed: int) -> pa.Table:
+    """At most so many random pairs, in their order."""
+    drawn = np.random.default_rng(seed).permutation(len(pairs))[:rows]
+    return pairs.take(pa.array(np.sort(drawn))).combine_chunks()
+
+
 def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any]:
-    """Write pairs, or lines of plain text, into a folder; the keys of `input` that read them."""
+    """Write pairs, or lines of plain text, into a folder; returns the keys of `input` to read
+    them."""
     if config.is_plain_text:
         path = storage.join(folder, "sample.txt")
         lines = (f"{line}\n" for line in sample["reference"].to_pylist())
@@ -62,7 +89,7 @@ def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any
 
 
 def scorers_at_hand(run: Run) -> list[str]:
-    """The scorers whose resource is named, or was made by the run."""
+    """The scorers whose resource the configuration names, or the run has made."""
     given, there = run.config.score, {None, "translation_model", *run.records}
     return [
         name
@@ -73,8 +100,8 @@ def scorers_at_hand(run: Run) -> list[str]:
     ]
 
 
-def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
-    """The configuration of a run on the sample, without what trains and what cannot be scored.
+def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
+    """The configuration of a run on the sample, without training and scorers that lack a resource.
 
     Args:
         chats: whether language models make the candidates, or the translation model.
@@ -98,20 +125,20 @@ def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -
 
 
 def _has_models(config: Config) -> bool:
-    """Whether a scorer has a model, so that one process scores with all cores."""
+    """Whether a scorer has a model: then one process scores with all cores."""
     return bool(Scoring(config.score.names, {}, config.score.sources).models)
 
 
 def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
-    """Make a stage on this machine, and if pairs are `ranked`, those to the selection.
+    """Make a stage on this machine, and if pairs are `ranked`, all stages up to the selection.
 
-    Without a model, one process scores both shards: it opens once what its scorers read.
+    Without a model, one process scores both shards, so that it opens resources once.
     """
     one = [] if _has_models(config) else ["--direct_num_workers=1"]
     with redirect_stdout(io.StringIO()):  # without the summary
         made = run_stages(config, [first], arguments, base=base)
         if ranked:
-            with redirect_stderr(io.StringIO()):  # all was said once
+            with redirect_stderr(io.StringIO()):  # the first stage has printed all messages
                 made = run_stages(config, ["bucket"], [*arguments, *one], base=base)
                 with suppress(UserError):  # a sample may hold no pair to select
                     made = run_stages(config, ["select"], [*arguments, *one], base=base)
@@ -119,10 +146,10 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
 
 
 def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
-    """What a stage took for the sample; a model had as many cores as there may be `workers`.
+    """The rate, size and memory of a stage on the sample; models had as many cores as `workers`.
 
-    The unit that ended first is left out of the rate, if there are others: what it opened stays
-    open.
+    The unit that ended first is left out of the rate, if there are others, because it opened the
+    resources.
     """
     done = sorted(receipts(run.folder(stage)), key=lambda receipt: receipt.ended)
     # Nothing is opened while a model translates, and on a GPU the units overlap.

@@ -28,9 +28,7 @@ def command(
     sick: Sick = None,
     json: JsonFile = None,
 ) -> None:
-    """Give --sts, --sick or both. Several models stand side by side, with sentences/s and size on
-    disk.
-    """
+    """Give --sts, --sick or both. A table compares models, with sentences/s and size on disk."""
     if not (sts or sick):
         raise UserError("evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or both")
     check_distinct(model, "models")
@@ -52,7 +50,7 @@ def command(
 
 
 def _sentences(data: list[LabelledPairs]) -> list[str]:
-    """The distinct sentences of all data sets, mixed."""
+    """The distinct sentences of all data sets, in random order."""
     sides = [side for pairs in data for side in (pairs.first, pairs.second)]
     distinct = pa.concat_arrays(sides).unique()
     order = np.random.default_rng(1).permutation(len(distinct))

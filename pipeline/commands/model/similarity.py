@@ -10,7 +10,7 @@ from paraloom.pipeline.commands.options import Model
 def command(model: Model) -> None:
     """Read two tab-separated sentences a line on standard input, print one score a line.
 
-    The score is the cosine of the two vectors, or what the model was trained to predict.
+    The score is the cosine of the two vectors, or the label that the model was trained to predict.
     """
     encoder = load_encoder(model)
     similarity_lines(encoder.embed, sys.stdin.buffer, sys.stdout.buffer, encoder.compare)

@@ -1,4 +1,4 @@
-"""`paraloom agreement`: how well scores agree with people, and which cut has a wanted precision."""
+"""`paraloom agreement`: the agreement of scores with people, and cuts with a wanted precision."""
 
 from typing import Annotated
 
@@ -85,7 +85,12 @@ def command(
         pairs = _of_run(scored, names, where or [])
         corpora = corpus_precisions(run, scored.record, good)
     elif labels is not None and run is None:
-        paths = dict(map(_named, resource or []))
+        paths = {}
+        for entry in resource or []:
+            name, _, path = entry.partition("=")
+            if not (name and path):
+                raise UserError(f"--resource {entry}: must be NAME=PATH")
+            paths[name] = path
         pairs = score_labels(labels, names, resources=paths, where=where or [])
     else:
         raise UserError("agreement: give either a run folder with judgments or --labels FILE")
@@ -108,13 +113,6 @@ def _of_run(run: ScoredRun, names: list[str], where: list[str]) -> JudgedPairs:
     return join(judgments, run.shards(), names or run.scores, own=own, where=under)
 
 
-def _named(entry: str) -> tuple[str, str]:
-    name, equals, path = entry.partition("=")
-    if not (name and equals and path):
-        raise UserError(f"--resource {entry}: must be NAME=PATH")
-    return name, path
-
-
 def _show(found: AgreementRecord) -> None:
     scores = by_agreement(found.scores)
     out = console(max(100, 12 + sum(3 + max(len(name), 16) for name in scores)))
@@ -124,12 +122,13 @@ def _show(found: AgreementRecord) -> None:
     )
     for name, of in scores.items():
         interval = interval_in_words(of.interval)
-        agreement.add_row(name, number_in_words(of.spearman), interval, of.better)
+        better = "more" if of.higher_is_better else "less"
+        agreement.add_row(name, number_in_words(of.spearman), interval, better)
     out.print(agreement)
     if found.references < ENOUGH:
         out.print(f"An interval needs {ENOUGH} judged references.")
     if found.pairs < 100:
-        out.print("Too few judged pairs for the shares of good ones by decile.")
+        out.print("Too few judged pairs for the shares of good pairs by decile.")
     else:
         shares = number_table("Good of judged pairs by decile", numbers=["decile", *scores])
         for decile in range(10):

@@ -1,4 +1,4 @@
-"""`paraloom compare`: whether two runs hold the same rows and values, and where they differ."""
+"""`paraloom compare`: the differences between the rows and values of two runs."""
 
 from collections.abc import Mapping
 from math import inf
@@ -21,14 +21,14 @@ from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """The rows of one stage of two runs, or the rows that it rejected."""
+    """A stage's accepted or rejected rows in two runs."""
 
-    name: str  # the stage's, with ", rejected" for the rows that it rejected
+    name: str  # of the stage, followed by ", rejected" for its rejected rows
     rows: tuple[int | None, int | None]
     """Number in the first and in the second run; None where the stage is not finished."""
     differences: Mapping[str, ColumnDiff]
-    """The differences of each column; the column `ROW` stands for rows that only one run has."""
-    tolerance: float = 0.0  # floats that differ by no more count as the same
+    """The differences in each column; the column `ROW` counts rows that only one run has."""
+    tolerance: float = 0.0  # the largest difference of floats that count as equal
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -45,7 +45,7 @@ class Comparisons(BaseModel):
     same: bool
     stages: list[Comparison]
     outdated: tuple[list[str], list[str]]
-    """The stages of an earlier configuration of each run, which are left out."""
+    """The stages that an earlier configuration of each run made, which are left out."""
 
 
 def command(
@@ -56,11 +56,11 @@ def command(
     tolerance: Annotated[float, typer.Option(min=0, help="Floats so close are the same.")] = 0.0,
     json: JsonFile = None,
 ) -> None:
-    """Rows are matched by id, whatever their order and the part files that hold them.
+    """Rows are matched by id; order and part files do not count.
 
     The exit code is 0 if the runs are the same, 1 if they differ; `--tolerance 1e-5` is for runs on
     different processors. Rows are sorted in files in TMPDIR. Without --selection, all stages are
-    compared, of named selections, too.
+    compared, with those of named selections.
     """
     connect(beam_options(context), [first, second])
     found, out = compare(first, second, selection), console(160)
@@ -82,7 +82,8 @@ def command(
     stale = outdated(read_run(first)), outdated(read_run(second))
     for folder, stages in zip((first, second), stale, strict=True):
         if stages:
-            out.print(f"{folder}: of an earlier configuration, so left out: {', '.join(stages)}")
+            names = ", ".join(stages)
+            out.print(f"{folder}: left out, since an earlier configuration made it: {names}")
     out.print(_rounding(found), end="")
     different = [stage.name for stage in found if not stage.same]
     same = not different
@@ -94,7 +95,7 @@ def command(
 
 
 def _rounding(found: list[Comparison]) -> str:
-    """What to say if the last bits of floats differ, and what may hang on them; else nothing."""
+    """A line if only the last bits of floats differ, or deciles because of them, else ""."""
     columns = [(name, of.largest) for stage in found for name, of in stage.differences.items()]
     others = {name for name, largest in columns if largest == inf}
     largest = max((largest for _, largest in columns if largest < inf), default=0.0)
@@ -105,11 +106,8 @@ def _rounding(found: list[Comparison]) -> str:
 
 
 def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
-    """Compare two run folders stage by stage, in the order of the stages, then further rounds and
-    selections; with the name of a selection, only its corpora.
-
-    Stages of earlier configurations do not count.
-    """
+    """Compare two run folders stage by stage, then further rounds and selections; with the name of
+    a selection, only its corpora. Outdated stages are left out."""
     finished = [_stages(folder, selection) for folder in (first, second)]
     either = set.union(*finished)
     found = []

@@ -1,4 +1,4 @@
-"""`paraloom contamination`: the sentences of evaluation data sets that a corpus holds."""
+"""`paraloom contamination`: the evaluation sentences that a corpus contains."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -30,7 +30,7 @@ class Counts(BaseModel):
 
     rows: int
     found: int  # rows with a sentence of any data set
-    data_sets: dict[str, dict[str, int]]  # `sentences`, and rows by each of RULES
+    data_sets: dict[str, dict[str, int]]  # number of `sentences`, and of rows found by each rule
 
 
 def command(
@@ -53,13 +53,13 @@ def command(
         typer.Option(metavar="NAME", help="The model of sentence-transformers for --similarity."),
     ] = None,
     examples: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Examples to print of each rule.")
+        int, typer.Option(metavar="N", min=0, help="Number of examples to print for each rule.")
     ] = 3,
     json: JsonFile = None,
 ) -> None:
     """Look for sentences that are equal, contain one another by n-grams, or are similar.
 
-    The same rules keep sentences out of a corpus with select.exclude.
+    select.exclude keeps sentences out of a corpus by the same rules.
     """
     if (similarity is None) != (model is None):
         raise UserError("contamination: --similarity and --model go together")
@@ -95,8 +95,9 @@ def contamination(
     """Look for sentences in a corpus.
 
     Returns:
-        the rows by the first rule that finds a sentence of each data set, and of any: int64 [data
-        sets + 1, rules]; all rows; by rule, so many examples: where, text, the sentence.
+        the number of rows by data set, and for any data set, and by the first rule that finds a
+        sentence: int64 [data sets + 1, rules]; the number of all rows; the examples of each rule:
+        place, text, evaluation sentence.
     """
     names = pa.array([*sentences_of(sentences.table)])
     number = pc.index_in(sentences.table["data_set"], value_set=names).to_numpy()
@@ -124,7 +125,7 @@ def contamination(
 
 
 def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
-    """Texts of a run's corpus or of files, with the name of the file."""
+    """Blocks of the texts of a run's corpus or of files, each with the name of its file."""
     paths = [corpus]
     if is_run(corpus):
         paths = [shard.path for shard in shards_of(corpus, "select")]

@@ -1,4 +1,4 @@
-"""`paraloom explain`: the texts and scores of one pair, and why it is in the corpus or not."""
+"""`paraloom explain`: the texts and scores of one pair, and the reason why it is in or out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ class Explanation:
 
     run: str
     id: str
-    in_corpus: bool  # one of its candidates
+    in_corpus: bool  # whether a candidate of the pair is
     selection: str  # in words
     steps: list[Step]  # of all candidates, in the order of the stages
-    outdated: list[str]  # stages of an earlier configuration
+    outdated: list[str]  # stages that an earlier configuration made
 
 
 def command(
@@ -61,7 +61,7 @@ def command(
         way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
         _show(way, criteria)
     if old := outdated(last):
-        console().print(f"of an earlier configuration than the last command had: {', '.join(old)}")
+        console().print(f"an earlier configuration than the last command's made: {', '.join(old)}")
     selected = any(step.stage == "select" and not step.rejected for step in steps)
     found = Explanation(
         run=run, id=id, in_corpus=selected, selection=criteria, steps=steps, outdated=old
@@ -70,10 +70,10 @@ def command(
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:
-    """The rows with the id, in the order of the stages, which may be of a derived run.
+    """The rows with the id, in the order of the stages, which may belong to a derived run.
 
-    A part file has the name of the one that it was made of: a stage after the first with the id is
-    only searched in part files with these names.
+    A part file has the name of the part file that it was made from. So once a stage has the id,
+    only part files with the same names are searched in later stages.
     """
     steps: list[Step] = []
     names: set[str] = set()
@@ -91,8 +91,7 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
 
 
 def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
-    """The rows of a part file with the id; of a local file, only row groups that may have it are
-    read."""
+    """The rows of a part file with the id; a local file is read only where statistics allow it."""
     wanted = pc.field("id") == id
     if storage.is_remote(shard.path):
         return list(read_shard(shard).filter(wanted).to_pylist())
@@ -101,8 +100,8 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
 
 
 def _show(steps: Sequence[Step], criteria: str) -> None:
-    """Print the columns of one translation of the source, and what became of it; `criteria` is the
-    selection in words."""
+    """Print the columns of one candidate, and the stage that rejected it or the `criteria`, in
+    words, that it meets."""
     out, values = console(), dict[str, Any]()
     for step in steps:
         values |= {} if step.rejected else step.row

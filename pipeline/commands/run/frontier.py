@@ -1,4 +1,4 @@
-"""`paraloom frontier`: what more difference costs in meaning, at the size of the selection."""
+"""`paraloom frontier`: the loss of meaning for more difference, at the size of the selection."""
 
 import typer
 
@@ -15,10 +15,10 @@ from paraloom.pipeline.run.records import BucketRecord
 
 
 def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
-    """Compare selections of the run's pairs that keep as many as the one of its configuration.
+    """Compare selections that keep as many of the run's pairs as its configuration does.
 
-    Prints a table; the report has it as a picture. The run's judgments give the precision; without
-    them, the median score of meaning stands for it.
+    The table is a picture in the report. Judgments give the precision; without them, the median
+    score of meaning stands in.
     """
     connect(beam_options(context), [run])
     scored = ScoredRun(run)

@@ -1,4 +1,4 @@
-"""`paraloom generators`: which generator is worth it."""
+"""`paraloom generators`: the quality and cost of a run's generators."""
 
 import typer
 
@@ -12,7 +12,7 @@ from paraloom.pipeline.run.folder import as_made, finished
 def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
     """Print each generator's candidates, scores, share of the corpus, distances, and cost.
 
-    With judgments of the run (`paraloom judge`), also the share of good pairs of each.
+    If the run has judgments (`paraloom judge`), also print each generator's share of good pairs.
     """
     connect(beam_options(context), [run])
     out = console(160)

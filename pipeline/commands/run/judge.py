@@ -1,6 +1,6 @@
 """`paraloom judge`: a page on which people judge pairs of a run.
 
-What it needs is imported when it runs: --help need not wait for Beam.
+Beam and Flask are imported when the command runs, so that --help does not wait for them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def command(
         bool | None,
         typer.Option(
             "--selected/--rejected",
-            help="Random pairs of the corpus, for its precision; or those that just missed it: by "
-            "one condition, the nearest first.",
+            help="Random pairs of the corpus, for its precision; or pairs that missed one "
+            "condition, the nearest first.",
         ),
     ] = None,
     selection: Named = "",
@@ -71,7 +71,7 @@ def command(
             sample = _of_corpus(found, pairs, selection, selected)
         server = judging_server(found, sample, scale, judge, port)
         _print_judges(found)
-        if selected is not False:  # those are no sample of the corpus
+        if selected is not False:  # rejected pairs are no sample of the corpus
             low, high = interval_of(0.8 * (n := len(sample)), n)
             show(f"{n:,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
         show(f"{len(sample):,} pairs to judge at {server.url}")
@@ -82,7 +82,7 @@ def command(
 
 
 def _of_corpus(run: ScoredRun, pairs: int, selection: str, selected: bool) -> list[Pair]:
-    """Random pairs of a finished corpus, or those that just missed it."""
+    """Random pairs of a finished corpus, or pairs that just missed it."""
     from paraloom.pipeline.judging.sampling import sample_corpus
     from paraloom.pipeline.pages.describe import resolve_auto
     from paraloom.pipeline.pages.tradeoffs import criteria_of

@@ -12,9 +12,8 @@ from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
-from paraloom.pipeline.release import hub
 from paraloom.pipeline.release.negatives import KINDS, TripletOptions
-from paraloom.pipeline.release.release import ReleaseOptions, files_of, make_release
+from paraloom.pipeline.release.release import ReleaseOptions, files_of, make_release, push
 
 
 class Published(BaseModel):
@@ -132,7 +131,7 @@ def command(
     for name, size in files.items():
         show(f"{size:>16,}  {name}")
     show("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))
-    sent = hub.push(out, repo) if send and repo else None
+    sent = push(out, repo) if send and repo else None
     nothing = "nothing was sent; --push --repo OWNER/NAME sends these files"
     show(f"\nsent to {sent}" if sent else f"\n{nothing}")
     write_json(json, Published(folder=str(out), files=files, rows=splits, sent=sent))

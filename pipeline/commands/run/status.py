@@ -1,4 +1,4 @@
-"""`paraloom status`: how far a run is, read from its folder alone, wherever it runs."""
+"""`paraloom status`: the progress of a run, from its folder alone, wherever it runs."""
 
 import fcntl
 import time
@@ -26,14 +26,14 @@ State = Literal["finished", "under way", "stopped", "waiting", "outdated"]
 
 
 class StageStatus(BaseModel):
-    """How far a stage is; None stands for what is not known (yet)."""
+    """The progress of a stage; figures are None while they are unknown."""
 
     name: str
     state: State = "waiting"
-    """outdated: of an earlier configuration."""
+    """outdated: an earlier configuration made it."""
     rows: tuple[int | None, int | None] = (None, None)  # number done, and number in all
     rejected: dict[str, int] = {}  # rows so far, by reason
-    cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind, at ingest's end
+    cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind, once ingest has ended
     seconds: float | None = None
     """Wall-clock time; for a stage under way, since it was started or resumed."""
     rate: float | None = None  # rows a second
@@ -42,7 +42,7 @@ class StageStatus(BaseModel):
 
 
 class Asked(Usage):
-    """What a generator's answers took so far, in the shards that are finished."""
+    """Tokens, requests and cost of a generator's answers in the finished shards."""
 
     cost: float | None = None  # None without prices or counts of tokens
 
@@ -87,7 +87,7 @@ def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> No
 
 
 def status(folder: str, now: float | None = None) -> list[StageStatus]:
-    """How far each stage of the run in `folder` is; `now` is in seconds since the epoch."""
+    """The progress of each stage of the run in `folder`; `now` is in seconds since the epoch."""
     record = started(folder)
     stale = outdated(record)
     found = []
@@ -123,7 +123,7 @@ def duration(seconds: float | None) -> str:
 
 
 def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> None:
-    """Fill in how far the stage under way is, from the receipts of its finished work."""
+    """Fill in the progress of the stage under way, from the receipts of its finished units."""
     assert record.under_way
     name, start = shown.name, record.under_way.since
     shown.jobs = record.under_way.jobs
@@ -142,8 +142,8 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
 
 
 def _is_running(folder: str) -> bool:
-    """Whether a process on this machine holds the run's lock (`folder.locked`); a run on an
-    object store may be at work anywhere."""
+    """Whether a process on this machine holds the run's lock (`folder.locked`); True for a run on
+    an object store, which may be at work anywhere."""
     if storage.is_remote(folder):
         return True
     try:
@@ -157,7 +157,7 @@ def _is_running(folder: str) -> bool:
 
 
 def _to_make(name: str, record: RunRecord) -> int | None:
-    """The rows that a stage will have made, if the stage that it reads is finished."""
+    """The number of rows that a stage makes, None until the stage that it reads is finished."""
     place, _, base = name.rpartition("/")
     stages = [n for n in PAIR_STAGES if n == base or n in record.planned]
     if base == stages[0]:
@@ -166,7 +166,7 @@ def _to_make(name: str, record: RunRecord) -> int | None:
     read = record.derived(place).find(PairsRecord, before)
     if read is None:
         return None
-    if base == "generate":  # its candidates of every pair, and those that there are
+    if base == "generate":  # its candidates of every pair, and the back-translations
         pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
         asked = sum(of.n for of in record.config.chats)
         return pairs.rows_out * asked + (read.rows_out if before == "back_translate" else 0)
@@ -181,7 +181,7 @@ def _progress(done: int | None, total: int | None) -> str:
 
 
 def _asked(folder: str) -> dict[str, Asked]:
-    """What the answers of each generator took."""
+    """The use of each generator so far."""
     configured = {of.name: of.prices for of in started(folder).config.chats}
     done = receipts(storage.join(folder, "generate"))
     used = [receipt.measured(GenerateMeasurements).generators for receipt in done]

@@ -9,7 +9,7 @@ let judge = "";
 let state = null;
 let score = null;  // chosen for the pair shown; null until the judge chooses
 
-// ------------------------------------------------------------------ what the server is asked
+// ------------------------------------------------------------------ requests to the server
 
 async function ask(path, body) {
   const options = body === undefined ? {} : {
@@ -45,7 +45,7 @@ const send = async (path, key, values) => {
   }
 };
 
-// ------------------------------------------------------------------ what is shown
+// ------------------------------------------------------------------ the page
 
 function show(found, message = "") {
   state = found;
@@ -120,7 +120,7 @@ function askName() {
   element("name").focus();
 }
 
-// ------------------------------------------------------------------ what the judge does
+// ------------------------------------------------------------------ the judge's actions
 
 const actions = {
   async save() {
@@ -162,7 +162,7 @@ function missing(id, message) {
   element(id).querySelector("input").focus();
 }
 
-// Actions wait for each other: what is typed while a judgment is being saved is for the next pair.
+// Actions wait for each other: keys that are pressed while a judgment is saved are for the next pair.
 let last = Promise.resolve();
 function act(name, ...values) {
   last = last.then(async () => {

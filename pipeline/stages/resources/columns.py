@@ -1,4 +1,4 @@
-"""columns: the scores that were computed elsewhere, sorted so that shards find their ids."""
+"""columns: scores that were computed elsewhere, sorted so that shards find their ids."""
 
 from typing import Any
 
@@ -10,11 +10,10 @@ from paraloom.models.scorers.columns import store
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import StageRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid
 
 
 class ColumnsRecord(StageRecord, stage="columns"):
-    """The scores of `score.columns`, by name; rows of ids that are not in the corpus count, too."""
+    """The scores of `score.columns`, by name; `rows` also counts ids that the corpus lacks."""
 
     rows: dict[str, int]
     digests: dict[str, str]
@@ -30,7 +29,7 @@ def files(config: Config) -> dict[str, list[ScoreFile]]:
 
 
 def check(config: Config) -> None:
-    """Look at the beginnings of the files; raises as `files`."""
+    """Check the beginnings of the files."""
     files(config)
 
 
@@ -53,13 +52,3 @@ def make(run: Run, key: str) -> ColumnsRecord:
             blocks = (block for file in found for block in read_scores(file))
             rows[name], digests[name] = store(folder / name, blocks), digest(folder / name)
     return ColumnsRecord(rows=rows, digests=digests, digest=run.publish("columns"))
-
-
-STAGE = Stage(
-    name="columns",
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    enabled=lambda config: bool(config.score.columns),
-    check=check,
-)

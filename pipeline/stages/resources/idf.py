@@ -8,11 +8,13 @@ from paraloom.beam_jobs.engine.shards import units
 from paraloom.models.files import atomic_folder, digest
 from paraloom.pipeline.run.records import IdfRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid, needed_by_scorers
+
+depends_on = ("ingest",)
+resource, given = "compact", "idf.txt"
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the file; without a file, the version of the job that counts words."""
+    """The content of the file, or the version of the job that counts words."""
     file = run.config.score.idf
     return digest(file) if file else run.with_language(["counted", idf.VERSION])
 
@@ -35,15 +37,3 @@ def make(run: Run, key: str) -> IdfRecord:
     if counts is not None:
         record.documents = counts.documents
     return record
-
-
-STAGE = Stage(
-    name="idf",
-    depends_on=("ingest",),
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    enabled=needed_by_scorers("idf"),
-    resource="compact",
-    given="idf.txt",
-)

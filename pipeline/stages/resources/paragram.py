@@ -7,7 +7,8 @@ from paraloom.models.cpu import cores
 from paraloom.models.files import atomic_folder, digest
 from paraloom.pipeline.run.records import TrainingRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid, needed_by_scorers
+
+resource, given = "compact", "vectors.txt"
 
 
 def fingerprint(run: Run) -> Any:
@@ -42,14 +43,3 @@ def make(run: Run, key: str) -> TrainingRecord:
             )
         compact_vectors(text, folder / "compact")
     return TrainingRecord(training=metrics, digest=run.publish("paragram"))
-
-
-STAGE = Stage(
-    name="paragram",
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    enabled=needed_by_scorers("paragram"),
-    resource="compact",
-    given="vectors.txt",
-)

@@ -1,1 +1,1 @@
-"""Stages that say what `select` takes, by `select.by`, and what it must keep out."""
+"""Stages that choose deciles for `select.by`, and read the sentences of `select.exclude`."""

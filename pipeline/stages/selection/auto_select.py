@@ -1,11 +1,11 @@
 """auto_select: the deciles of `select.by: auto`, by training small encoders (ParaNMT, section 6.3).
 
-Every contiguous range of deciles of one score is tried: an encoder is trained on its pairs, up to
+For every contiguous range of deciles of one score, encoders are trained on its pairs, up to
 `select.auto.pairs`, and evaluated on labelled pairs. The range with the best mean over the seeds is
-selected. In a small corpus the amount of data counts; in a large one, in which every range reaches
-the limit, only quality does.
+selected. In a large corpus, every range reaches the limit, and only quality counts; in a small one,
+the number of pairs counts, too.
 
-The sample and the trainings are Beam jobs, so they run wherever the runner does, and resume. The
+The sample and the trainings are Beam jobs, so they resume, and run wherever the runner does. The
 result is deterministic for a seed.
 """
 
@@ -23,10 +23,9 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import AutoSelectRecord, DecileTrial
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages import RANKED
 
-VERSION = 2
+version = 2
 """Bump when the same scores lead to another selection."""
 
 
@@ -47,7 +46,7 @@ def labelled_digests(run: Run) -> list[str]:
 
 
 def tried_score(run: Run) -> str:
-    """The score whose deciles are tried; in later rounds the encoder's."""
+    """The score whose deciles are tried; after the first round, the encoder's similarity."""
     wanted = run.config.select.auto.score
     return wanted if wanted in run.ranked_by else run.ranked_by[0]
 
@@ -72,11 +71,11 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> AutoSelectRecord:
-    """Train an encoder on every range of deciles; the best one's is selected."""
+    """Train encoders on every range of deciles, and choose the best range."""
     options, encoder, seed = run.config.select.auto, run.config.embeddings, run.config.seed
     score, folder = tried_score(run), run.folder("auto_select")
     most = min(options.pairs, run.config.select.size or options.pairs)
-    # All translations of a source, of any decile; ten times as many pairs as a probe trains on.
+    # All translations of a source and all deciles; ten times as many pairs as a probe trains on.
     criteria = replace(
         run.criteria(score), size=10 * most, per_source="all", per_generator=None, rank=None
     )
@@ -96,7 +95,8 @@ def make(run: Run, key: str) -> AutoSelectRecord:
         language=run.language,
     )
     counts = probing.counts()
-    pairs = {of: int(counts[list(of)].sum()) for of in ranges()}
+    every = [tuple(range(low, high)) for low in range(10) for high in range(low + 1, 11)]  # 55
+    pairs = {of: int(counts[list(of)].sum()) for of in every}
     tried = [of for of, count in pairs.items() if count > 1]
     if not tried:
         raise UserError(f"{folder}: fewer than 2 pairs meet the other conditions of select")
@@ -115,18 +115,13 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     )
 
 
-def ranges() -> list[tuple[int, ...]]:
-    """The contiguous ranges of deciles, 55 in all."""
-    return [tuple(range(low, high)) for low in range(10) for high in range(low + 1, 11)]
-
-
 def small_encoder(model: str, encoder: EmbeddingOptions) -> EmbeddingOptions:
     """The options of a probe: one epoch, negatives from the mini-batch (W&G 2017), on one core.
 
-    Probes start from a file of word vectors that the configuration names, since the pairs are
-    selected for an encoder that starts from it. With `initial_vectors: auto` they start from random
-    vectors: on Multi30k, probes with random vectors rank deciles as full training does; with
-    PARAGRAM vectors they do not, because 1,300 pairs hardly change the vectors.
+    If `embeddings.initial_vectors` names a file, probes start from it, as the encoder does. With
+    `auto` they start from random vectors: on Multi30k, probes with random vectors rank deciles as
+    full training does; with PARAGRAM vectors they do not, because 1,300 pairs hardly change the
+    vectors.
     """
     return EmbeddingOptions(
         model=model,
@@ -153,13 +148,3 @@ def check(config: Config) -> None:
     except ValueError as error:
         raise UserError(f"select.auto.{error}") from error
     check_labelled(config)
-
-
-STAGE = Stage(
-    name="auto_select",
-    version=VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    enabled=lambda config: config.select.by == "auto",
-    check=check,
-)

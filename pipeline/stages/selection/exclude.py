@@ -21,7 +21,9 @@ from paraloom.models.sentence_models import find_model, load_sentence_model
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import StageRecord
 from paraloom.pipeline.run.run import Run, excluding_model
-from paraloom.pipeline.run.stage import Stage, folder_is_valid
+from paraloom.pipeline.run.stage import folder_is_valid
+
+is_valid = folder_is_valid
 
 
 class ExcludeRecord(StageRecord, stage="exclude"):
@@ -88,13 +90,3 @@ def check(config: Config) -> None:
     """Check that the model is there."""
     if (name := excluding_model(config)) and not storage.is_remote(name):
         _model(config)
-
-
-STAGE = Stage(
-    name="exclude",
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    enabled=lambda config: bool(config.select.exclude),
-    check=check,
-)

@@ -10,10 +10,9 @@ from paraloom.pipeline.judging.describe import cut_lines
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages import RANKED
 
-VERSION = 3
+version = 3
 """Bump when the same judgments lead to another selection."""
 
 
@@ -42,8 +41,8 @@ def make(run: Run, key: str) -> JudgedRecord:
     remedy = f"judge more pairs (`paraloom judge {config.run}`)"
     if not found.cuts:
         raise UserError(
-            f"select.by: judged: {found.pairs:,} of {found.judgments:,} judgments are of pairs "
-            f"that this run has, too few to choose by; {remedy}"
+            f"select.by: judged: this run has the pairs of {found.pairs:,} of "
+            f"{found.judgments:,} judgments, which are too few to choose by; {remedy}"
         )
     (cut,) = found.cuts
     if not cut.reached:
@@ -59,13 +58,3 @@ def check(config: Config) -> None:
             f"select.by: judged: {config.run} has no judgments yet; run `paraloom bucket` with "
             f"this configuration, then `paraloom judge {config.run}`, then this command again"
         )
-
-
-STAGE = Stage(
-    name="judged",
-    version=VERSION,
-    fingerprint=fingerprint,
-    make=make,
-    enabled=lambda config: config.select.by == "judged",
-    check=check,
-)

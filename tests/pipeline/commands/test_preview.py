@@ -50,7 +50,7 @@ FEW = {"score.scorers": ["translation_score", "trigram_overlap"]}
     [
         (["nmt.model=null"], [], "ingest", {}, "ends after ingest; `paraloom train-nmt`"),
         (["nmt.model=null"], ["nmt"], "select", {}, ""),
-        (NEEDY, [], "select", FEW, "without paragram_similarity, mean_idf: a run makes what they"),
+        (NEEDY, [], "select", FEW, "without paragram_similarity, mean_idf: a run makes their"),
         (NEEDY, ["paragram", "idf"], "select", {}, ""),
         ([*NEEDY, "score.paragram=vectors", "score.idf=idf"], [], "select", {}, ""),
         (

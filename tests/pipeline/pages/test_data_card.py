@@ -11,7 +11,7 @@ import yaml
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import write_shard
-from paraloom.pipeline.pages import data_card as card
+from paraloom.pipeline.pages import cards as card
 from paraloom.pipeline.run.records import RunRecord
 from tests.pipeline.pages.made_run import SCORERS, MadeRun
 

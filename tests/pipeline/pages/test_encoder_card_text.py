@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paraloom.pipeline.pages import encoder_card as card
+from paraloom.pipeline.pages import cards as card
 from paraloom.pipeline.pages.metadata import eval_results
 from paraloom.pipeline.run.records import Evaluation
 from tests.run_helpers import record_of

@@ -155,7 +155,7 @@ def test_rounds_stand_side_by_side(made_run: MadeRun) -> None:
     second["groups"]["STS 2015"]["mean"]["letters"] = {"pearson": 98.76, "spearman": None}
     results = [EvaluateRecord.model_validate({"results": each}) for each in (first, second)]
     rounds = [("round 1", results[0]), ("round 2", results[1])]
-    content = report.section("evaluation", "", evaluated=rounds).content
+    content = report.section("evaluation", "", evaluated=rounds)["content"]
     heads = re.findall(r"<th[^>]*>(round[^<]*)<", content)
     assert heads == [f"round {n} {kind}" for n in (1, 2) for kind in ("Pearson", "Spearman")]
     found = re.search(r'<tr class="mean">.*?</tr>', content, re.DOTALL)

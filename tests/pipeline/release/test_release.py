@@ -140,7 +140,7 @@ def test_what_killed_commands_left(run: Path, capsys: Capsys) -> None:
     (run / ".release.triplets").mkdir()
     assert publish(run) == 0
     assert [path.name for path in run.glob(".release*")] == [".release.triplets"]
-    said = f"{run / '.release.triplets'}: of a `publish --triplets` that did not end; "
+    said = f"{run / '.release.triplets'}: left by an interrupted `publish --triplets`; "
     assert capsys.readouterr().err.startswith(said)
 
 

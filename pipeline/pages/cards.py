@@ -1,0 +1,223 @@
+"""Cards for the Hub: `README.md` beside a corpus, in its release, and in `embeddings/`."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+import pyarrow as pa
+from huggingface_hub.repocard_data import eval_results_to_model_index
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.transforms.exclusion import RULES
+from paraloom.models.embeddings.options import EmbeddingOptions, saved_options
+from paraloom.models.files import CARD, OWN_CARD
+from paraloom.models.languages import ENGLISH, language_name
+from paraloom.models.printing import say
+from paraloom.models.scorers import ENCODER
+from paraloom.pipeline.judging.agreement import corpus_precisions
+from paraloom.pipeline.pages import metadata
+from paraloom.pipeline.pages.describe import (
+    evaluation_table,
+    excluded_rows,
+    resolve_auto,
+    score,
+    selection_in_words,
+    verdict,
+)
+from paraloom.pipeline.pages.metadata import PART_FILES, Release
+from paraloom.pipeline.pages.render import Markdown, as_yaml, code, plain, render_markdown
+from paraloom.pipeline.pages.shown import run_name, without_folders
+from paraloom.pipeline.run.records import (
+    BackTranslateRecord,
+    BucketRecord,
+    EvaluateRecord,
+    Evaluation,
+    PairsRecord,
+    RunRecord,
+    ScorerRecord,
+    ScoringModelRecord,
+    TrainingRecord,
+)
+from paraloom.pipeline.stages import folder_of
+from paraloom.pipeline.stages.generate import generators_of
+from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
+
+_MARK = f"{OWN_CARD}; without this line, the card stays as it is"
+_SPLITS = {"train", "test", "trial", "dev"}
+
+
+def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
+    """Write the data card of a run's corpus, or of the named selection in a place."""
+    corpus = storage.join(folder, folder_of(record.derived(place).path("select")))
+    sizes = storage.sizes(corpus)
+    parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
+    precision = corpus_precisions(folder, record).get(place, "")
+    view = record.derived(place) if place else record.best
+    card = data_card(view, parts, precision=precision)
+    storage.write_bytes(storage.join(corpus.rpartition("/")[0], "README.md"), card.encode())
+
+
+def data_card(
+    record: RunRecord, size: int, release: Release | None = None, precision: str = ""
+) -> str:
+    """The card of a run with a corpus as text. `size` is the bytes of the part files, `precision`
+    the line of `corpus_precisions`."""
+    select, source = resolve_auto(record), record.config.input
+    assert source is not None
+    return render_markdown(
+        "data_card.md.j2",
+        title=metadata.title(record),
+        languages=metadata.hub_languages([source.target_language, source.source_language]),
+        licensed=metadata.license_metadata(
+            *((release.license, release.license_link) if release else (source.license,))
+        ),
+        language=language_name(source.target_language),
+        release=release,
+        part_files=f"corpus/{PART_FILES}",
+        corpus=record.find(PairsRecord, "select") or PairsRecord(),
+        size=size,
+        source=source,
+        model=(record.find(BackTranslateRecord) or BackTranslateRecord()).model,
+        forward=record.stages.get("pivot"),
+        scoring_models=[
+            (name, of.model)
+            for name, of in record.stages.items()
+            if isinstance(of, ScoringModelRecord)
+        ],
+        generators=generators_of(record),
+        view=record,
+        bleu=record.bleu,
+        select=select,
+        selection=Markdown(selection_in_words(select, code)),
+        judged=record.stages.get("judged"),
+        rules=RULES,
+        excluded=excluded_rows(record),
+        precision=precision,
+        verdict=verdict(record) if record.place else "",
+        encoder=ENCODER,
+        columns=release.configurations[0].columns if release else _columns(record, source.keep),
+        meaning=meaning,
+        bucket=record.find(BucketRecord) or BucketRecord(),
+    )
+
+
+def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Markdown:
+    """The meaning of a column, in one line; `own` has the run's scorers that are not Paraloom's.
+
+    >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
+    ('its French side in the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
+    """
+    if column.endswith(suffix := schema.decile("")):
+        name = code(column.removesuffix(suffix))
+        return Markdown(f"decile of all pairs by {name}: 0 lowest, 9 highest")
+    if text := schema.MEANINGS.get(column):
+        return Markdown(text.format(language=plain(language)))
+    return plain(score(column, own).meaning)
+
+
+def _columns(view: RunRecord, kept: list[str]) -> pa.Schema:
+    """The columns of the corpus; types of kept columns are null: only the files know them."""
+    several, scores = bool(view.config.generators), tuple(view.config.score.names)
+    found = schema.bucketed(
+        scores,
+        candidates=view.config.nmt.candidates > 1,
+        generators=several,
+        nmt=not several or "back_translate" in view.stages or "translation_score" in scores,
+    )
+    return pa.schema([*found, *((name, pa.null()) for name in kept)])
+
+
+def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
+    """Write the card of a run's encoder, or of the derived run's in a place, if it has changed.
+
+    A card without Paraloom's mark is a person's, and stays.
+    """
+    view = record.derived(place) if place else record.best
+    number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
+    folder = storage.join(folder, record.derived(place).path("embeddings"))
+    storage.remove_temporary(folder)
+    settings = json.loads(storage.read_bytes(storage.join(folder, "config.json")))
+    path = storage.join(folder, CARD)
+    text = encoder_card(view, settings, number).replace("---\n", f"---\n{_MARK}\n", 1)
+    before = storage.read_bytes(path) if storage.exists(path) else None
+    if before is not None and OWN_CARD.encode() not in before[:100]:
+        say(f"paraloom: {path}: is not Paraloom's, so it stays; remove it to get a new one")
+    elif before != text.encode():
+        storage.write_bytes(path, text.encode())
+
+
+def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
+    """The card of an encoder as text, from its config.json and the record of the run; `number` is
+    its round, 0 if the encoder is the run's result."""
+    options = saved_options(settings["options"])
+    language = settings.get("language", ENGLISH)
+    trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
+    on_corpus = options.reads_the_corpus
+    source = view.config.input if on_corpus else None
+    evaluated = view.find(EvaluateRecord)
+    known = _used_data_sets(view, options, evaluated.results) if evaluated else []
+    compares = "" if "head" in settings else options.score
+    run = run_name(view)
+    name = f"{run}-round-{number}" if number else run
+    index = None
+    if evaluated:
+        models = evaluated.results.models
+        model = options.model if options.model in models else models[0]
+        if found := list(metadata.eval_results(evaluated.results, model, compares, known)):
+            index = eval_results_to_model_index(name, found)
+    # Without `select.exclude`, the corpus may hold any sentence of MTEB.
+    excluded = on_corpus and view.find(ExcludeRecord)
+    return render_markdown(
+        "encoder_card.md.j2",
+        languages=metadata.hub_languages([language]),
+        license=metadata.license_metadata(source.license if source else None),
+        tasks=metadata.mteb_tasks(known) if excluded else None,
+        index=index,
+        name=name,
+        language=language_name(language),
+        settings=settings,
+        options=options,
+        score=compares,
+        trained=trained,
+        evaluation=evaluation_table([("", evaluated)]) if evaluated else None,
+        known=known,
+        corpus=view.find(PairsRecord, "select") if on_corpus else None,
+        selection=Markdown(selection_in_words(resolve_auto(view), code)),
+        source=source,
+        source_name=language_name(source.source_language) if source else "",
+        translated=view.stages.get("back_translate"),
+        forward=view.stages.get("pivot"),
+        bleu=view.bleu,
+        generators=generators_of(view),
+        run=run,
+        number=number,
+        view=view,
+        config=as_yaml(without_folders(settings["options"])),
+    )
+
+
+def _used_data_sets(
+    view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
+) -> list[str]:
+    """The data sets of the evaluation that the training used, or the choice of an epoch, of deciles
+    or of a round.
+
+    They are recognised by the last two names of a path: `sts/2012`, `2014/images.tsv`,
+    `SICK_trial.txt`.
+    """
+    paths = list(options.files().values())
+    if view.config.select.by == "auto" or "loop" in view.stages:
+        paths += view.config.select.labelled_paths
+    names = [f"{group} {name}" for group, of in evaluation.groups.items() for name in of.data_sets]
+    words = {name: _words(name) for name in names}
+    known = set().union(*words.values())
+    used = [_words(" ".join(PurePath(path).with_suffix("").parts[-2:])) & known for path in paths]
+    used = [of_path for of_path in used if of_path - _SPLITS]
+    return [name for name in names if any(of_path <= words[name] for of_path in used)]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]+", text.lower()))
