@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.transforms.translations import BACK
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
@@ -43,7 +43,7 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="back_translate",
-    version=back_translate.VERSION,
+    version=VERSIONS["back_translate"],
     fingerprint=fingerprint,
     make=make,
     is_valid=shards_are_valid,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import ingest, storage
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.bitext import READERS
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
@@ -30,6 +30,8 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> IngestRecord:
     """Read the bitext."""
+    from paraloom.beam_jobs import ingest
+
     options = run.input
     inputs = [
         InputFile(path=path, bytes=storage.size(path), sha256=sha256)
@@ -94,7 +96,7 @@ def check_replaces(run: Run, key: str) -> None:
 
 STAGE = Stage(
     name="ingest",
-    version=ingest.VERSION,
+    version=VERSIONS["ingest"],
     fingerprint=fingerprint,
     make=make,
     is_valid=shards_are_valid,

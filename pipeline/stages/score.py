@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import score, storage
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
@@ -56,13 +56,15 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}
-    keys = dict.fromkeys(TOKEN_COUNTS, content_key(score.VERSION, run.language))
+    keys = dict.fromkeys(TOKEN_COUNTS, content_key(VERSIONS["score"], run.language))
     for name in run.scorers:
         if name in own:
-            keys[name] = content_key(name, score.VERSION, run.language, own[name])
+            keys[name] = content_key(name, VERSIONS["score"], run.language, own[name])
         elif name in SCORERS:
             of = digests.get(SCORERS[name].resource_name or "")
-            keys[name] = content_key(name, score.VERSION, run.language, SCORERS[name].version, of)
+            keys[name] = content_key(
+                name, VERSIONS["score"], run.language, SCORERS[name].version, of
+            )
     return keys
 
 
@@ -70,6 +72,8 @@ def make(run: Run, key: str) -> ScoreRecord:
     """Score the translations. A round after the first adds one score to the first round's scores:
     the similarity that the encoder of the round before gives.
     """
+    from paraloom.beam_jobs import score
+
     resources: dict[str, Any]
     if run.base and run.before:
         pairs = run.base.shards("score")
@@ -82,7 +86,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         resources |= model_names(run.config)
         made = (name for name in RESOURCES if stages()[name].enabled(run.config))
         digests = {name: run.digest(name) for name in made}
-    key = content_key("score", score.VERSION, fingerprint(run), digests)
+    key = content_key("score", VERSIONS["score"], fingerprint(run), digests)
     scoring = score.Scoring(
         run.scorers,
         resources,
@@ -115,7 +119,7 @@ def check(config: Config) -> None:
 
 STAGE = Stage(
     name="score",
-    version=score.VERSION,
+    version=VERSIONS["score"],
     fingerprint=fingerprint,
     make=make,
     is_valid=shards_are_valid,

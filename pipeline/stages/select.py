@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from paraloom.beam_jobs import select, storage
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine.shards import Shard, copy_pairs, units
+from paraloom.beam_jobs.transforms.corpus_text import tsv_path, tsv_state
+from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
@@ -18,7 +20,7 @@ from paraloom.pipeline.run.stage import Stage, first_rows, pairs_record, shards_
 from paraloom.pipeline.stages import RANKED
 
 
-def criteria(run: Run) -> select.Criteria:
+def criteria(run: Run) -> Criteria:
     """The criteria of the configuration, or with `by: auto` and `by: judged` those found."""
     by, deciles = run.config.select.by, run.config.select.deciles
     if by == "auto":
@@ -43,6 +45,8 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> PairsRecord:
     """Select pairs; none is an error, before anything is trained on them."""
+    from paraloom.beam_jobs import select
+
     work = units(run.shards(RANKED), key)
     result = select.run(work, run.folder("select"), criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
@@ -50,7 +54,7 @@ def make(run: Run, key: str) -> PairsRecord:
         counts = ", ".join(f"{rows:,} {reason}" for reason, rows in record.rejected.items())
         raise UserError(f"select: none of {record.rows_in:,} pairs is selected: {counts or 'none'}")
     record.unigram_f1 = median_f1(run.shards("select"), run.language)
-    record.text = select.tsv_state(select.tsv_path(run.folder("select")))
+    record.text = tsv_state(tsv_path(run.folder("select")))
     return record
 
 
@@ -66,7 +70,7 @@ def is_valid(run: Run, stage: str) -> bool:
     if not shards_are_valid(run, stage):
         return False
     with suppress(UserError):
-        state = select.tsv_state(select.tsv_path(run.folder(stage)))
+        state = tsv_state(tsv_path(run.folder(stage)))
         return state == (run.record(PairsRecord, stage).text or state)
     return False
 
@@ -74,7 +78,7 @@ def is_valid(run: Run, stage: str) -> bool:
 def copy(source: Run, target: Run) -> None:
     """Copy part files, receipts and text; the text is last."""
     folders = [run.folder("select") for run in (source, target)]
-    text, copied = map(select.tsv_path, folders)
+    text, copied = map(tsv_path, folders)
     storage.remove(copied)
     copy_pairs(*folders)
     storage.copy(text, copied)
@@ -82,7 +86,7 @@ def copy(source: Run, target: Run) -> None:
 
 STAGE = Stage(
     name="select",
-    version=select.VERSION,
+    version=VERSIONS["select"],
     fingerprint=fingerprint,
     make=make,
     is_valid=is_valid,

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from paraloom.beam_jobs import back_translate, storage
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.beam_jobs.storage import remote
 from paraloom.beam_jobs.transforms.translations import PIVOT, Direction, TranslatorFactory
@@ -114,6 +114,8 @@ def translate(
     """Run a translation job. The key of a shard has all that a translation depends on, and does
     not depend on other shards: more input translates only what is new.
     """
+    from paraloom.beam_jobs import back_translate
+
     used = model.record()
     job = back_translate.TranslationJob(
         model=model.factory,
@@ -123,7 +125,7 @@ def translate(
         direction=direction,
     )
     shards = run.shards("ingest" if direction is PIVOT else run.pairs_stage)
-    key = content_key(direction.job, back_translate.VERSION, *depends_on)
+    key = content_key(direction.job, VERSIONS["back_translate"], *depends_on)
     work = units(shards, key, candidates=model.options.candidates)
     limit = run.config.max_rejected
     output = run.folder(direction.job)

@@ -10,7 +10,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import find_bitext
 from paraloom.beam_jobs.bitext.preview import preview
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.printing import say

@@ -13,9 +13,8 @@ from pydantic.dataclasses import dataclass as model
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import receipts, write_shard
-from paraloom.beam_jobs.score import Scoring
-from paraloom.beam_jobs.select import tsv_path
 from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.corpus_text import tsv_path
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
@@ -99,6 +98,8 @@ def small_run(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -
 
 def _has_models(config: Config) -> bool:
     """Whether a scorer has a model, so that one process scores with all cores."""
+    from paraloom.beam_jobs.score import Scoring
+
     return bool(Scoring(config.score.names, {}, config.score.sources).models)
 
 
