@@ -23,7 +23,8 @@ from apache_beam.utils.windowed_value import WindowedValue
 from pydantic import Field
 
 from paraloom.beam_jobs.engine import crash_recovery
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
@@ -43,8 +44,6 @@ from paraloom.models.text.tokens import moses_tokens
 
 if TYPE_CHECKING:
     from paraloom.models.nmt.translate import Counters
-
-VERSION = 2  # bump when the job's rows change for the same input
 
 
 class Translated(Measurements):

@@ -12,12 +12,19 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.part_files import decode, extended
-from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Unit, read_shard, read_whole
+from paraloom.beam_jobs.engine.shards import (
+    Deciles,
+    Measurements,
+    Receipt,
+    Unit,
+    read_shard,
+    read_whole,
+)
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.transforms.merging import by_key
 from paraloom.beam_jobs.transforms.order_statistics import (
@@ -28,17 +35,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     position,
     sortable,
 )
-
-VERSION = 1  # bump when the job's rows change for the same input
-
-
-def decile_ranks(rows: int) -> list[int]:
-    """Ranks at which deciles 1 to 9 begin: ⌊k·n/10⌋.
-
-    >>> decile_ranks(25)
-    [2, 5, 7, 10, 12, 15, 17, 20, 22]
-    """
-    return [k * rows // 10 for k in range(1, 10)]
+from paraloom.beam_jobs.transforms.shares import decile_ranks
 
 
 def starts_of_deciles(rows: Mapping[str, int]) -> dict[str, list[int]]:
@@ -58,14 +55,6 @@ def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict
         schema.decile(name): position(column, bounds.get(name, []))
         for name, column in score_columns(table, scorers).items()
     }
-
-
-class Deciles(BaseModel):
-    """Rows, lowest and highest value in each decile of a score, 0 to 9; None if empty."""
-
-    rows: list[int]
-    lowest: list[float | None]
-    highest: list[float | None]
 
 
 class BucketMeasurements(Measurements):

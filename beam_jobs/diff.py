@@ -20,7 +20,7 @@ from pydantic import WithJsonSchema
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, read_whole
-from paraloom.beam_jobs.transforms.duplicates import row_hash
+from paraloom.beam_jobs.transforms.equal_texts import row_hash
 
 ROW = "(the row itself)"  # stands for the column name if only one side has a row
 

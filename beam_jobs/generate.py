@@ -18,15 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
-from pydantic import Field
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit, check_share
-from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Shard, Unit, read_shard
+from paraloom.beam_jobs.engine.shards import Receipt, Shard, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.transforms.answer_files import AnswerFiles
+from paraloom.beam_jobs.transforms.answer_files import AnswerFiles, GenerateMeasurements
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.chat.answers import Answer, Found, Request, candidates
 from paraloom.models.chat.client import Clients
@@ -36,14 +36,6 @@ from paraloom.models.chat.usage import Usage
 from paraloom.models.cpu import cores
 from paraloom.models.languages import short_code
 from paraloom.models.text.language_identifier import LANGUAGES, may_be
-
-VERSION = 2  # bump when the job's rows change for the same input and answers
-
-
-class GenerateMeasurements(Measurements):
-    """Usage of each generator for the answers in a shard."""
-
-    generators: dict[str, Usage] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,6 @@ from paraloom.beam_jobs.transforms.merging import Merge
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.idf import WordCounts, count_words, merge_counts
 
-VERSION = 1  # bump when the counts change for the same input
-
 _DOCUMENTS = b"documents"  # key in the table's schema metadata
 
 

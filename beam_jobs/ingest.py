@@ -26,14 +26,13 @@ from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
-from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
+from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.text.tokens import moses_tokens
-
-VERSION = 1  # bump when the job's rows change for the same input
 
 _REPEATS = "repeats an earlier pair"
 

@@ -14,6 +14,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
+from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import UnitJob, launch
 from paraloom.beam_jobs.engine.shards import (
@@ -28,8 +29,6 @@ from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.languages import ENGLISH
-
-VERSION = 2  # bump when a probe gives another score for the same pairs
 
 
 class ProbeMeasurements(Measurements):
@@ -71,7 +70,9 @@ class Probing:
         settings = self.options.replace(initial_vectors=self.vectors).chosen()
         sets = [[p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in self.labelled]
         digests = [shard.digest for shard in self.shards]
-        return content_key(VERSION, digests, self.score, self.most, settings, sets, self.language)
+        return content_key(
+            VERSIONS["probes"], digests, self.score, self.most, settings, sets, self.language
+        )
 
     def counts(self) -> np.ndarray:
         """Pairs in each decile: int64 [10]."""

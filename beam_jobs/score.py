@@ -21,7 +21,8 @@ from apache_beam.utils.shared import Shared
 from pydantic import Field
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, threads_here
+from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.part_files import decode, extended
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import (
@@ -49,8 +50,6 @@ from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.scorers.pair_scorer import outside
 from paraloom.models.scorers.plugins import ScorerSource
-
-VERSION = 1  # bump when the job's rows change for the same input
 
 
 def score_table(

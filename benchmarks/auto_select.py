@@ -21,8 +21,8 @@ from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Claim, Table
 from benchmarks.experiments.training import train
 from paraloom.beam_jobs.engine.shards import read_shard, receipts
-from paraloom.beam_jobs.select import Criteria, preview
 from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.criteria import Criteria, preview
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file

@@ -26,7 +26,7 @@ from benchmarks import generated, scale
 from benchmarks.measure import cost
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import read_shard, receipts, write_receipt, write_shard
-from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, SENTENCES, EvaluationSentences, embed
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.embeddings.datasets.similarity import read_labelled

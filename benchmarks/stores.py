@@ -31,7 +31,7 @@ from rich.table import Table
 from benchmarks.scale import make_run
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import shards
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 
 ROOT = Path(__file__).resolve().parents[1]
 OPERATIONS = (

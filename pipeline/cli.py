@@ -6,7 +6,6 @@ and one line in `COMMANDS`. Its module is imported only when it runs: help and c
 that use a model are there a second time, for models of these systems.
 """
 
-import gc
 import importlib
 import inspect
 import io
@@ -23,8 +22,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from paraloom.beam_jobs.runners.local.fork_server import fork_server
 from paraloom.models.errors import UserError
+from paraloom.models.memory import import_fast
 from paraloom.models.printing import INTERRUPTED, Lossy, not_text, say, show
 from paraloom.pipeline.commands.boundary import in_a_line, is_interrupt
 
@@ -37,8 +36,6 @@ PANELS = {
 """The groups of commands in the help, by their folders below `pipeline/commands/`."""
 
 STAGES, SELECT = "corpus.stages", "corpus.select"
-WITH_JOBS = (STAGES, SELECT, "corpus.preview", "corpus.estimate")
-"""The modules of the commands that run jobs; workers import modules while the command does."""
 
 _BEAM = "Options after -- go to Beam, such as: -- --direct_num_workers 2"
 
@@ -64,13 +61,7 @@ class Command(NamedTuple):
         if self.systems:
             importlib.import_module(f"{_ROOM}.systems")  # makes them known
         name = f"{self.folder}.{self.module}"
-        if name not in sys.modules:
-            gc.disable()  # modules leave no garbage, and visiting all their objects takes long
-            try:
-                importlib.import_module(name)
-                gc.freeze()
-            finally:
-                gc.enable()
+        import_fast(name)
         function = sys.modules[name].command
         paragraphs = f"{self.summary}.\n\n{inspect.getdoc(function)}".split("\n\n")
         details = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
@@ -146,9 +137,6 @@ class _LazyGroup(TyperGroup):
         if entry.literal and not {"-h", "--help"} & set(rest):
             at = rest.index("--json") if "--json" in rest else len(rest)  # its one option
             rest = [*rest[at : at + 2], "--", *rest[:at], *rest[at + 2 :]]
-        dry = "--dry-run" in rest or ctx.resilient_parsing
-        if entry.module in WITH_JOBS and not dry:
-            fork_server.prepare_for(ctx.obj)
         return found, entry.load(), rest
 
 

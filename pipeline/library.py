@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer

@@ -12,7 +12,7 @@ import torch
 from hypothesis import settings
 
 import paraloom.papers.systems  # noqa: F401  # its tasks and encoders are known in every order of tests
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from tests import google_store
 from tests.google_store import GoogleStore
 from tests.object_store import BUCKET, object_store

@@ -1,9 +1,5 @@
 """Run a job: Beam options, progress, one-line errors, and the receipts of the result."""
 
-import argparse
-import contextlib
-import difflib
-import io
 import os
 import sys
 import threading
@@ -16,19 +12,14 @@ from typing import Any, Protocol
 
 import apache_beam as beam
 from apache_beam import pipeline as pipelines
-from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics.metric import MetricsFilter
-from apache_beam.options.pipeline_options import (
-    DirectOptions,
-    GoogleCloudOptions,
-    PipelineOptions,
-    StandardOptions,
-)
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import crash_recovery
 from paraloom.beam_jobs.engine import shards as shard_files
+from paraloom.beam_jobs.engine.options import DATAFLOW, local_workers, parse_options, runner_of
 from paraloom.beam_jobs.engine.rejections import Limit, RejectionWatch
 from paraloom.beam_jobs.engine.shards import Receipt, remove_orphans
 from paraloom.beam_jobs.runners import dataflow
@@ -41,14 +32,11 @@ from paraloom.beam_jobs.runners.local.runner import (
 from paraloom.beam_jobs.runners.loopback import loopback_servers
 from paraloom.beam_jobs.runners.remote_jobs import User, name_job, user_error
 from paraloom.beam_jobs.storage import remote
-from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.printing import Lossy
 from paraloom.models.progress import Meter, meter
 
 NAMESPACE = "paraloom"  # namespace of the jobs' Beam counters
-
-_WITHOUT_SERVER = (None, "", "DirectRunner", "FnApiRunner", dataflow.RUNNER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,56 +104,6 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     direct = options.view_as(DirectOptions)
     direct.direct_num_workers = min(workers, processes or workers)
     direct.direct_running_mode = "in_memory"  # `default_runner` starts the workers
-    return options
-
-
-def local_workers(arguments: Sequence[str]) -> int:
-    """Number of workers on this machine: the user's `--direct_num_workers`, or the cores."""
-    direct = parse_options(arguments).view_as(DirectOptions)
-    given = any(argument.startswith("--direct_num_workers") for argument in arguments)
-    return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
-
-
-def threads_here(arguments: Sequence[str]) -> int | None:
-    """Threads for a job's only process on this machine; None elsewhere, where it uses all cores."""
-    elsewhere = any(argument.startswith("--runner") for argument in arguments)
-    return None if elsewhere else local_workers(arguments)
-
-
-def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
-    """Configure object stores with Beam's options, and check access to the stores of `paths`."""
-    options = parse_options(arguments)
-    FileSystems.set_options(options)  # as Beam does for pipelines and workers
-    cloud = options.view_as(GoogleCloudOptions)  # Beam would look for credentials for ten minutes
-    paths = [*paths, *filter(None, (cloud.temp_location, cloud.staging_location))]
-    buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
-    for path in buckets.values():
-        remote.check_access(path)
-
-
-def parse_options(arguments: Sequence[str]) -> PipelineOptions:
-    """Parse Beam's options; raises UserError."""
-    printed = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(printed):
-            options = PipelineOptions(list(arguments))
-            parsers: list[argparse.ArgumentParser] = []  # makes Beam parse now, not on first use
-            options.get_all_options(add_extra_args_fn=parsers.append)
-    except SystemExit as error:  # argparse printed usage and reason
-        reason = printed.getvalue().strip().rpartition("error: ")[2]
-        raise UserError(f"Beam options: {reason}") from error
-    _, unknown = parsers[0].parse_known_args(arguments)
-    # A job server may know further options; other runners would ignore them.
-    if unknown and options.view_as(StandardOptions).runner in _WITHOUT_SERVER:
-        name = unknown[0].partition("=")[0]
-        if not name.startswith("-"):
-            raise UserError(f"Beam options: {name}: no option takes this value")
-        known = [option for action in parsers[0]._actions for option in action.option_strings]
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UserError(f"Beam options: {name}: no such option{hint}")
-    if (workers := options.view_as(DirectOptions).direct_num_workers) < 0:
-        raise UserError(f"Beam options: --direct_num_workers {workers}: must be 0 or more")
     return options
 
 
@@ -242,10 +180,9 @@ def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:
     name_job(options, work.name, work.output)
     if work.label:
         service.label(options, work.label)
-    elsewhere = parse_options(arguments).view_as(StandardOptions).runner
     with (
         redirect_stderr(work.output) as terminal,
-        nullcontext() if elsewhere else ends_when_interrupted(terminal),
+        nullcontext() if runner_of(arguments) else ends_when_interrupted(terminal),
         meter(work.name, total=work.total, unit=work.unit, stream=terminal) as progress,
         report_progress(work.done, progress, work.output),
     ):
@@ -276,7 +213,7 @@ def run_pipeline(
             except (ValueError, ImportError) as error:  # unknown or not installed runner
                 raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
             build(pipeline)
-            on_dataflow = options.view_as(StandardOptions).runner == dataflow.RUNNER
+            on_dataflow = options.view_as(StandardOptions).runner == DATAFLOW
             result = service.submit(pipeline, options, user) if on_dataflow else pipeline.run()
             try:
                 service.wait(result, options) if on_dataflow else result.wait_until_finish()
@@ -323,10 +260,8 @@ def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
 
     A job limited to one process also gets a worker, so that its model's memory is freed afterwards.
     """
-    options = parse_options(arguments)
-    named = options.view_as(StandardOptions).runner
     here = local_workers(arguments) < 2
-    return None if named or here else local_runner(options)
+    return None if runner_of(arguments) or here else local_runner(parse_options(arguments))
 
 
 @contextmanager

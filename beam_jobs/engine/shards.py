@@ -115,6 +115,14 @@ class Saved(BaseModel):
     tokens: int
 
 
+class Deciles(BaseModel):
+    """Rows, lowest and highest value in each decile of a score, 0 to 9; None if empty."""
+
+    rows: list[int]
+    lowest: list[float | None]
+    highest: list[float | None]
+
+
 class Measurements(BaseModel):
     """Base class of a job's measurements of a unit, which its receipt stores. Subclass it beside
     the job, and read it with `Receipt.measured`."""

@@ -1,5 +1,7 @@
 """Jobs on a cluster or a service: names, messages to the user, and the effect of Ctrl-C."""
 
+from __future__ import annotations
+
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -7,9 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
-from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from pydantic import BaseModel, ConfigDict
 
 from paraloom.beam_jobs import storage
@@ -18,6 +19,9 @@ from paraloom.beam_jobs.storage import MissingError
 from paraloom.models.errors import UserError
 from paraloom.models.printing import say
 from paraloom.models.progress import Meter
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 _ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError, MissingError)}
 _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\\n|\n|$)")
@@ -45,6 +49,8 @@ class RemoteJob(BaseModel):
 
 def name_job(options: PipelineOptions, name: str, output: str) -> None:
     """Name a job after stage and folder, so that the same command finds a killed run's job."""
+    from apache_beam.options.pipeline_options import GoogleCloudOptions
+
     cloud = options.view_as(GoogleCloudOptions)
     if cloud.job_name is None:
         path = output if storage.is_remote(output) else str(Path(output).resolve())
@@ -63,14 +69,6 @@ def listening(listener: Callable[[RemoteJob], None]) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
-
-
-class InterruptOptions(PipelineOptions):
-    """What Ctrl-C does to a remote job."""
-
-    @classmethod
-    def _add_argparse_args(cls, parser: Any) -> None:
-        parser.add_argument("--on_interrupt", choices=("leave", "cancel"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +96,8 @@ class User:
         By default it does, because nobody may be there to end it later. A second Ctrl-C lets it
         run.
         """
+        from paraloom.beam_jobs.runners.interrupts import InterruptOptions
+
         choice = self.options.view_as(InterruptOptions).on_interrupt
         asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()
         if choice is None and self.progress and asks:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import xxhash
-from apache_beam.io.filesystem import FileSystem
 
 from paraloom.beam_jobs.storage.clients import StoredObject, opened, store
 from paraloom.models.errors import UserError
@@ -152,6 +151,8 @@ def sizes(folder: str) -> dict[str, int]:
 
 def match(pattern: str) -> list[StoredObject]:
     """Objects that match a pattern (`*` within a name, `**` across folders)."""
+    from apache_beam.io.filesystem import FileSystem
+
     fits = re.compile(FileSystem.translate_pattern(pattern)).fullmatch
     prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
     return [entry for entry in _listed(prefix) if fits(entry.path)]

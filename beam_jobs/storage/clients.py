@@ -13,9 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import GoogleCloudOptions
-
 from paraloom.models.errors import UserError
 
 # Traces, which nobody reads, would request the bucket for each client and each missing object.
@@ -72,6 +69,7 @@ class _Google:
     def __init__(self, options: Any) -> None:
         import google.auth
         from apache_beam.io.gcp.gcsio import create_storage_client
+        from apache_beam.options.pipeline_options import GoogleCloudOptions
 
         anonymous = options.view_as(GoogleCloudOptions).no_auth
         if not anonymous:
@@ -116,6 +114,8 @@ _lock = threading.RLock()
 
 def store(path: str) -> tuple[Store, str, str]:
     """Return a path's store, bucket, and object name."""
+    from apache_beam.io.filesystems import FileSystems
+
     scheme, _, rest = path.partition("://")
     bucket, _, name = rest.partition("/")
     options = FileSystems._pipeline_options

@@ -14,12 +14,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
+from pydantic import Field
+
 from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import Measurements
 from paraloom.models.chat.answers import Answer
+from paraloom.models.chat.usage import Usage
 
 ANSWERS = "_answers"
 _TOGETHER = 200  # answers per object
 _SECONDS = 10.0  # until the next answer triggers a smaller object
+
+
+class GenerateMeasurements(Measurements):
+    """Usage of each generator for the answers in a shard."""
+
+    generators: dict[str, Usage] = Field(default_factory=dict)
 
 
 class AnswerFiles:

@@ -9,12 +9,10 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import xxhash
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import HASHES
+from paraloom.beam_jobs.transforms.equal_texts import repeated
 
 _ROWS_PER_PARTITION = 2_000_000
 _RECORD = 24  # bytes per record in a file of hashes: the hash and the row
@@ -23,35 +21,6 @@ Place = tuple[int, str, int, int]
 """Location of a unit's hashes: unit index, file, first record, number of records."""
 
 Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and their rows in a unit, int64 [n]
-
-
-def row_hash(*columns: pa.Array) -> np.ndarray:
-    """128-bit hash of each row's texts (XXH3), uint64 [n, 2]."""
-    joined = columns[0]
-    if len(columns) > 1:
-        joined = pc.binary_join_element_wise(*columns, "\x1f")
-    digest = xxhash.xxh3_128_digest
-    data = b"".join([digest(text) for text in joined.cast(pa.binary()).to_pylist()])
-    return np.frombuffer(data, np.uint64).reshape(-1, 2)
-
-
-def normalised(text: pa.Array) -> pa.Array:
-    """Lower-case letters and digits, separated by one space, for comparing texts.
-
-    >>> normalised(pa.array(["A dog -- barks!"]))[0].as_py()
-    'a dog barks'
-    """
-    lower = pc.utf8_lower(pc.utf8_normalize(text, "NFKC"))
-    spaced = pc.replace_substring_regex(lower, r"[^\p{L}\p{M}\p{N}]+", " ")
-    return pc.utf8_trim(spaced, " ")
-
-
-def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which rows [n] (bool) have the hash of an earlier one, by (unit, row)."""
-    order = np.lexsort((rows, units, hashes[:, 1], hashes[:, 0]))
-    ordered, found = hashes[order], np.zeros(len(order), bool)
-    found[order[1:]] = (ordered[1:] == ordered[:-1]).all(axis=1)
-    return found
 
 
 def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

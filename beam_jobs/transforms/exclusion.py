@@ -20,16 +20,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from scipy.sparse import csr_array, vstack
 
 from paraloom.beam_jobs.engine.shards import ROW_NUMBER
 from paraloom.beam_jobs.storage.remote import localise
-from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.models.hashing import splitmix64, text_hashes
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
     from sentence_transformers import SentenceTransformer
 
 RULES = ("equal", "n-grams", "similarity")
@@ -66,12 +66,16 @@ class EvaluationSentences:
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
         """Find by each rule the sentences in n texts (`normal`: normalised): nonzero in [n, m]."""
+        from scipy.sparse import vstack
+
         step = max(1, _MOST // len(self.table))
         starts = range(0, max(1, len(texts)), step)
         parts = [self._find(texts.slice(at, step), normal.slice(at, step)) for at in starts]
         return [vstack(of, "csr") for of in zip(*parts, strict=True)]
 
     def _find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
+        from scipy.sparse import csr_array
+
         rows, grams = ngrams(normal)
         equal, shared = map(matmul, self._which(normal, rows, grams), self._with)
         shared = shared.tocoo()
@@ -87,6 +91,8 @@ class EvaluationSentences:
 
     def _which(self, normal: pa.Array, rows: np.ndarray, grams: np.ndarray) -> list[csr_array]:
         """Find the known texts, and the known n-grams, in each text: 1 in [n, known]."""
+        from scipy.sparse import csr_array
+
         found = []
         of_texts = np.arange(len(normal)), text_hashes(normal)
         for known, (texts, hashes) in zip(self._known, (of_texts, (rows, grams)), strict=True):
@@ -100,6 +106,8 @@ class EvaluationSentences:
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
     """Yield for each rule the rows that no earlier rule found, and each row's first sentence;
     `sides` holds the results for each column."""
+    from scipy.sparse import csr_array
+
     seen = np.zeros(1, bool)
     for rule, found in zip(RULES, zip(*sides, strict=True), strict=False):
         which = csr_array(sum(found))

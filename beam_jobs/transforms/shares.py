@@ -1,7 +1,16 @@
-"""Number of rows per generator, so that none exceeds its share of the corpus."""
+"""Shares of a corpus: its tenths, and rows per generator such that none exceeds its share."""
 
 from collections.abc import Mapping
 from fractions import Fraction
+
+
+def decile_ranks(rows: int) -> list[int]:
+    """Ranks at which deciles 1 to 9 begin: ⌊k·n/10⌋.
+
+    >>> decile_ranks(25)
+    [2, 5, 7, 10, 12, 15, 17, 20, 22]
+    """
+    return [k * rows // 10 for k in range(1, 10)]
 
 
 def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> dict[str, int]:

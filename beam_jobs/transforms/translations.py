@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from apache_beam.metrics import Metrics
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import NAMESPACE
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.models.nmt import gpu
 from paraloom.models.nmt.families.base import Languages
@@ -72,6 +70,10 @@ def drawing_seed(seed: int, content: object) -> int:
 
 def count(counts: Counters) -> None:
     """Add the counts from `Translator.translate` to Beam's counters."""
+    from apache_beam.metrics import Metrics
+
+    from paraloom.beam_jobs.engine.launch import NAMESPACE
+
     numbers = asdict(counts) | {"milliseconds": round(1000 * counts.seconds)}
     for name in COUNTERS:
         Metrics.counter(NAMESPACE, name).inc(numbers[name])

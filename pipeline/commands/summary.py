@@ -1,6 +1,6 @@
 """The tables that a run prints at its end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rich.table import Table
 
@@ -12,14 +12,19 @@ from paraloom.pipeline.pages.describe import (
     selection_lines,
     verdict,
 )
-from paraloom.pipeline.pages.report import report_path
-from paraloom.pipeline.run.folder import read_run, restrict
-from paraloom.pipeline.run.records import AutoSelectRecord, EvaluateRecord, PairsRecord, StageRecord
+from paraloom.pipeline.run.folder import report_path, restrict
+from paraloom.pipeline.run.records import (
+    AutoSelectRecord,
+    EvaluateRecord,
+    PairsRecord,
+    RunRecord,
+    StageRecord,
+)
 
 
-def show_summary(folder: str, stages: Sequence[str], ran: set[str]) -> None:
+def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
     """Print the rows of every stage, the reasons of rejection, the results and their folder."""
-    record = restrict(read_run(folder), stages)
+    record = restrict(whole, whole.wanted)
     out = console(max(120, 24 * (2 + len(record.config.score.names))))
     table = _stages(record.stages, ran)
     many = 1 if record.config.chats else record.config.nmt.candidates

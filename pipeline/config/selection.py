@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from paraloom.beam_jobs.select import PerSource
+from paraloom.beam_jobs.transforms.criteria import PerSource
 from paraloom.models.options import Count, Fraction, InputPath, Options
 
 UncheckedFile = Annotated[str, InputPath(checked=False)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.bucket import decile_ranks
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.shares import decile_ranks
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import ENCODER, SCORERS, PairScorer
@@ -62,10 +63,8 @@ def join(
     the conditions. `shards` are the part files of `bucket`; `own` has the run's scorers that are
     not Paraloom's.
     """
-    labels: dict[PairTexts, list[float]] = {}
-    for judgment in judgments:
-        labels.setdefault(judgment.pair, []).append(judgment.score)
-    found, rows = _read(labels, shards, scores, where)
+    labels = by_pair(judgments)
+    found, rows = judged_rows(labels, shards, scores, where)
     different = {pair: row for pair, row in found.items() if pair[2] != pair[3]}
     counted = [(p, r) for p, r in sorted(different.items(), key=in_order) if r[_MEETS]]
     return JudgedPairs(
@@ -89,16 +88,26 @@ def join(
     )
 
 
-def _read(
+def by_pair(judgments: Iterable[Judgment]) -> dict[PairTexts, list[float]]:
+    """What judges gave each pair."""
+    labels: dict[PairTexts, list[float]] = {}
+    for judgment in judgments:
+        labels.setdefault(judgment.pair, []).append(judgment.score)
+    return labels
+
+
+def judged_rows(
     wanted: Mapping[PairTexts, object],
     shards: Iterable[Shard],
-    scores: Sequence[str],
-    where: Sequence[Predicate],
+    scores: Sequence[str] = (),
+    where: Sequence[Predicate] = (),
+    more: Sequence[str] = (),
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
     """The judged rows of the run, each with a flag that it meets the conditions; and the number of
     all rows that meet them, by score and decile."""
     ids = pa.array(sorted({id for id, *_ in wanted}), pa.string())
-    columns = [*schema.ROW, "reference", "translation", *scores, *map(schema.decile, scores)]
+    columns = [*schema.ROW, "reference", "translation", *more]
+    columns += [*scores, *map(schema.decile, scores)]
     columns = list(dict.fromkeys([*columns, *(predicate.column for predicate in where)]))
     found: dict[PairTexts, dict[str, Any]] = {}
     counts = {score: np.zeros(DECILES, np.int64) for score in scores}
@@ -217,6 +226,11 @@ def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> 
     )
 
 
+@lru_cache(maxsize=64)  # the report, and the card of each corpus, show all of them
+def _corpus_labels(judgments: Sequence[Judgment], shards: Sequence[Shard]) -> npt.NDArray[Any]:
+    return join(judgments, shards, [], own={}).labels
+
+
 def corpus_precisions(folder: str, record: RunRecord, good: float | None = None) -> dict[str, str]:
     """A line on the precision of each finished corpus with judged pairs, by its place below the run
     in `folder`; the place of the run's own corpus is "".
@@ -228,7 +242,7 @@ def corpus_precisions(folder: str, record: RunRecord, good: float | None = None)
     for place in ("", *selections) if judgments else ():
         of = record.derived(place)
         if "select" in of.stages:
-            labels = join(judgments, shards_of(folder, of.path("select")), [], own={}).labels
+            labels = _corpus_labels(tuple(judgments), tuple(shards_of(folder, of.path("select"))))
             least, name = good or of.config.select.good, place.rpartition("/")[2]
             if len(labels):
                 found[place] = precision_line(name, int(np.sum(labels >= least)), len(labels))

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 DECILES = 10
 ENOUGH = 20
 """The fewest references for an interval of a correlation, and the fewest judged pairs for a
 recommended cut or a median; judging.md says why."""
-_Z = float(ndtri((1 + 0.95) / 2))
+_Z = 1.959963984540054  # of the normal distribution, for a two-sided interval of 95%
 
 Interval = tuple[float, float]
 

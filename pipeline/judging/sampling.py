@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard
-from paraloom.beam_jobs.select import Criteria, near_misses
+from paraloom.beam_jobs.transforms.criteria import Criteria, near_misses
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, PairName

@@ -1,8 +1,9 @@
 """Generators side by side: candidates, selected pairs, distances, and cost."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,14 +13,12 @@ from pydantic import BaseModel
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard
-from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
-from paraloom.pipeline.judging.agreement import join
+from paraloom.pipeline.judging.agreement import by_pair, judged_rows
 from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.describe import good_of
 from paraloom.pipeline.judging.judgments import read_judgments
-from paraloom.pipeline.pages.report_data import Array
 from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import BucketRecord, RunRecord
 from paraloom.pipeline.run.stage import first_rows
@@ -97,13 +96,14 @@ def compare_generators(folder: str, record: RunRecord) -> Generators:
         raise UserError(f"{folder}: has no scored candidates of several generators")
     shards, scores = shards_of(folder, best.path(RANKED)), list(bucket.deciles)
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
+    judged = _labels(folder, shards)
     columns = [*schema.ROW, _NAME, "reference", "translation", *scores]
     table = first_rows(shards, columns, SAMPLE)
     names = [of.name for of in record.config.generators or ()]
     made = {name: table.filter(pc.equal(table[_NAME], name)) for name in names}
     found = []
     for name, mine in made.items():
-        pairs, labels, asked = selected[name], _labels(folder, shards, name), used.get(name)
+        pairs, labels, asked = selected[name], np.array(judged[name]), used.get(name)
         cost = asked.cost if asked and pairs >= ENOUGH else None
         values: dict[str, Any] = {"name": name, "candidates": rows[name], "selected": pairs}
         values["share"] = pairs / selected.total() if selected else None
@@ -124,11 +124,13 @@ def _count(shards: Sequence[Shard]) -> Counter[str]:
     return found
 
 
-def _labels(folder: str, shards: Sequence[Shard], name: str) -> Array:
-    """The labels of the generator's judged candidates."""
-    if not (judgments := read_judgments(folder)):
-        return np.array([])
-    return join(judgments, shards, [], own={}, where=[Predicate(_NAME, "=", name)]).labels
+def _labels(folder: str, shards: Sequence[Shard]) -> dict[str, list[float]]:
+    """The labels of the judged candidates that are no copies, by generator."""
+    labels, found = by_pair(read_judgments(folder)), defaultdict[str, list[float]](list)
+    for pair, row in judged_rows(labels, shards if labels else (), more=[_NAME])[0].items():
+        if pair[2] != pair[3]:
+            found[row[_NAME]].append(fmean(labels[pair]))
+    return found
 
 
 def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) -> float | None:

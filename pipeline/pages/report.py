@@ -15,6 +15,7 @@ from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import language_name, short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
+from paraloom.pipeline.pages import VERSION
 from paraloom.pipeline.pages.describe import excluded_rows, resolve_auto, score
 from paraloom.pipeline.pages.generators import SAMPLE, compare_generators
 from paraloom.pipeline.pages.render import render_html
@@ -29,20 +30,12 @@ from paraloom.pipeline.pages.tradeoffs import (
     some,
     thresholds,
 )
-from paraloom.pipeline.run.folder import shards_of
+from paraloom.pipeline.run.folder import report_path, shards_of
 from paraloom.pipeline.run.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-VERSION = 10
-"""Bump when the report looks different for the same run."""
-
 _CORPUS, _SCORED, _MISSED = 200, 300, 10  # pairs in the page: random ones, and near misses
-
-
-def report_path(folder: str) -> str:
-    """The path of the report of the run in `folder`."""
-    return storage.join(folder, "report", "index.html")
 
 
 def write_report(folder: str, record: RunRecord) -> bool:

@@ -4,7 +4,6 @@ Pairs are drawn from at most 40 part files: memory and time do not grow with the
 a condition on a score with one bound; a range of scores or deciles has two thresholds.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -14,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.bucket import Deciles
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Shard, read_shard
-from paraloom.beam_jobs.select import Criteria, conditions, decide
+from paraloom.beam_jobs.engine.shards import Deciles, Shard, read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.criteria import Criteria, conditions, decide
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN, SelectOptions
+from paraloom.pipeline.judging.agreement import by_pair
 from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.describe import good_of, neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
@@ -112,9 +111,7 @@ class Sample:
         deciles = map(schema.decile, scores)
         columns = [*TEXTS, *_TOKENS, *scores, *deciles, *record.config.kept]
         pairs = draw(shards, PAIRS, record.config.seed, columns)
-        of: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-        for each in judgments:
-            of[each.id, each.candidate, each.reference, each.translation].append(each.score)
+        of = by_pair(judgments)
         ids, names = pa.array({key[0] for key in of}, pa.string()), ("id", "candidate", *_SIDES)
         tables, labels = [pairs], []
         for shard in shards if of else ():

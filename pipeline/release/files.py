@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.models.hashing import text_hashes, threshold
 from paraloom.pipeline.pages.metadata import Configuration, SplitFiles
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.models.embeddings.applications.hard_negatives import (
     Bounds,
     Neighbours,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, digest
 from paraloom.models.progress import meter

@@ -8,7 +8,7 @@ command wanted. manifest.json has all records in one file for readers, and can b
 import json
 import platform
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,11 @@ _LIBRARIES = (
     "opus-fast-mosestokenizer",
 )
 HEADER = "run.json"
+
+
+def report_path(folder: str) -> str:
+    """The path of the report of the run in `folder`."""
+    return storage.join(folder, "report", "index.html")
 
 
 def is_run(folder: str) -> bool:
@@ -73,6 +78,12 @@ def read_run(folder: str) -> RunRecord:
     return record
 
 
+def recorded(record: RunRecord) -> RunRecord:
+    """The record of a run at work as `read_run` gives it."""
+    config = recorded_config(record.config.model_dump(mode="json"))
+    return record.model_copy(update={"config": config})
+
+
 def recorded_config(values: dict[str, Any]) -> Config:
     """A recorded configuration, without tasks and keys that only `paraloom.papers` knows."""
     options, known = values["embeddings"], KNOWN[-1]
@@ -104,18 +115,28 @@ def read_stages(folder: str) -> dict[str, StageRecord]:
         paths = {name: path for name, path in paths.items() if Path(path).exists()}
 
     def read(name: str) -> StageRecord | None:
-        try:
-            return stage_record(name, json.loads(storage.read_bytes(paths[name])))
-        except (ValueError, storage.MissingError):  # cut off, or none
-            return None
+        with suppress(ValueError):  # no record of a stage
+            return stage_record(name, values) if (values := read_json(paths[name])) else None
+        return None
 
     found = zip(paths, storage.several(read, paths), strict=True)
     return {name: record for name, record in found if record}
 
 
+def read_json(path: str) -> Any:
+    """The values of a record; None if it is missing or damaged."""
+    with suppress(ValueError, storage.MissingError):
+        return json.loads(storage.read_bytes(path))
+    return None
+
+
 def write_json(path: str, values: dict[str, Any]) -> None:
-    """Write a record."""
-    storage.write_bytes(path, json.dumps(values, indent=1, ensure_ascii=False).encode())
+    """Write a record, unless it is there."""
+    data = json.dumps(values, indent=1, ensure_ascii=False).encode()
+    with suppress(storage.MissingError):
+        if storage.read_bytes(path) == data:
+            return
+    storage.write_bytes(path, data)
 
 
 def shards_of(run: str, stage: str) -> list[Shard]:

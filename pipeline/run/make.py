@@ -7,36 +7,31 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from apache_beam.options.pipeline_options import StandardOptions
-
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.launch import connect, parse_options
+from paraloom.beam_jobs.engine import options
 from paraloom.beam_jobs.engine.shards import EARLIER, RECEIPTS, DamagedError
-from paraloom.beam_jobs.runners import dataflow
+from paraloom.beam_jobs.runners.local.fork_server import fork_server
 from paraloom.beam_jobs.runners.remote_jobs import listening
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import STAGE_RECORD, finish_killed, looked_up
 from paraloom.models.hub import is_hub_name
-from paraloom.models.memory import forget_peak, peak_memory
+from paraloom.models.memory import forget_peak, import_fast, peak_memory
 from paraloom.models.options import InputPath
 from paraloom.models.printing import say
 from paraloom.pipeline.commands.summary import show_summary
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.pages.cards import write_data_card, write_encoder_card
-from paraloom.pipeline.pages.report import write_report
 from paraloom.pipeline.run import notices
 from paraloom.pipeline.run.derived import copy_finished
 from paraloom.pipeline.run.folder import (
     HEADER,
     check_selection,
-    current,
     locked,
-    read_run,
-    restrict,
+    recorded,
     with_selections,
 )
 from paraloom.pipeline.run.journal import Journal
+from paraloom.pipeline.run.pages import write_pages
 from paraloom.pipeline.run.plan import PlannedStage, closure, outdated, plan
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import PAIR_STAGES, TABLE, folder_of
@@ -62,7 +57,7 @@ def run_stages(
         selection: the named selection that `targets` belong to, "" for the run itself.
         base: for a run on a sample, the run whose trained models it uses.
     """
-    connect(arguments, remote_paths(config))
+    options.connect(arguments, remote_paths(config))
     config = with_selections(config)
     place = check_selection(config.run, config.select.selections, selection)
     run = Run(config, arguments, base)
@@ -93,26 +88,13 @@ def run_stages(
         while True:
             try:
                 _make_stages(journal, needed, state)
-                write_pages(config.run, names)
+                write_pages(config.run, recorded(journal.record))
                 break
             except DamagedError as error:
                 _plan_repair(error, needed, state)
         remove_local_copies(config.run)
-        show_summary(config.run, names, state.ran)
+        show_summary(config.run, recorded(journal.record), state.ran)
         return run
-
-
-def write_pages(folder: str, names: Sequence[str]) -> None:
-    """Write the cards of the stages in `names`, and the report."""
-    whole = read_run(folder)
-    record = restrict(whole, names)
-    for place in ("", *record.config.places):
-        of = record.derived(place)
-        if of.path("select") in record.stages and not place.startswith("rounds/"):
-            write_data_card(folder, record, place)
-        if of.path("embeddings") in record.stages:
-            write_encoder_card(folder, record, place)
-    write_report(folder, current(whole))
 
 
 def localised(config: Config) -> Config:
@@ -133,12 +115,12 @@ def localised(config: Config) -> Config:
 
 def check_visible(config: Config, arguments: Sequence[str]) -> None:
     """Check that Dataflow's workers can read the run and its inputs, if jobs run there."""
-    if parse_options(arguments).view_as(StandardOptions).runner == dataflow.RUNNER:
+    if not options.only_workers(arguments) and options.runner_of(arguments) == options.DATAFLOW:
         hub = config.files(lambda mark: mark.hub)
         read = config.files(lambda mark: not mark.copied)
         for key, path in {"run": config.run, **read}.items():
             if not (key in hub and is_hub_name(path)):
-                dataflow.check_visible(key, path)
+                options.check_visible(key, path)
 
 
 def remote_paths(config: Config) -> list[str]:
@@ -185,6 +167,9 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
             if copied := copy_finished(stage, run, key):
                 journal.finish(step, copied)
                 continue
+        if stage.name in PAIR_STAGES:  # workers import modules while this process does
+            fork_server.prepare_for(run.arguments)
+            import_fast("paraloom.beam_jobs.engine.launch")
         say(f"{path} …")
         journal.start(step)
         if path in state.forced:

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
-from paraloom.beam_jobs.bucket import Deciles
-from paraloom.beam_jobs.engine.shards import Saved
+from paraloom.beam_jobs.engine.shards import Deciles, Saved
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.nmt.options import Precision
 from paraloom.pipeline.config import Config

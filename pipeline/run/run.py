@@ -11,10 +11,10 @@ from typing import Any
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import Bitext, find_bitext
 from paraloom.beam_jobs.engine.shards import Shard, read_whole
-from paraloom.beam_jobs.select import Criteria
 from paraloom.beam_jobs.storage import remote
 from paraloom.beam_jobs.storage.digests import file_digest
 from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.beam_jobs.transforms.exclusion import Exclusion
 from paraloom.models import hub
 from paraloom.models.errors import UserError

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import (
     REJECTED,
     Receipt,
@@ -28,6 +27,9 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import PairsRecord, StageRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RESOURCES, TABLE
+
+if TYPE_CHECKING:
+    from paraloom.beam_jobs.engine.launch import Result
 
 
 def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.transforms.translations import BACK
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
@@ -16,7 +16,7 @@ from paraloom.pipeline.stages.translation import (
     translate,
 )
 
-version = back_translate.VERSION
+version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:

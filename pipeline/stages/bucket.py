@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import bucket
+from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.engine.shards import units
 from paraloom.pipeline.run.records import BucketRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
 
-version = bucket.VERSION
+version = VERSIONS["bucket"]
 
 
 def fingerprint(run: Run) -> Any:
@@ -18,6 +18,8 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> BucketRecord:
     """Add deciles; their bounds depend on all rows, so all shards have the stage's key."""
+    from paraloom.beam_jobs import bucket
+
     work = units(run.shards("score"), key)
     result = bucket.run(work, run.folder("bucket"), run.scorers, run.arguments)
     return pairs_record(BucketRecord, result, deciles=bucket.summarise(result.receipts))

@@ -4,10 +4,11 @@ from typing import Any
 
 from pydantic import Field
 
-from paraloom.beam_jobs import generate
+from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import content_key, units
+from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import variables
 from paraloom.models.chat.usage import ServedName, Usage
@@ -19,7 +20,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
 from paraloom.pipeline.stages.translation import ENGINE, backward
 
-version = generate.VERSION
+version = VERSIONS["generate"]
 
 
 class GeneratedBy(Usage, Lenient):
@@ -56,10 +57,12 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> GenerateRecord:
     """Ask the generators, and score their candidates."""
+    from paraloom.beam_jobs import generate
+
     config = run.config
     model = backward(run) if config.has_model else None
     # As in `translate`: the key of a shard does not depend on other shards.
-    own = content_key(generate.VERSION, fingerprint(run), model and digest(model.folder))
+    own = content_key(VERSIONS["generate"], fingerprint(run), model and digest(model.folder))
     translated = {of.name: of for of in run.shards("back_translate")} if config.translates else {}
     n = sum(of.n for of in config.chats)
     work = [
@@ -85,7 +88,7 @@ def make(run: Run, key: str) -> GenerateRecord:
     )
     result = generate.run(work, run.folder("generate"), job, run.arguments)
     record = pairs_record(GenerateRecord, result)
-    measured = (receipt.measured(generate.GenerateMeasurements) for receipt in result.receipts)
+    measured = (receipt.measured(GenerateMeasurements) for receipt in result.receipts)
     used = [of.generators for of in measured]
     record.generators = {
         of.name: _made_by(of, record.rejected, sum((u[of.name] for u in used), Usage()))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import ingest, storage
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.bitext import READERS
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
@@ -13,7 +13,7 @@ from paraloom.pipeline.run.records import IngestRecord, InputFile
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
 
-version = ingest.VERSION
+version = VERSIONS["ingest"]
 
 
 def fingerprint(run: Run) -> Any:
@@ -32,6 +32,8 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> IngestRecord:
     """Read the bitext."""
+    from paraloom.beam_jobs import ingest
+
     options = run.input
     inputs = [
         InputFile(path=path, bytes=storage.size(path), sha256=sha256)

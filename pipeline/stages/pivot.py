@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.transforms.translations import PIVOT
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
@@ -10,7 +10,7 @@ from paraloom.pipeline.run.records import PivotRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.translation import decoding, forward, shares_translations, translate
 
-version = back_translate.VERSION
+version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:

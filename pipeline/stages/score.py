@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import score, storage
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
@@ -17,7 +17,7 @@ from paraloom.pipeline.stages.resources.columns import ColumnsRecord
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.translation import backward
 
-version = score.VERSION
+version = VERSIONS["score"]
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
@@ -48,13 +48,15 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}
-    keys = dict.fromkeys(TOKEN_COUNTS, content_key(score.VERSION, run.language))
+    keys = dict.fromkeys(TOKEN_COUNTS, content_key(VERSIONS["score"], run.language))
     for name in run.scorers:
         if name in own:
-            keys[name] = content_key(name, score.VERSION, run.language, own[name])
+            keys[name] = content_key(name, VERSIONS["score"], run.language, own[name])
         elif name in SCORERS:
             of = digests.get(SCORERS[name].resource_name or "")
-            keys[name] = content_key(name, score.VERSION, run.language, SCORERS[name].version, of)
+            keys[name] = content_key(
+                name, VERSIONS["score"], run.language, SCORERS[name].version, of
+            )
     return keys
 
 
@@ -62,6 +64,8 @@ def make(run: Run, key: str) -> ScoreRecord:
     """Score the translations. A round after the first only adds a score to the first round's
     scores: the similarity by the encoder of the round before.
     """
+    from paraloom.beam_jobs import score
+
     resources: dict[str, Any]
     if run.base and run.before:
         pairs = run.base.shards("score")
@@ -80,7 +84,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         if "translation_model" in digests:
             resources["translation_model"] = backward(run).factory
         resources |= model_names(run.config)
-    key = content_key("score", score.VERSION, fingerprint(run), digests)
+    key = content_key("score", VERSIONS["score"], fingerprint(run), digests)
     scoring = score.Scoring(
         run.scorers,
         resources,

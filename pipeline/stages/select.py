@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from paraloom.beam_jobs import select, storage
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine.shards import copy_pairs, units
+from paraloom.beam_jobs.transforms.corpus_text import tsv_path, tsv_state
+from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
@@ -16,10 +18,10 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import first_rows, pairs_record, shards_are_valid
 from paraloom.pipeline.stages import RANKED
 
-version = select.VERSION
+version = VERSIONS["select"]
 
 
-def criteria(run: Run) -> select.Criteria:
+def criteria(run: Run) -> Criteria:
     """The criteria of the configuration; with `by: auto` or `by: judged`, by the chosen deciles."""
     by, deciles = run.config.select.by, run.config.select.deciles
     if by == "auto":
@@ -44,6 +46,8 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> PairsRecord:
     """Select pairs; an empty corpus is an error, before anything is trained on it."""
+    from paraloom.beam_jobs import select
+
     work = units(run.shards(RANKED), key)
     result = select.run(work, run.folder("select"), criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
@@ -54,7 +58,7 @@ def make(run: Run, key: str) -> PairsRecord:
     sides = (side.chunk(0) for side in some.columns)
     f1 = PairScorer(["unigram_f1"], language=run.language).score(*sides)["unigram_f1"]
     record.unigram_f1 = round(float(np.median(f1)), 3)
-    record.text = select.tsv_state(select.tsv_path(run.folder("select")))
+    record.text = tsv_state(tsv_path(run.folder("select")))
     return record
 
 
@@ -63,7 +67,7 @@ def is_valid(run: Run, stage: str) -> bool:
     if not shards_are_valid(run, stage):
         return False
     with suppress(UserError):
-        state = select.tsv_state(select.tsv_path(run.folder(stage)))
+        state = tsv_state(tsv_path(run.folder(stage)))
         return state == (run.record(PairsRecord, stage).text or state)
     return False
 
@@ -71,7 +75,7 @@ def is_valid(run: Run, stage: str) -> bool:
 def copy(source: Run, target: Run) -> None:
     """Copy part files and receipts, and the text last."""
     folders = [run.folder("select") for run in (source, target)]
-    text, copied = map(select.tsv_path, folders)
+    text, copied = map(tsv_path, folders)
     storage.remove(copied)
     copy_pairs(*folders)
     storage.copy(text, copied)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from paraloom.beam_jobs import back_translate, storage
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.beam_jobs.storage import remote
 from paraloom.beam_jobs.transforms.translations import PIVOT, Direction, TranslatorFactory
@@ -112,6 +112,8 @@ def translate(
     """Run a translation job. The key of a shard covers everything that a translation depends on,
     but no other shards: after new input, only new shards are translated.
     """
+    from paraloom.beam_jobs import back_translate
+
     family = open_model(model.folder, model.languages).family
     used = used_model(TranslationModel, model.name, model.folder, family=family)
     job = back_translate.TranslationJob(
@@ -122,7 +124,7 @@ def translate(
         direction=direction,
     )
     shards = run.shards("ingest" if direction is PIVOT else run.pairs_stage)
-    key = content_key(direction.job, back_translate.VERSION, *depends_on)
+    key = content_key(direction.job, VERSIONS["back_translate"], *depends_on)
     work = units(shards, key, candidates=model.options.candidates)
     limit = run.config.max_rejected
     output = run.folder(direction.job)

@@ -6,11 +6,12 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs import bucket
-from paraloom.beam_jobs.bucket import Deciles, decile_ranks, summarise
+from paraloom.beam_jobs.bucket import summarise
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine import shards as shard_files
 from paraloom.beam_jobs.engine.launch import Result
-from paraloom.beam_jobs.engine.shards import Shard, read_shard, units
+from paraloom.beam_jobs.engine.shards import Deciles, Shard, read_shard, units
+from paraloom.beam_jobs.transforms.shares import decile_ranks
 from tests.run_helpers import Patch
 from tests.shards import ONE, cut, deciles_by_a_sort, filled, rows_of, shards_of
 

@@ -14,7 +14,8 @@ from paraloom.beam_jobs import generate
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Receipt, read_shard, write_shard
-from paraloom.beam_jobs.generate import GenerateMeasurements, GenerationJob, GenerationUnit
+from paraloom.beam_jobs.generate import GenerationJob, GenerationUnit
+from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded

@@ -11,9 +11,10 @@ import pytest
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import DamagedError, Shard, units
-from paraloom.beam_jobs.select import Criteria, decide, near_misses, tsv_path
 from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.corpus_text import tsv_path
+from paraloom.beam_jobs.transforms.criteria import Criteria, decide, near_misses
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from tests.shards import ONE, cut, filled, rows_of
 
 ALL: dict[str, Any] = {

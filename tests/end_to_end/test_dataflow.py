@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.run.folder import read_run
 from tests.dataflow.double import Dataflow, Job, dataflow, hurry

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.storage import remote
 from tests.faults.ground import HERE, Ground, main
 from tests.google_store import BUCKET as GOOGLE_BUCKET

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -21,6 +22,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import EARLIER, outdate, read_receipt, receipts
 from paraloom.beam_jobs.score import ScoreMeasurements
 from paraloom.models.files import STAGE_RECORD, digest
+from paraloom.pipeline.judging.judgments import Action, JudgeFile
 from paraloom.pipeline.run.folder import locked
 from paraloom.pipeline.run.make import drop_receipts
 from paraloom.pipeline.stages import folder_of
@@ -39,6 +41,7 @@ from tests.run_helpers import (
     popen,
     ran,
     refusal,
+    table,
 )
 from tests.shards import accepted
 
@@ -368,3 +371,52 @@ def test_killed_with_another_configuration_and_back(
     write_config(a_run)
     assert again("select", a_run) == 0
     assert parts(a_run) == parts(finished_run)
+
+
+LOOKS = """
+import sys
+from paraloom.pipeline.cli import main
+config, run, *stages = sys.argv[1:]
+for command in (*([name, "--config", config] for name in stages), ["status", run]):
+    print(main(command), [name for name in %r if name in sys.modules])
+"""
+HEAVY = ("apache_beam", "torch", "transformers", "pandas", "matplotlib")
+
+
+def test_what_only_looks_imports_neither_beam_nor_torch(a_run: Path) -> None:
+    """That would take longer than all that such a command does."""
+    assert again("select", a_run) == 0  # the pages name the folder
+    arguments = [str(a_run / "config.yaml"), str(a_run / "run"), "select", "bucket", "score"]
+    looks = [sys.executable, "-c", LOOKS % (HEAVY,), *arguments]
+    done = subprocess.run(looks, capture_output=True, text=True)
+    assert re.findall(r"^\d \[.*", done.stdout, re.M) == ["0 []"] * 4, done.stderr
+
+
+def test_pages_are_written_only_if_what_they_show_has_changed(a_run: Path, capsys: Capsys) -> None:
+    pages = {n: a_run / "run" / n for n in ("README.md", "report/index.html", "report/pages.json")}
+    records = [a_run / "run" / name for name in ("run.json", "manifest.json")]
+
+    def written() -> set[str]:
+        before = {path: path.stat() for path in (*pages.values(), *records) if path.exists()}
+        assert again("select", a_run) == 0
+        return {
+            str(path.relative_to(a_run / "run"))
+            for path in (*pages.values(), *records)
+            if path not in before or path.stat().st_ino != before[path].st_ino
+        }
+
+    written()  # the pages name the folder
+    assert written() == set()
+    for name, page in pages.items():
+        whole = page.read_bytes()
+        for damage in (whole[:-20], b"", None):
+            page.write_bytes(damage) if damage is not None else page.unlink()
+            assert name in written()
+            assert page.read_bytes() == whole
+    assert written() == set()
+    JudgeFile(str(a_run / "run"), "Anna").append(
+        Action(id=row["id"], reference=row["reference"], translation=row["translation"], score=90)
+        for row in table(a_run, "select").to_pylist()
+    )
+    assert written() == {*pages}
+    assert "Precision of the corpus" in pages["README.md"].read_text("utf-8")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.select import Criteria, decide
+from paraloom.beam_jobs.transforms.criteria import Criteria, decide
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraloom.beam_jobs.select import preview
+from paraloom.beam_jobs.transforms.criteria import preview
 from paraloom.models.errors import UserError
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import sample, scored

@@ -11,37 +11,28 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
+from paraloom.beam_jobs.engine.options import DATAFLOW, check_visible
 from paraloom.beam_jobs.runners.local.worker import hide_options
 from paraloom.models.errors import UserError
-
-RUNNER = "DataflowRunner"
-
-_VISIBLE = "gs://"  # scheme of paths that Dataflow's workers can read
 
 
 def prepare(options: PipelineOptions, output: str) -> None:
     """Check that a Dataflow job has all that its workers need; other runners are ignored."""
-    if options.view_as(StandardOptions).runner != RUNNER:
+    if options.view_as(StandardOptions).runner != DATAFLOW:
         return
     import google.cloud.dataflow  # noqa: F401  (the error boundary names the missing extra)
 
     cloud = options.view_as(GoogleCloudOptions)
     for name in ("project", "region", "temp_location"):
         if not getattr(cloud, name):
-            raise UserError(f"{RUNNER}: --{name} is missing")
+            raise UserError(f"{DATAFLOW}: --{name} is missing")
     if not options.view_as(WorkerOptions).sdk_container_image:
         raise UserError(
-            f"{RUNNER}: workers need this package: --sdk_container_image IMAGE, made from docker/"
+            f"{DATAFLOW}: workers need this package: --sdk_container_image IMAGE, made from docker/"
         )
     check_visible("run", output)
     options.view_as(SetupOptions).save_main_session = False
     hide_options()
-
-
-def check_visible(key: str, path: str) -> None:
-    """Check that Dataflow's workers can read a path in the configuration."""
-    if not path.startswith(_VISIBLE):
-        raise UserError(f"{key}: {path}: workers of Dataflow do not see it; it must be on gs://")
 
 
 def one_process(arguments: Sequence[str], accelerator: str) -> list[str]:

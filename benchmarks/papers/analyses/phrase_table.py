@@ -21,7 +21,7 @@ import typer
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.collect import collect, concatenate
 from paraloom.beam_jobs.engine.shards import Unit, read_shard, receipts, units
-from paraloom.beam_jobs.transforms.duplicates import row_hash
+from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.beam_jobs.transforms.merging import Merge
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH

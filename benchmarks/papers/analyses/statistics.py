@@ -21,7 +21,7 @@ from rich.table import Table
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.beam_jobs.storage.remote import localise
-from paraloom.beam_jobs.transforms.duplicates import row_hash
+from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.models.errors import UserError, reading
 from paraloom.models.hashing import threshold
 from paraloom.models.languages import ENGLISH, short_code

@@ -1,7 +1,6 @@
 """Cosine of mean word vectors: the first filter of ParaNMT (Wieting & Gimpel 2018)."""
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.text.tokens import PairText, TokenIds
@@ -34,6 +33,8 @@ def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
 
 def _sums(tokens: TokenIds, vectors: np.ndarray, start: int) -> np.ndarray:
     """Sum each row's word vectors in token order: float32 [rows, d]."""
+    from scipy.sparse import csr_array  # late: it takes a quarter of a second
+
     offsets = tokens.offsets[start : start + _ROWS + 1]
     ids = tokens.ids[offsets[0] : offsets[-1]]
     counts = csr_array(

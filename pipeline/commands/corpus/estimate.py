@@ -20,7 +20,7 @@ from rich.table import Table
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import READERS
-from paraloom.beam_jobs.engine.launch import connect, local_workers
+from paraloom.beam_jobs.engine.options import connect, local_workers
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError

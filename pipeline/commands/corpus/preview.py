@@ -6,7 +6,7 @@ import typer
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.printing import say
 from paraloom.pipeline.commands.corpus import small_run

@@ -9,9 +9,9 @@ import typer
 from pydantic import BaseModel
 from rich.table import Table
 
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import Shard, read_shard
-from paraloom.beam_jobs.select import Criteria, Preview, preview
+from paraloom.beam_jobs.transforms.criteria import Criteria, Preview, preview
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import (

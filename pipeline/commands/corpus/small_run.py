@@ -16,9 +16,8 @@ from paraloom.beam_jobs.bitext import find_bitext
 from paraloom.beam_jobs.bitext.preview import BitextPreview, preview
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import receipts, write_shard
-from paraloom.beam_jobs.score import Scoring
-from paraloom.beam_jobs.select import tsv_path
 from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.corpus_text import tsv_path
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
@@ -126,6 +125,8 @@ def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) 
 
 def _has_models(config: Config) -> bool:
     """Whether a scorer has a model: then one process scores with all cores."""
+    from paraloom.beam_jobs.score import Scoring
+
     return bool(Scoring(config.score.names, {}, config.score.sources).models)
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json

@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.diff import ROW, ColumnDiff, diff_shards
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console, number_table

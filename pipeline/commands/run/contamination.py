@@ -10,9 +10,9 @@ import typer
 from pydantic import BaseModel
 from scipy.sparse import csr_array
 
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.storage.remote import localise
-from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, EvaluationSentences, embed, first_found
 from paraloom.models.embeddings.datasets.sentences import Sentences, sentence_blocks, sentence_files
 from paraloom.models.errors import UserError

@@ -10,7 +10,7 @@ import typer
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import Shard, read_receipt, read_shard, receipts
 from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line

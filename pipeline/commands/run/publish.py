@@ -7,7 +7,7 @@ import typer
 from pydantic import BaseModel
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show

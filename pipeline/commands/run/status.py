@@ -9,10 +9,10 @@ import typer
 from pydantic import BaseModel
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import receipts
-from paraloom.beam_jobs.generate import GenerateMeasurements
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from paraloom.models.chat.usage import Usage
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from paraloom.beam_jobs import idf
+from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.engine.shards import units
 from paraloom.models.files import atomic_folder, digest
 from paraloom.pipeline.run.records import IdfRecord
@@ -16,11 +16,12 @@ resource, given = "compact", "idf.txt"
 def fingerprint(run: Run) -> Any:
     """The content of the file, or the version of the job that counts words."""
     file = run.config.score.idf
-    return digest(file) if file else run.with_language(["counted", idf.VERSION])
+    return digest(file) if file else run.with_language(["counted", VERSIONS["idf"]])
 
 
 def make(run: Run, key: str) -> IdfRecord:
     """Read IDF from a file, or count words over all references that ingest accepted."""
+    from paraloom.beam_jobs import idf
     from paraloom.models.text.idf import compact_idf, write_idf
 
     file = run.config.score.idf

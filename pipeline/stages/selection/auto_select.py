@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from paraloom.beam_jobs import probes, select, storage
-from paraloom.beam_jobs.engine.launch import UnitJob, launch
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -65,13 +64,16 @@ def fingerprint(run: Run) -> Any:
             digest(encoder.vector_file) if encoder.vector_file else None,
             run.config.seed,
             tried_score(run),
-            [select.VERSION, probes.VERSION],
+            [VERSIONS["select"], VERSIONS["probes"]],
         ]
     )
 
 
 def make(run: Run, key: str) -> AutoSelectRecord:
     """Train encoders on every range of deciles, and choose the best range."""
+    from paraloom.beam_jobs import probes, select
+    from paraloom.beam_jobs.engine.launch import UnitJob, launch
+
     options, encoder, seed = run.config.select.auto, run.config.embeddings, run.config.seed
     score, folder = tried_score(run), run.folder("auto_select")
     most = min(options.pairs, run.config.select.size or options.pairs)

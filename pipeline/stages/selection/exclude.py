@@ -12,7 +12,7 @@ from pydantic import Field
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.storage import remote
-from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import SENTENCES, VECTORS, embed
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.errors import UserError

@@ -5,7 +5,6 @@ from typing import Any
 from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.judging.agreement import join, measure
 from paraloom.pipeline.judging.describe import cut_lines
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
 from paraloom.pipeline.judging.record import JudgedRecord
@@ -28,6 +27,8 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> JudgedRecord:
     """Choose the cut."""
+    from paraloom.pipeline.judging.agreement import join, measure
+
     config = run.config
     pairs = join(
         read_judgments(config.run),

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.storage import clients, remote
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD, digest

@@ -21,11 +21,10 @@ from paraloom.beam_jobs.transforms import duplicates
 from paraloom.beam_jobs.transforms.duplicates import (
     WithDuplicates,
     read_hashes,
-    repeated,
-    row_hash,
     together,
     write_hashes,
 )
+from paraloom.beam_jobs.transforms.equal_texts import repeated, row_hash
 
 small = st.lists(st.lists(st.text("ab", max_size=2), max_size=12), max_size=6)
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.select import Criteria, decide
 from paraloom.beam_jobs.transforms import exclusion
-from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.criteria import Criteria, decide
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import SENTENCES, EvaluationSentences, Exclusion
 from tests.run_helpers import Patch
 from tests.shards import filled

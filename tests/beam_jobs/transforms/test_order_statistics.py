@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from paraloom.beam_jobs.bucket import decile_ranks, starts_of_deciles
+from paraloom.beam_jobs.bucket import starts_of_deciles
 from paraloom.beam_jobs.engine.launch import beam_options
 from paraloom.beam_jobs.transforms import merging, order_statistics
 from paraloom.beam_jobs.transforms.merging import Merge, MergeGlobally
@@ -33,6 +33,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     sample,
     sortable,
 )
+from paraloom.beam_jobs.transforms.shares import decile_ranks
 from paraloom.models.hashing import text_hashes
 
 Ranks = Callable[[int], list[int]]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from paraloom.beam_jobs.generate import GenerateMeasurements
+from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from tests.beam_jobs.test_generate import PAIRS, chat, job, run, unit
 from tests.chat_model import SAYS, make_chat_model
 from tests.extras import needs

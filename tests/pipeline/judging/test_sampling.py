@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.select import Criteria
 from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.models.chat.options import NmtGenerator
 from paraloom.models.errors import UserError
 from paraloom.pipeline.judging import sampling

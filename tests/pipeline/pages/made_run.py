@@ -12,7 +12,7 @@ import yaml
 from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Receipt, commit
-from paraloom.beam_jobs.select import decide
+from paraloom.beam_jobs.transforms.criteria import decide
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.folder import versions

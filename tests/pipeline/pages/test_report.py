@@ -18,8 +18,7 @@ from paraloom.pipeline.pages import report
 from paraloom.pipeline.pages.describe import percent, readable
 from paraloom.pipeline.pages.differences import mark_differences
 from paraloom.pipeline.pages.render import environment
-from paraloom.pipeline.pages.report import report_path
-from paraloom.pipeline.run.folder import restrict, shards_of
+from paraloom.pipeline.run.folder import report_path, restrict, shards_of
 from paraloom.pipeline.run.records import EvaluateRecord, RunRecord
 from paraloom.pipeline.stages import folder_of
 from tests.pipeline.pages.made_run import SCORERS, MadeRun

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paraloom.beam_jobs.engine.launch import connect
+from paraloom.beam_jobs.engine.options import connect
 from tests.dataflow.double import Dataflow, dataflow, hurry
 from tests.dataflow.execute import in_this_process
 from tests.google_store import BUCKET

@@ -1,0 +1,57 @@
+"""The pages of a run: the cards of its corpora and encoders, and the report."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import content_key
+from paraloom.models.files import CARD
+from paraloom.pipeline.judging.judgments import judgments_digest
+from paraloom.pipeline.pages import VERSION
+from paraloom.pipeline.run.folder import current, read_json, report_path, restrict, write_json
+from paraloom.pipeline.run.records import RunRecord
+from paraloom.pipeline.stages import folder_of
+
+
+def write_pages(folder: str, whole: RunRecord) -> None:
+    """Write the cards of the stages that a command wanted, and the report, unless those that are
+    there were made from the same record and judgments."""
+    record, report = restrict(whole, whole.wanted), report_path(folder)
+    key = content_key(VERSION, whole.roll_up(), whole.outdated, judgments_digest(folder))
+    cards = list(_cards(folder, record))
+    pages = [report, *(path for *_, path in cards)]
+    made = storage.join(report.rpartition("/")[0], "pages.json")
+    if read_json(made) == _state(key, pages):
+        return
+    from paraloom.pipeline.pages.cards import write_data_card, write_encoder_card
+    from paraloom.pipeline.pages.report import write_report
+
+    for stage, place, _ in cards:
+        (write_data_card if stage == "select" else write_encoder_card)(folder, record, place)
+    write_report(folder, current(whole))
+    write_json(made, _state(key, pages))
+
+
+def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
+    """The stage, the place below the run, and the path of each card."""
+    for place in ("", *record.config.places):
+        paths = {stage: record.derived(place).path(stage) for stage in ("select", "embeddings")}
+        there = {stage: of for stage, of in paths.items() if of in record.stages}
+        for stage, path in there.items():
+            files = storage.join(folder, folder_of(path))
+            if stage == "embeddings":
+                yield stage, place, storage.join(files, CARD)
+            elif not place.startswith("rounds/"):
+                yield stage, place, storage.join(files.rpartition("/")[0], CARD)
+
+
+def _state(key: str, pages: list[str]) -> dict[str, Any]:
+    """The key of what the pages were made from, and their checksums: people change them, too."""
+
+    def checksum(path: str) -> str:
+        with suppress(storage.MissingError):
+            return storage.digest(storage.read_bytes(path))
+        return ""
+
+    return {"key": key, "pages": storage.several(checksum, pages)}
