@@ -61,9 +61,9 @@ class Stage:
     copy: Callable[[Run, Run], None] | None = None
     """Copies the result of one run (first argument) to another."""
     resource: str | None = ""
-    """The path below the stage's folder that scorers open; None if they open no file of it."""
+    """The path, below the stage's folder, that scorers open; None if it makes no file for them."""
     given: str = ""
-    """The file in the stage's folder with the form of the file that the key `score.NAME` names; ""
+    """The file in the stage's folder that has the same form as the user's file in `score.NAME`; ""
     without such a key."""
 
     @classmethod
