@@ -1,1 +1,1 @@
-"""What people read: the report, cards, and the words and plots on them."""
+"""The report, the cards, and the words and plots on them."""
