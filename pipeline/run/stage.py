@@ -31,7 +31,8 @@ from paraloom.pipeline.stages import RESOURCES, TABLE
 
 
 def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa.Table:
-    """About so many rows: the first of at most 10 part files, with all candidates of a pair."""
+    """About so many rows, from the beginnings of at most 10 part files; use it where all candidates
+    of a pair must be together, which a random sample would separate."""
     filled = [shard for shard in shards if shard.rows]
     some = filled[:: -(-len(filled) // 10)]
     return pa.concat_tables(read_shard(of, columns).slice(0, rows // len(some)) for of in some)
