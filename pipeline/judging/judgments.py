@@ -113,7 +113,7 @@ class JudgeFile:
 
     def __init__(self, run: str, judge: str) -> None:
         """Read the file, end its last line, and cut off an incomplete one."""
-        self._path = Path(_path(run, checked_name(judge)))
+        self._path = Path(run, FOLDER, f"{checked_name(judge)}{_SUFFIX}")
         self.actions = _last_actions(run, judge)
         if self._path.exists():
             whole = _whole_lines(data := self._path.read_bytes())
@@ -159,12 +159,8 @@ def in_order(item: tuple[Key | PairTexts, object]) -> tuple[str, int]:
     return id, candidate or 0
 
 
-def _path(run: str, judge: str) -> str:
-    return storage.join(run, FOLDER, f"{judge}{_SUFFIX}")
-
-
 def _last_actions(run: str, judge: str) -> dict[Key, Action]:
-    path = _path(run, judge)
+    path = storage.join(run, FOLDER, f"{judge}{_SUFFIX}")
     found: dict[Key, Action] = {}
     if not storage.exists(path):
         return found

@@ -74,9 +74,9 @@ class ScoredRun:
 def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> list[Pair]:
     """The pairs to judge, in an order that depends on the run's seed alone.
 
-    Every beginning of the order is spread evenly over the deciles, and a larger sample begins as a
-    smaller one. Memory holds `pairs` rows per decile, however large the corpus. With `generators`,
-    the pairs are spread evenly over the generators, too.
+    Every beginning of the order is spread evenly over the deciles, and a larger sample begins with
+    the smaller one. Memory holds `pairs` rows per decile, however large the corpus. With
+    `generators`, the pairs are spread evenly over the generators, too.
     """
     spread = [schema.decile(score) for score in run.scores]
     if generators:
@@ -140,7 +140,7 @@ def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
 
 
 def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows]:
-    """The row numbers of each cell: a value of a column."""
+    """The row numbers of each cell; a cell is a column and one of its values."""
     columns = {name: table[name].to_numpy() for name in spread}
     return {
         (name, value): np.flatnonzero(values == value)
@@ -152,16 +152,18 @@ def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows
 def _in_order(
     texts: Sequence[tuple[str, str]], cells: Mapping[tuple[str, Any], Rows], count: int
 ) -> list[int]:
-    """Row numbers in order: the next row comes from the cell with fewest rows so far, and among its
-    first waiting rows it is the one that keeps the other columns' cells even. No two rows have the
-    same texts."""
+    """Row numbers in the order of the sample, without repeated texts.
+
+    The next row comes from the cell with fewest rows so far. Among the cell's first waiting rows,
+    the row is taken that keeps the cells of other columns even.
+    """
     waiting = {cell: rows.tolist() for cell, rows in cells.items()}
     parts = Counter(name for name, _ in cells)  # cells of a column; with few, each has more rows
     cells_of: dict[int, list[tuple[str, Any]]] = {}
     for cell, rows in waiting.items():
         for row in rows:
             cells_of.setdefault(row, []).append(cell)
-    shown = Counter[tuple[str, Any]]()  # rows of each cell, times the cells of its column
+    shown = Counter[tuple[str, Any]]()  # by cell: its chosen rows, times the cells of its column
     chosen: list[int] = []
     taken: set[tuple[str, str]] = set()
     while len(chosen) < count and any(waiting.values()):

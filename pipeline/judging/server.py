@@ -117,12 +117,12 @@ class Session:
 
     def _state(self, file: JudgeFile) -> dict[str, Any]:
         done = self._done(file)
-        keys = {action.key for action in done}
+        keys, judged = {of.key for of in done}, sum(of.score is not None for of in done)
         pair = next((pair for key, pair in self._pairs.items() if key not in keys), None)
         return {
             "pair": pair.model_dump() if pair else None,
-            "judged": sum(action.score is not None for action in done),
-            "skipped": sum(action.score is None for action in done),
+            "judged": judged,
+            "skipped": len(done) - judged,
             "total": len(self._pairs),
             "last": done[-1].model_dump(include={"id", "candidate"}) if done else None,
         }

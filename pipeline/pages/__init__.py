@@ -1,4 +1,4 @@
-"""What people read: the report, cards, and the words and plots on them."""
+"""The report, the cards, and the words and plots on them."""
 
 VERSION = 10
 """Bump when a page looks different for the same run."""

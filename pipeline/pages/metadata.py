@@ -98,14 +98,25 @@ def eval_results(
             `cosine`, `dot`, or empty for predicted labels.
         without: data sets to leave out, as `<group> <name>`, with all means over them.
     """
+    found: dict[str, Correlation | None] = {}
     for group, content in evaluation.groups.items():
-        names = {name: f"{group} {name}" for name in content.data_sets}
-        for name, data in content.data_sets.items():
-            if names[name] not in without and model in data.models:
-                yield from _results(names[name], data.models[model], score)
-        if content.mean and model in content.mean and not {*names.values()} & {*without}:
-            over = f"{group} (mean of {len(names)} data sets)"
-            yield from _results(over, content.mean[model], score)
+        own = {f"{group} {name}": of.models.get(model) for name, of in content.data_sets.items()}
+        found |= {name: of for name, of in own.items() if name not in without}
+        if content.mean and not own.keys() & {*without}:
+            found[f"{group} (mean of {len(own)} data sets)"] = content.mean.get(model)
+    for name, of in found.items():
+        for kind, value in (("pearson", of.pearson), ("spearman", of.spearman)) if of else ():
+            if value is not None:
+                key = f"{kind}_{score}" if score else kind
+                yield EvalResult(
+                    task_type="semantic-similarity",
+                    task_name="Semantic Similarity",
+                    dataset_type=re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-"),
+                    dataset_name=name,
+                    metric_type=key,
+                    metric_name=key.replace("_", " ").title(),
+                    metric_value=round(value / 100, 6),
+                )
 
 
 def mteb_tasks(data_sets: Iterable[str]) -> list[str]:
@@ -118,18 +129,3 @@ def mteb_tasks(data_sets: Iterable[str]) -> list[str]:
     groups |= {"SICK": "SICK-R", "STS Benchmark": "STSBenchmark"}
     found = (task for name in data_sets for of, task in groups.items() if name.startswith(of))
     return list(dict.fromkeys(found))
-
-
-def _results(name: str, found: Correlation, score: str) -> Iterator[EvalResult]:
-    for kind, value in (("pearson", found.pearson), ("spearman", found.spearman)):
-        if value is not None:
-            key = f"{kind}_{score}" if score else kind
-            yield EvalResult(
-                task_type="semantic-similarity",
-                task_name="Semantic Similarity",
-                dataset_type=re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-"),
-                dataset_name=name,
-                metric_type=key,
-                metric_name=key.replace("_", " ").title(),
-                metric_value=round(value / 100, 6),
-            )

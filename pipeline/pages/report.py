@@ -60,7 +60,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
     title = PurePath(view.config.run).name or view.config.run
     sections = list(_sections(folder, record, view))
     html = render_html("report.html.j2", key=key, title=title, view=view, sections=sections)
-    return str(html)  # Markup would escape what is added to it
+    return str(html)  # Markup would escape appended text
 
 
 def section(template: str, heading: str, anchor: str = "", **values: object) -> dict[str, str]:
@@ -123,7 +123,7 @@ def _selection(
     curves = [sample.curve(*of) for of in thresholds(criteria) if of[0].column in on_scores]
     samples = [
         ("corpus", "random pairs of the corpus", some(corpus, _CORPUS, seed)),
-        ("scored", "random pairs of all scored ones", some(sample.pairs, _SCORED, seed)),
+        ("scored", "random scored pairs", some(sample.pairs, _SCORED, seed)),
     ]
     return {
         "select": select,

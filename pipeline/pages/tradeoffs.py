@@ -38,7 +38,8 @@ Threshold = tuple[Predicate, Criteria]
 
 
 def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str]) -> pa.Table:
-    """At most `pairs` random rows, in their order; a table without columns if there are none."""
+    """At most `pairs` random rows, in their order, for figures of a whole run; a table without
+    columns if there are none."""
     rng = np.random.default_rng(seed)
     some = [shard for shard in shards if shard.rows]
     some = [some[i] for i in np.sort(rng.permutation(len(some))[:_PART_FILES])]

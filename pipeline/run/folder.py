@@ -189,7 +189,7 @@ def with_selections(config: Config) -> Config:
 
 
 def started(folder: str) -> RunRecord:
-    """The record of a run that has begun."""
+    """The record of a run that has begun, for commands that follow it; else a UserError."""
     if not is_run(folder):
         read_run(folder)
         raise UserError(f"{folder}: no run here: it has no {HEADER}")
@@ -197,7 +197,8 @@ def started(folder: str) -> RunRecord:
 
 
 def finished(folder: str) -> RunRecord:
-    """The record of a run that has finished a stage."""
+    """The record of a run that has finished a stage, for commands that show results; else a
+    UserError."""
     record = read_run(folder)
     if not record.stages:
         raise UserError(f"{folder}: no run here that has finished a stage")
@@ -211,7 +212,8 @@ def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
 
 
 def current(record: RunRecord) -> RunRecord:
-    """The record with the finished stages of the run's present configuration, in their order."""
+    """The record with the finished stages of the run's present configuration, in their order; use
+    it where results of an earlier configuration would mislead."""
     names = record.planned or record.stages
     return restrict(record, [n for n in names if n not in record.outdated])
 
@@ -224,7 +226,7 @@ def outdated(record: RunRecord) -> list[str]:
 
 def as_made(record: RunRecord) -> RunRecord:
     """The record with the configuration, versions and stages that made its corpus, even if they are
-    outdated; without a corpus, the same as `current`."""
+    outdated; use it to describe this corpus. Without one, the same as `current`."""
     made = record.stages.get("select")
     if made is None or "select" not in record.outdated:
         return current(record)

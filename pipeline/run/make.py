@@ -70,7 +70,7 @@ def run_stages(
         check_visible(config, arguments)
     here = localised(config)
     check(here, closure(wanted, plan(Run(here, base=base))))
-    if base is None:  # else the command has looked at the input of the run
+    if base is None:  # else the command has checked the run's own input
         notices.notify(notices.of_configuration(here, names))
     if not names:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
@@ -138,7 +138,7 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
             raise UserError(
                 f"{key}: {path} is not there{looked_up(path)}{on_hub if is_name else ''}"
             )
-    checks = {}  # those of rounds are the run's
+    checks = {}  # rounds share the run's
     for step in steps:
         own = step.run.config if step.run.place.startswith("selections/") else config
         checks[step.stage.check, id(own)] = own

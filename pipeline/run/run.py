@@ -31,8 +31,9 @@ from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 
 @dataclass(eq=False)
 class Run:
-    """A run at work. A derived run has a base, and takes the stages from it that are not its own.
+    """A run at work, for code that makes stages; `RunRecord` is for code that reads a run folder.
 
+    A derived run has a base, and takes the stages from it that are not its own.
     A round or a named selection has a place below its base. A preview has its own folder and input,
     and takes the trained models from its base.
     """

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 
 def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa.Table:
-    """About so many rows: the first of at most 10 part files, with all candidates of a pair."""
+    """About so many rows, from the beginnings of at most 10 part files; use it where all candidates
+    of a pair must be together, which a random sample would separate."""
     filled = [shard for shard in shards if shard.rows]
     some = filled[:: -(-len(filled) // 10)]
     return pa.concat_tables(read_shard(of, columns).slice(0, rows // len(some)) for of in some)
@@ -63,9 +64,9 @@ class Stage:
     copy: Callable[[Run, Run], None] | None = None
     """Copies the result of one run (first argument) to another."""
     resource: str | None = ""
-    """The path below the stage's folder that scorers open; None if they open no file of it."""
+    """The path, below the stage's folder, that scorers open; None if it makes no file for them."""
     given: str = ""
-    """The file in the stage's folder with the form of the file that the key `score.NAME` names; ""
+    """The file in the stage's folder that has the same form as the user's file in `score.NAME`; ""
     without such a key."""
 
     @classmethod

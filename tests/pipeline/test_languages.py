@@ -16,13 +16,14 @@ from paraloom.beam_jobs.bitext import Bitext, RowBlock, find_bitext, read_bitext
 from paraloom.models.errors import UserError, missing_extra
 from paraloom.models.nmt.families.base import Languages
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus import small_run
 from paraloom.pipeline.config import languages, read_config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model, check_texts
 from paraloom.pipeline.run.folder import read_run
 from paraloom.pipeline.run.notices import of_configuration
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages import nmt
+from paraloom.pipeline.stages import ingest, nmt
 from tests.run_helpers import Capsys, WriteConfig, again, ran, refusal
 from tests.sample import sample_rows
 
@@ -246,3 +247,17 @@ def test_without_fairseq_the_training_names_the_extra(
     with pytest.raises(ModuleNotFoundError) as error:
         nmt.make(run, "key")
     assert "paraloom[fairseq]" in str(missing_extra(str(error.value)))
+
+
+def test_the_first_rows_are_checked_once_by_the_commands_that_draw_a_sample(
+    tmp_path: Path, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    for module in (ingest, small_run):
+        monkeypatch.setattr(module, "check_texts", lambda *given, n=module.__name__: seen.append(n))
+    run = Run(read_config(write_config(tmp_path)))
+    small_run.read_beginnings(run.config, "preview")
+    ingest.check_replaces(Run(run.config, base=run), "key")
+    assert seen == [small_run.__name__]
+    ingest.check_replaces(run, "key")
+    assert seen[1:] == [ingest.__name__]

@@ -29,7 +29,7 @@ from paraloom.pipeline.stages import back_translate
 
 _READ = 500  # rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
-_SEGMENT = "xml:lang="  # how the names of TMX's segments begin
+_SEGMENT = "xml:lang="  # prefix of the names of TMX's segments
 
 _TEMPLATE = """\
 nmt:
@@ -59,7 +59,7 @@ def command(
     start: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="FILE", help="Take all but run and input from it; `sample` is ours."
+            "--from", metavar="FILE", help="Copy all sections but run and input; or from `sample`."
         ),
     ] = None,
 ) -> None:

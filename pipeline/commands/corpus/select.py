@@ -115,10 +115,8 @@ def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteri
     chosen = np.sort(np.random.default_rng().permutation(count)[:size])
     where = (predicate.column for predicate in criteria.where)
     columns = list(dict.fromkeys([criteria.by, *where, "reference", "translation"]))
-    tables = []
-    for unit in np.unique(found.units[chosen]):
-        rows = found.rows[chosen][found.units[chosen] == unit]
-        tables.append(read_shard(shards[unit], columns).take(pa.array(rows)))
+    rows, units = found.rows[chosen], found.units[chosen]
+    tables = [read_shard(shards[n], columns).take(rows[units == n]) for n in np.unique(units)]
     return pa.concat_tables(tables) if tables else pa.table({name: [] for name in columns})
 
 

@@ -22,8 +22,6 @@ from paraloom.pipeline.commands.options import JsonFile, beam_options, write_jso
 from paraloom.pipeline.run.folder import is_run, shards_of
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 
-_ANY = "any of them"
-
 
 class Counts(BaseModel):
     """The JSON form of `paraloom contamination`."""
@@ -70,7 +68,7 @@ def command(
         similar = opened, embed(opened, table["text"].combine_chunks()), similarity
     counts, rows, shown = contamination(corpus, EvaluationSentences(table, similar), examples)
     rules = RULES[: 3 if similar else 2]
-    sizes = {**sentences_of(table), _ANY: len(table)}
+    sizes = {**sentences_of(table), "any of them": len(table)}
     found = {
         name: {"sentences": size, **dict(zip(RULES, of, strict=True))}
         for (name, size), of in zip(sizes.items(), counts.tolist(), strict=True)
@@ -79,8 +77,8 @@ def command(
     cells = ([name, *(f"{of[key]:,}" for key in numbers)] for name, of in found.items())
     out = console(160)
     out.print(number_table(None, "data set", numbers=numbers, rows=cells))
-    any_of_them = found.pop(_ANY)
-    total = sum(any_of_them[rule] for rule in RULES)
+    total = int(counts[-1].sum())
+    del found["any of them"]
     out.print(f"{total:,} of {rows:,} rows hold a sentence of these data sets")
     for rule in rules:
         for where, text, of in shown[rule]:
