@@ -6,7 +6,6 @@ only: STS 2015 is the test set here. Finished cells are cached in --folder.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.experiments.__main__ import ROOT
 from benchmarks.experiments.cells import Cell, Inputs, folder_of
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Claim, Table
 from benchmarks.experiments.training import train
+from benchmarks.report import DATA, ROOT
 from paraloom.beam_jobs.engine.shards import read_shard, receipts
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.criteria import Criteria, preview
@@ -33,22 +32,14 @@ from paraloom.pipeline.run.records import AutoSelectRecord
 
 def main(arguments: Sequence[str]) -> int:
     """Write the training pairs, train missing cells, print and write the table."""
-    data = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
     parser = argparse.ArgumentParser(prog="python -m benchmarks.auto_select")
     parser.add_argument("--run", type=Path, default=ROOT / "runs" / "multi30k")
-    parser.add_argument("--data", type=Path, default=data, help="folder with sts and sick")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with sts and sick")
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=cores())
     options = parser.parse_args(arguments)
-    inputs = Inputs(
-        corpus=options.run / "corpus",
-        phrases=options.data,
-        sts=options.data / "sts",
-        sick=options.data / "sick",
-        books=options.data / "books",
-        folder=options.folder,
-    )
+    inputs = Inputs.of(options.data, corpus=options.run / "corpus", folder=options.folder)
     try:
         table = prepare(options.run, inputs, options.seeds)
         scores = train({"auto_select": table}, options.seeds, inputs, options.workers)

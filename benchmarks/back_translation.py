@@ -8,7 +8,6 @@ python -m benchmarks.back_translation --model DIR --source FILE --reference FILE
 
 import argparse
 import gzip
-import os
 import sys
 import tempfile
 import time
@@ -20,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import sacrebleu
 
-from benchmarks.report import Measured
+from benchmarks.report import DATA, MODEL, Measured
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, commit, content_key, read_shard, units
@@ -65,14 +64,13 @@ def through_job(
 
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print."""
-    data = Path(os.environ.get("PARALOOM_DATA", "../shared/data"))
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default=str(data.parent / "nmt" / "multi30k-cs-en"))
+    parser.add_argument("--model", default=MODEL)
     parser.add_argument("--hub", help="a model of the Hub, or a folder in its format")
     parser.add_argument("--from", dest="source_language", default="cs")
     parser.add_argument("--to", dest="target_language", default="en")
-    parser.add_argument("--source", type=Path, default=data / "multi30k" / "val.cs.gz")
-    parser.add_argument("--reference", type=Path, default=data / "multi30k" / "val.en.gz")
+    parser.add_argument("--source", type=Path, default=DATA / "multi30k" / "val.cs.gz")
+    parser.add_argument("--reference", type=Path, default=DATA / "multi30k" / "val.en.gz")
     parser.add_argument("--sentences", type=int, default=1_000_000)
     options = parser.parse_args(arguments)
     sides = []

@@ -7,18 +7,16 @@ depends on other load on the machine.
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.noisy_bitext import read_sides
-from benchmarks.report import Measured
+from benchmarks.report import MODEL, Measured
 from paraloom.beam_jobs.transforms.candidates import diverse_candidates
 from paraloom.models.nmt.options import NmtOptions, SamplingOptions
 from paraloom.models.nmt.translate import Translator
@@ -72,14 +70,13 @@ def measure_diversity(measured: Measured, name: str, table: pa.Table) -> None:
 
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print."""
-    data = Path(os.environ.get("PARALOOM_DATA", "../shared/data"))
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default=str(data.parent / "nmt" / "multi30k-cs-en"))
+    parser.add_argument("--model", default=MODEL)
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--candidates", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args(arguments)
-    sources = [czech for czech, _, _ in read_sides(data / "multi30k", "val")][: options.sentences]
+    sources = [czech for czech, _, _ in read_sides(name="val")][: options.sentences]
     several, beam = options.candidates, 12
     sampling = SamplingOptions(top_k=10, temperature=1.0)
     choices = {

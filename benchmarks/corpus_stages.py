@@ -23,11 +23,10 @@ from paraloom.beam_jobs.engine.shards import receipts, units
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 
 
-def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
+def run(folder: Path, arguments: Sequence[str], stages: Sequence[str]) -> dict[str, float]:
     """Run `stages` from scratch on the generated pairs in `folder`; seconds of each."""
-    output = folder / f"out-{workers}"
+    output = folder / "out"
     shutil.rmtree(output, ignore_errors=True)
-    arguments = ["--direct_num_workers", str(workers)]
     shards = [s for receipt in receipts(str(folder / "back_translate")) for s in receipt.shards]
     rows = sum(shard.rows for shard in shards)
     criteria = select.Criteria(
@@ -50,4 +49,5 @@ def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])))
+    workers = ["--direct_num_workers", sys.argv[2]]
+    print(json.dumps(run(Path(sys.argv[1]), workers, sys.argv[3:])))

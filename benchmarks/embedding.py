@@ -8,13 +8,11 @@ Of sentence-transformers the best of several batch sizes counts, with the cheape
 """
 
 import argparse
-import gzip
 import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,12 +20,14 @@ import torch
 from torch import Tensor
 
 from benchmarks import generated
+from benchmarks.noisy_bitext import read_side
 from benchmarks.report import Measured
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
 
 DIM = 300
 ROUNDS = 5
@@ -37,13 +37,9 @@ Run = Callable[[], Any]
 
 def captions(count: int) -> list[str]:
     """The English side of Multi30k, repeated as needed; generated captions without it."""
-    root = Path(__file__).resolve().parents[1]
-    data = Path(os.environ.get("PARALOOM_DATA", root.parent / "shared" / "data"))
-    file = data / "multi30k" / "train.en.gz"
-    if file.exists():
-        with gzip.open(file, "rt", encoding="utf-8") as stream:
-            lines = stream.read().splitlines()
-    else:
+    try:
+        lines = read_side("en")
+    except UserError:
         lines = generated.pairs(29_000, 0)["reference"].to_pylist()
     return (lines * (count // len(lines) + 1))[:count]
 

@@ -11,7 +11,6 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -21,10 +20,8 @@ from typing import Any
 import psutil
 
 from benchmarks import generated
-from benchmarks.corpus_stages import SCORERS
+from benchmarks.corpus_stages import run
 from benchmarks.report import Measured
-from paraloom.beam_jobs import bucket, score
-from paraloom.beam_jobs.engine.shards import Shard, units
 from tests.flink import cluster as clusters
 from tests.flink.cluster import NAMES, TASK_MANAGERS
 
@@ -57,19 +54,6 @@ def watched(
         watcher.join()
 
 
-def seconds(place: Path, shards: Sequence[Shard], arguments: Sequence[str]) -> float:
-    """Seconds and memory of scoring and bucketing `shards` from scratch."""
-    for stage in ("score", "bucket"):
-        shutil.rmtree(place / stage, ignore_errors=True)
-    started = time.monotonic()
-    tables = {"paragram": str(place / "compact")}
-    work = units(shards, "score")
-    scored = score.run(work, str(place / "score"), score.Scoring(SCORERS, tables), arguments)
-    work = units([s for receipt in scored.receipts for s in receipt.shards], "bucket")
-    bucket.run(work, str(place / "bucket"), SCORERS, arguments)
-    return time.monotonic() - started
-
-
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print."""
     parser = argparse.ArgumentParser()
@@ -88,11 +72,11 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             processes = {n: p for n in NAMES if (p := clusters.process(there, n))}
             for pairs in sizes:
                 shutil.rmtree(place / "back_translate", ignore_errors=True)
-                shards = generated.write(place / "back_translate", pairs)
+                generated.write(place / "back_translate", pairs)
                 for slots in options.slots if pairs == sizes[-1] else [most]:
                     given = found.arguments(slots)
                     with watched(processes) as peak:
-                        spent = seconds(place, shards, given)
+                        spent = sum(run(place, given, ("score", "bucket")).values())
                     name = f"{pairs:,} pairs, {slots} slots"
                     measured.add(f"{name}: pairs/s", pairs / spent)
                     for kind, most_bytes in peak.items():

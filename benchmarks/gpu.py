@@ -11,8 +11,6 @@ model or a library, a part is left out, and the command says so.
 from __future__ import annotations
 
 import argparse
-import gzip
-import os
 import sys
 import tempfile
 import time
@@ -28,13 +26,13 @@ import pyarrow as pa
 import sacrebleu
 
 from benchmarks.back_translation import through_job
-from benchmarks.report import Measured
+from benchmarks.noisy_bitext import read_side
+from benchmarks.report import MODEL, Measured
 from paraloom.beam_jobs.engine import schema
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator, gpu
 from paraloom.models.nmt.translate import batches_by_class
 
-DATA = Path(os.environ.get("PARALOOM_DATA", "../shared/data"))
 SHARDS = (1_000, 10_000)  # rows
 STREAMS = (4, 8)
 TOKENS = (8_192, 32_768)  # of a batch
@@ -42,13 +40,7 @@ TOKENS = (8_192, 32_768)  # of a batch
 
 def captions(times: int) -> pa.Table:
     """The training captions of Multi30k, so many times over, as pairs of `ingest`."""
-    sides = []
-    for language in ("cs", "en"):
-        path = DATA / "multi30k" / f"train.{language}.gz"
-        if not path.is_file():
-            raise UserError(f"{path}: not there; set PARALOOM_DATA")
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            sides.append(stream.read().split("\n")[:-1] * times)
+    sides = [read_side(language) * times for language in ("cs", "en")]
     return pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
 
 
@@ -247,7 +239,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("parts", nargs="*", metavar="PART")
-    parser.add_argument("--model", default=str(DATA.parent / "nmt" / "multi30k-cs-en"))
+    parser.add_argument("--model", default=MODEL)
     parser.add_argument("--sentence-model")
     parser.add_argument("--times", type=int, default=2, help="of 29,000 captions")
     parser.add_argument("--rate", type=int, default=3_500, help="sentences/s of a made-up GPU")

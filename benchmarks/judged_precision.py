@@ -9,22 +9,19 @@ independent and does not know of the choice.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.report import Measured
+from benchmarks.report import DATA, Measured
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.judging.agreement import JudgedPairs, score_labels
 from paraloom.pipeline.judging.cuts import recommend
 
-ROOT = Path(__file__).resolve().parents[1]
 PRECISIONS = (0.8, 0.9)
 GOOD = 70.0
 
@@ -59,9 +56,8 @@ def within(value: float, interval: tuple[float, float]) -> bool:
 
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Score the labelled pairs, split, and print."""
-    data = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
     parser = argparse.ArgumentParser(prog="python -m benchmarks.judged_precision")
-    default = str(data / "judgments" / "parabank-even.tsv")
+    default = str(DATA / "judgments" / "parabank-even.tsv")
     parser.add_argument("--labels", default=default, help="as for paraloom agreement")
     parser.add_argument("--model", help="of sentence-transformers, for sentence_similarity")
     parser.add_argument("--splits", type=int, default=400)

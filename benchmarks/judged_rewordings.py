@@ -13,7 +13,6 @@ translation score is known. Checks stand in front of a score: pairs that fail on
 import argparse
 import csv
 import hashlib
-import os
 import re
 import sys
 import time
@@ -29,14 +28,13 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import spearmanr
 
-from benchmarks.report import Measured
+from benchmarks.report import DATA, Measured
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.idf import count_words, idf_table
 from paraloom.pipeline.judging.agreement import default_names
 
-ROOT = Path(__file__).resolve().parents[1]
 LIMITS = (0.7, 0.5)  # of unigram F1
 KEPT, GOOD = 0.25, 70.0
 RESAMPLES = 1_000
@@ -277,9 +275,8 @@ def chosen(judged: Judged, combinations: Mapping[str, Floats]) -> list[str]:
 
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Score, choose on one half, measure on the other, and print."""
-    data = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
     parser = argparse.ArgumentParser(prog="python -m benchmarks.judged_rewordings")
-    parser.add_argument("--labels", default=str(data / "judgments" / "parabank-even.tsv"))
+    parser.add_argument("--labels", default=str(DATA / "judgments" / "parabank-even.tsv"))
     parser.add_argument("--model", required=True, help="of sentence-transformers")
     parser.add_argument("--paragram", help="word vectors, for paragram_similarity")
     parser.add_argument("--wordnet", help="WordNet's folder, for no_antonyms")

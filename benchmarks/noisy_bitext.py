@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.report import DATA
 from paraloom.models.errors import UserError
+
+MULTI30K = DATA / "multi30k"
 
 
 class Line(NamedTuple):
@@ -36,19 +39,21 @@ def add_noise(sides: Sides, *, share: float, seed: int) -> list[Line]:
     return lines
 
 
-def read_sides(folder: Path, name: str = "train") -> Sides:
-    """Read Czech, English and French of Multi30k.
+def read_side(language: str, folder: Path = MULTI30K, name: str = "train") -> list[str]:
+    """Read one language of Multi30k.
 
     Raises:
-        UserError: a file is missing.
+        UserError: the file is missing.
     """
-    columns = []
-    for language in ("cs", "en", "fr"):
-        path = folder / f"{name}.{language}.gz"
-        if not path.is_file():
-            raise UserError(f"{path}: not there; set PARALOOM_DATA")
-        columns.append(gzip.decompress(path.read_bytes()).decode().split("\n")[:-1])
-    return list(zip(*columns, strict=True))
+    path = folder / f"{name}.{language}.gz"
+    if not path.is_file():
+        raise UserError(f"{path}: not there; set PARALOOM_DATA")
+    return gzip.decompress(path.read_bytes()).decode().split("\n")[:-1]
+
+
+def read_sides(folder: Path = MULTI30K, name: str = "train") -> Sides:
+    """Read Czech, English and French of Multi30k."""
+    return list(zip(*(read_side(of, folder, name) for of in ("cs", "en", "fr")), strict=True))
 
 
 def _boilerplate(draw: random.Random) -> str:

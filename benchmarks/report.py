@@ -12,6 +12,9 @@ from rich.table import Table
 from paraloom.models.files import atomic_file
 
 RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
+MODEL = str(DATA.parent / "nmt" / "multi30k-cs-en")
 
 
 class Measured:

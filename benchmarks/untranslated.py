@@ -7,7 +7,6 @@ wall-clock time, it hardly depends on other load on the machine.
 """
 
 import argparse
-import os
 import random
 import shutil
 import sys
@@ -21,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.noisy_bitext import KINDS, Line, Sides, add_noise, read_sides
-from benchmarks.report import Measured
+from benchmarks.report import MODEL, Measured
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Unit, read_shard, units, write_shard
@@ -85,15 +84,14 @@ def translate(
 
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print."""
-    data = Path(os.environ.get("PARALOOM_DATA", "../shared/data"))
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default=str(data.parent / "nmt" / "multi30k-cs-en"))
+    parser.add_argument("--model", default=MODEL)
     parser.add_argument("--rows", type=int, default=6_000)
     parser.add_argument("--repeated", type=float, default=0.35)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--beam", type=int, default=12)
     options = parser.parse_args(arguments)
-    sides = read_sides(data / "multi30k")
+    sides = read_sides()
     measured = Measured(
         f"{options.rows:,} rows, {options.repeated:.0%} repeat a source, beam {options.beam}"
     )

@@ -92,9 +92,8 @@ class ChatServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
-                fields = dict(
-                    line.split(": ", 1) for line in head.decode().lower().split("\r\n")[1:] if line
-                )
+                _, *heads = head.decode().lower().split("\r\n")
+                fields = dict(line.split(": ", 1) for line in heads if line)
                 request = json.loads(await reader.readexactly(int(fields["content-length"])))
                 request["key"] = fields["authorization"].removeprefix("bearer ")
                 request["prompt"] = request["messages"][-1]["content"]

@@ -63,9 +63,8 @@ def run(target: Target) -> Ended:
     """Run a target, with all that it prints."""
     print(f"\n=== {target.name}", flush=True)
     began, said = time.monotonic(), b""
-    process = subprocess.Popen(
-        target.command(), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    both = subprocess.PIPE, subprocess.STDOUT
+    process = subprocess.Popen(target.command(), cwd=ROOT, stdout=both[0], stderr=both[1])
     assert process.stdout is not None
     while piece := os.read(process.stdout.fileno(), 1 << 16):  # dots come without a line's end
         sys.stdout.buffer.write(piece)

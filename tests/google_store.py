@@ -98,9 +98,8 @@ def google_store() -> Iterator[GoogleStore]:
     with tempfile.TemporaryDirectory() as folder:
         account = Path(folder, "account.json")
         account.write_text(json.dumps(_account(f"{url}/token")))
-        store = GoogleStore(
-            {"GOOGLE_APPLICATION_CREDENTIALS": str(account), "STORAGE_EMULATOR_HOST": url}
-        )
+        env = {"GOOGLE_APPLICATION_CREDENTIALS": str(account), "STORAGE_EMULATOR_HOST": url}
+        store = GoogleStore(env)
         Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield store

@@ -25,9 +25,8 @@ def labelled(
 ) -> LabelledPairs:
     """A data set of given pairs."""
     sides = {"first": pa.array(first), "second": pa.array(second)}
-    return LabelledPairs(
-        group=group, name=name, **sides, scores=np.asarray(scores, np.float64), **more
-    )
+    scores = np.asarray(scores, np.float64)
+    return LabelledPairs(group=group, name=name, **sides, scores=scores, **more)
 
 
 def write_sick(folder: Path, **rows: int) -> Path:

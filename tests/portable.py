@@ -96,9 +96,8 @@ def main() -> int:
     failed = []
     for name, variables in [*PASSES.items()][: 1 if options.short else None]:
         began = time.monotonic()
-        print(
-            f"{name}: {' '.join(f'{key}={value}' for key, value in variables.items())}", flush=True
-        )
+        settings = " ".join(f"{key}={value}" for key, value in variables.items())
+        print(f"{name}: {settings}", flush=True)
         if run_pass(variables, tests, options.workers, options.seed):
             failed.append(name)
         print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)

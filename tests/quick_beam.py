@@ -29,9 +29,8 @@ def make_quick(patch: pytest.MonkeyPatch) -> None:
         for name, value in vars(own).items():
             self._all_options.setdefault(name, value)
         made = object.__new__(kind)
-        made.__dict__.update(
-            _flags=self._flags, _visible_options=own, _all_options=self._all_options
-        )
+        own = {"_flags": self._flags, "_visible_options": own, "_all_options": self._all_options}
+        made.__dict__.update(own)
         return made
 
     patch.setattr(core, "get_function_args_defaults", arguments)

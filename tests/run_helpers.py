@@ -35,9 +35,8 @@ WriteConfig = Callable[..., Path]
 """What the fixture `write_config` gives."""
 
 ROOT = Path(__file__).resolve().parents[1]
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), "")
 STAGES = ("ingest", "back_translate", "score", "bucket", "select")
 ONE = ["--", "--direct_num_workers", "1"]
 

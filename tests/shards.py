@@ -30,9 +30,8 @@ def filled(rows: list[dict[str, Any]], form: pa.Schema) -> pa.Table:
     texts = {name: f"a {name}" for name in ("source", "reference", "translation")}
     others = {**dict.fromkeys(form.names, 0), **texts, "translation_score": -0.5}
     same = {name: value for name, value in others.items() if name in form.names}
-    return pa.Table.from_pylist(
-        [{**same, "id": f"id-{i}", **row} for i, row in enumerate(rows)], form
-    )
+    values = [{**same, "id": f"id-{i}", **row} for i, row in enumerate(rows)]
+    return pa.Table.from_pylist(values, form)
 
 
 def deciles_by_a_sort(ids: list[str], scores: Sequence[float] | np.ndarray) -> list[int]:

@@ -138,12 +138,8 @@ def test_every_command_is_shown() -> None:
 @on_every_page
 def test_changes_of_the_command_line_are_valid(page: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("PARALOOM_DATA", "data")
-    changes = [
-        change
-        for arguments in calls(page, "paraloom")
-        for option, change in pairwise(arguments)
-        if option == "--set"
-    ]
+    sets = (pairwise(arguments) for arguments in calls(page, "paraloom"))
+    changes = [change for pairs in sets for option, change in pairs if option == "--set"]
     alone = [code for code in inline(page) if code.startswith("--set ")]
     changes += [code.removeprefix("--set ").strip("'") for code in alone]
     assert len(changes) == text_of(page).count("--set ")  # none escapes the patterns
@@ -298,16 +294,13 @@ def test_the_scorer_that_calls_a_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_examples_of_docstrings(
-    module: str, nmt_model: Path, tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_docstrings_hold(module: str, nmt_model: Path, tmp_path: Path, monkeypatch: Patch) -> None:
     """They run in a folder that has the translation model `models/cs-en`."""
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "cs-en").symlink_to(nmt_model)
     monkeypatch.chdir(tmp_path)
-    found = doctest.testmod(
-        importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE
-    )
+    examples = importlib.import_module(module)
+    found = doctest.testmod(examples, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert found.failed == 0
 
 
@@ -359,9 +352,8 @@ class TestExtend:
         path.write_text("https://a\thttps://b\tPes.\tA dog.\n")
         bitext = Bitext(format=reader.name, paths=(str(path),), name="0-bitext.txt")
         (block,) = reader.read(bitext, rows=10, max_characters=100)
-        assert block.pairs.to_pylist() == [
-            {"id": "0-bitext.txt:1", "source": "Pes.", "reference": "A dog."}
-        ]
+        pair = {"id": "0-bitext.txt:1", "source": "Pes.", "reference": "A dog."}
+        assert block.pairs.to_pylist() == [pair]
 
     def test_the_encoder(self, blocks: list[dict[str, Any]], monkeypatch: Patch) -> None:
         monkeypatch.setitem(build_encoder.__globals__["ENCODERS"], "unit-avg", blocks[4]["entry"])

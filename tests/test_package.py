@@ -65,9 +65,8 @@ def test_it_needs_nothing_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
         "print({m.__file__ for n, m in sys.modules.items() if n.startswith('paraloom')})\n"
     )
     env = {**os.environ, "PYTHONPATH": f"{installed}:{tmp_path}"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "10080" in done.stdout and str(ROOT) not in done.stdout
 

@@ -11,9 +11,8 @@ from tests.test_docs import ROOT, TABLES, text_of
 
 PAGE = text_of(ROOT / "docs" / "papers.md")
 HEAD = ["paper", "what it says", "here", "as in the paper?"]
-EXPERIMENTS = "".join(
-    path.read_text("utf-8") for path in sorted((ROOT / "benchmarks" / "experiments").glob("*.py"))
-)
+CODE = sorted((ROOT / "benchmarks" / "experiments").glob("*.py"))
+EXPERIMENTS = "".join(path.read_text("utf-8") for path in CODE)
 """Some tables exist only where their data are."""
 
 

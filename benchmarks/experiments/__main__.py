@@ -5,7 +5,6 @@ Every table lists the claims of the paper, and whether they hold here.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from benchmarks.experiments.cells import Inputs, prepare
 from benchmarks.experiments.report import counts, show, write
 from benchmarks.experiments.tables import Table
 from benchmarks.experiments.training import train
+from benchmarks.report import DATA, ROOT
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 
@@ -34,32 +34,22 @@ LEFT_OUT = {
     "pgru-tasks": "semeval2013/ and turney2012/ below --data",
 }
 """Tables that need more than the data of docs/papers.md."""
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Train what is missing, then print and write the tables."""
-    data = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
     parser = argparse.ArgumentParser(prog="python -m benchmarks.experiments")
     parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--corpus", type=Path, default=ROOT / "runs" / "multi30k" / "corpus")
-    parser.add_argument(
-        "--data", type=Path, default=data, help="folder with ppdb, sts, sick and books"
-    )
+    folders = "folder with ppdb, sts, sick and books"
+    parser.add_argument("--data", type=Path, default=DATA, help=folders)
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=cores())
     parser.add_argument("--spacy", metavar="PIPELINE", help="tags and parses sentences for wg9")
     paranmt.add_arguments(parser)
     options = parser.parse_args(arguments)
-    inputs = Inputs(
-        corpus=options.corpus,
-        phrases=options.data / "ppdb" / "ppdb-xl-lexicon.txt.gz",
-        sts=options.data / "sts",
-        sick=options.data / "sick",
-        books=options.data / "books",
-        folder=options.folder,
-    )
+    inputs = Inputs.of(options.data, corpus=options.corpus, folder=options.folder)
     try:
         if "wg9" in options.tables and not options.spacy:
             raise UserError("wg9: needs a spaCy pipeline that tags and parses; name it by --spacy")

@@ -3,13 +3,13 @@
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.embeddings.datasets.phrases import read_phrases
 from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
-from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, ParagramOptions
 from paraloom.models.embeddings.training.paragram import train_paragram
 from paraloom.models.errors import UserError
@@ -31,20 +31,13 @@ from paraloom.models.files import digest as files_digest
 from paraloom.models.text.vectors import compact_vectors
 from paraloom.papers.analyses import transfer
 from paraloom.papers.datasets.transfer import find_tasks
+from paraloom.papers.options import SystemOptions
 from paraloom.papers.tasks import train
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
+TASK_VERSION = 3  # the same for cells of tasks
 digest = cache(files_digest)  # the data do not change while tables are made
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """An encoder's options and its training pairs."""
-
-    options: EmbeddingOptions
-    pairs: str = "sentences"
-    """`sentences` of the corpus, `phrases`, or the name of a folder with pairs for each seed"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +51,13 @@ class Inputs:
     sick: Path
     books: Path
     folder: Path
+
+    @classmethod
+    def of(cls, data: Path, *, corpus: Path, folder: Path) -> Self:
+        """The data as they lie in the folder `data`."""
+        sets = {name: data / name for name in ("sts", "sick", "books")}
+        words = data / "ppdb" / "ppdb-xl-lexicon.txt.gz"
+        return cls(corpus=corpus, folder=folder, phrases=words, **sets)
 
     @property
     def vectors(self) -> Path:
@@ -94,39 +94,94 @@ def prepare(inputs: Inputs) -> None:
         _write_phrases(inputs, shard)
 
 
-def cell_path(cell: Cell, seed: int, inputs: Inputs) -> Path:
-    """The file of a cell's scores; its name is a hash of what they depend on."""
-    key = {
-        "version": VERSION,
-        "options": cell.options.of_weights(),
-        "seed": seed,
-        "pairs": digest(folder_of(cell, seed, inputs)),
-        "evaluation": [digest(inputs.sts), digest(inputs.sick)],
-    }
-    return keyed_path(key, inputs)
+class AnyCell:
+    """What all cells have in common; each has its own `_key` and `_scores`."""
+
+    def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
+        """What the scores depend on."""
+        raise NotImplementedError
+
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        """The scores, computed on one thread, and what is kept with them; `folder` is empty."""
+        raise NotImplementedError
+
+    def cell_path(self, seed: int, inputs: Inputs) -> Path:
+        """The file of the scores; its name is a hash of what they depend on."""
+        return keyed_path(self._key(seed, inputs), inputs)
+
+    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
+        """Compute the scores, and write them to `path`."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            found, others = self._scores(seed, inputs, Path(folder))
+        with atomic_file(path) as temporary:
+            figures = {name: np.asarray(value).tolist() for name, value in found.items()}
+            temporary.write_text(json.dumps({"scores": figures, "seed": seed, **others}))
+        return found
+
+    def known(self, seed: int, inputs: Inputs) -> Scores:
+        """The scores, which are computed if need be."""
+        path = self.cell_path(seed, inputs)
+        return load_scores(path) if path.exists() else self.run(seed, inputs, path)
 
 
-def task_cell(options: EmbeddingOptions, inputs: Inputs, **others: Any) -> Path:
-    """The file of a task's scores, named by a hash of its options, its files and `others`."""
-    return keyed_path({"options": options.of_weights(), **others}, inputs)
+@dataclass(frozen=True, kw_only=True)
+class Cell(AnyCell):
+    """An encoder's options and its training pairs."""
+
+    options: EmbeddingOptions
+    pairs: str = "sentences"
+    """`sentences` of the corpus, `phrases`, or the name of a folder with pairs for each seed"""
+
+    def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
+        return {
+            "version": VERSION,
+            "options": self.options.of_weights(),
+            "seed": seed,
+            "pairs": digest(folder_of(self, seed, inputs)),
+            "evaluation": [digest(inputs.sts), digest(inputs.sick)],
+        }
+
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        shards = sorted(str(shard) for shard in folder_of(self, seed, inputs).glob("*.parquet"))
+        metrics = train(self.options, folder / "model", shards=shards, seed=seed, threads=1)
+        found = similarity_scores(load_encoder(folder / "model").embed, inputs)
+        return found, {"options": self.options.chosen(), "pairs": self.pairs, "metrics": metrics}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaskCell(AnyCell):
+    """A task of the papers; its options name the files.
+
+    Compared by identity: options with lists have no hash.
+    """
+
+    options: SystemOptions
+
+    def _tests(self, inputs: Inputs) -> dict[str, Any]:
+        """The data, beside the options' files, that the model is evaluated on."""
+        return {}
+
+    def _measured(
+        self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
+    ) -> tuple[Scores, dict[str, Any]]:
+        """The scores of the trained model, and what is kept with them."""
+        raise NotImplementedError
+
+    def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
+        options = self.options.of_weights()
+        return {"options": options, "version": TASK_VERSION, "seed": seed, **self._tests(inputs)}
+
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        metrics = train(self.options, folder / "model", seed=seed, threads=1)
+        found, others = self._measured(load_encoder(folder / "model"), metrics, inputs)
+        return found, {"options": self.options.chosen(), "metrics": metrics, **others}
 
 
 def keyed_path(key: Mapping[str, Any], inputs: Inputs) -> Path:
     """The file named by a hash of `key`."""
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
     return inputs.folder / "cells" / f"{name}.json"
-
-
-def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
-    """Train on one thread, evaluate, and write the scores to `path`."""
-    shards = sorted(str(shard) for shard in folder_of(cell, seed, inputs).glob("*.parquet"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        model = Path(folder) / "model"
-        metrics = train(cell.options, model, shards=shards, seed=seed, threads=1)
-        found = similarity_scores(load_encoder(model).embed, inputs)
-    save_scores(path, found, cell.options, pairs=cell.pairs, seed=seed, metrics=metrics)
-    return found
 
 
 def similarity_scores(embed: Embed, inputs: Inputs) -> Scores:
@@ -168,16 +223,8 @@ def figure(score: float | NDArray[np.float64]) -> float:
     return float(np.ravel(score)[0])
 
 
-def save_scores(path: Path, scores: Scores, options: EmbeddingOptions, **others: Any) -> None:
-    """Write the scores of a cell for `load_scores`, and its settings."""
-    with atomic_file(path) as temporary:
-        figures = {name: np.asarray(value).tolist() for name, value in scores.items()}
-        cell = {"scores": figures, "options": options.chosen(), **others}
-        temporary.write_text(json.dumps(cell))
-
-
 def load_scores(path: Path) -> Scores:
-    """The scores that `save_scores` wrote.
+    """The scores that a cell wrote.
 
     Raises:
         UserError: the file is damaged.
@@ -187,11 +234,6 @@ def load_scores(path: Path) -> Scores:
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path}: damaged; remove it to compute it again ({error})") from error
     return {n: np.array(of) if isinstance(of, list) else of for n, of in figures.items()}
-
-
-def known_scores(path: Path, compute: Callable[[Path], Scores]) -> Scores:
-    """The scores in `path`, which are computed if it is not there."""
-    return load_scores(path) if path.exists() else compute(path)
 
 
 def folder_of(cell: Cell, seed: int, inputs: Inputs) -> Path:

@@ -10,10 +10,8 @@ compare two vectors they select the number of decoder steps. STS 2015, SICK tria
 tasks are only reported.
 """
 
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,17 +21,15 @@ from benchmarks.experiments.cells import (
     DEVELOPMENT,
     Inputs,
     Scores,
+    TaskCell,
     digest,
     figure,
-    save_scores,
-    task_cell,
     transfer_folders,
     transfer_scores,
 )
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.papers import tasks
+from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.papers.analyses.decoder_spaces import (
     Correlations,
     Space,
@@ -43,7 +39,6 @@ from paraloom.papers.analyses.decoder_spaces import (
 from paraloom.papers.encoders.context import Vector
 from paraloom.papers.options import ContextOptions, SystemOptions
 
-VERSION = 3  # bump when cells have other scores: all cells are then computed again
 BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
 _COMPARE = ("dot", "cosine")
 _HOW: tuple[Vector, ...] = ("concat", "mean")
@@ -82,30 +77,24 @@ _NOTE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ContextCell:
-    """A model trained on contiguous text; its options name the files."""
+class ContextCell(TaskCell):
+    """A model trained on contiguous text."""
 
-    options: SystemOptions
+    def _tests(self, inputs: Inputs) -> dict[str, Any]:
+        return {"evaluation": [digest(path) for path in (inputs.sts, *transfer_folders(inputs))]}
+
+    def _measured(
+        self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
+    ) -> tuple[Scores, dict[str, Any]]:
+        scores, chosen = _compared(model, inputs)
+        return scores, {"chosen": chosen}
 
 
-def cell_path(cell: ContextCell, seed: int, inputs: Inputs) -> Path:
-    """The file of a cell's scores; its name is a hash of what they depend on."""
-    tests = [digest(path) for path in (inputs.sts, *transfer_folders(inputs))]
-    return task_cell(cell.options, inputs, version=VERSION, seed=seed, evaluation=tests)
-
-
-def run(cell: ContextCell, seed: int, inputs: Inputs, path: Path) -> Scores:
-    """Train on one thread, compare the spaces, and write the scores to `path`.
-
-    There are scores of every space, and of `concat` and `mean` with the steps that are best on the
-    development data. Of these and of the encoder's vector, there are scores of the transfer tasks,
-    with the steps that are best by the dot product.
+def _compared(model: SentenceEncoder, inputs: Inputs) -> tuple[Scores, dict[str, int]]:
+    """Scores of every space, and of `concat` and `mean` with the steps that are best on the
+    development data, which are the second result. Of these and of the encoder's vector, there are
+    scores of the transfer tasks, with the steps that are best by the dot product.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        metrics = tasks.train(cell.options, Path(folder) / "model", seed=seed, threads=1)
-        model = load_encoder(Path(folder) / "model")
     found = compare_spaces(model, _data(inputs), steps=_STEPS, agree=resampled)
     scores: Scores = {}
     chosen: dict[str, int] = {}
@@ -126,9 +115,7 @@ def run(cell: ContextCell, seed: int, inputs: Inputs, path: Path) -> Scores:
             named[f"{how} 2–3"] = {key: (two[key] + three[key]) / 2 for key in two}
         for name, values in named.items():
             scores.update({f"{name}, {compare} {key}": value for key, value in values.items()})
-    scores |= _transfer(model, transferred, inputs)
-    save_scores(path, scores, cell.options, seed=seed, chosen=chosen, metrics=metrics)
-    return scores
+    return scores | _transfer(model, transferred, inputs), chosen
 
 
 def _data(inputs: Inputs) -> list[LabelledPairs]:

@@ -5,59 +5,42 @@ With SICK, its training pairs are used for training and for the selection of the
 other half of each set, and STS 2015 are only reported.
 """
 
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.experiments.bootstrap import resampled
-from benchmarks.experiments.cells import Inputs, Scores, digest, save_scores, task_cell
+from benchmarks.experiments.cells import Inputs, Scores, TaskCell, digest
 from benchmarks.experiments.tables import Claim, Table
 from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sts
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.papers import tasks
+from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.papers.datasets.splits import LabelledSplit, split
 from paraloom.papers.heads.manhattan import Manhattan
 from paraloom.papers.options import MaLSTMOptions, SystemOptions
 from paraloom.papers.tasks.malstm import split_data
 
-VERSION = 3  # bump when cells have other scores: all cells are then computed again
 
+class LabelledCell(TaskCell):
+    """A task trained on labelled pairs."""
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LabelledCell:
-    """A task trained on labelled pairs; its options name the files."""
+    def _tests(self, inputs: Inputs) -> dict[str, Any]:
+        return {"evaluation": digest(inputs.sts / "2015")}
 
-    options: SystemOptions
-
-
-def cell_path(cell: LabelledCell, seed: int, inputs: Inputs) -> Path:
-    """The file of a cell's scores; its name is a hash of what they depend on."""
-    tests = digest(inputs.sts / "2015")
-    return task_cell(cell.options, inputs, version=VERSION, seed=seed, evaluation=tests)
-
-
-def run(cell: LabelledCell, seed: int, inputs: Inputs, path: Path) -> Scores:
-    """Train on one thread, and write the scores to `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        metrics = tasks.train(cell.options, Path(folder) / "model", seed=seed, threads=1)
-        model = load_encoder(Path(folder) / "model")
+    def _measured(
+        self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
+    ) -> tuple[Scores, dict[str, Any]]:
         found = {"development": metrics["development"], **_test(metrics)}
-        test = _data(cell.options).test
+        test = _data(self.options).test
         found["pearson"] = _pearson(model, test)
         if isinstance(model.head, Manhattan) and "uncalibrated" in metrics:
             model.head.points = model.head.points[:, :0]
             found["uncalibrated pearson"] = _pearson(model, test)
         if test[0].group != "SICK":
             found["sts_2015"] = _pearson(model, read_sts(inputs.sts / "2015"))
-    save_scores(path, found, cell.options, seed=seed, metrics=metrics)
-    return found
+        return found, {}
 
 
 def _data(options: SystemOptions) -> LabelledSplit:

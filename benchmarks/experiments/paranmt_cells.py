@@ -1,13 +1,12 @@
 """Cells of ParaNMT's tables (Wieting & Gimpel 2017).
 
-Trained encoders stay in `encoders/`, since several tables evaluate the same ones. A cell is a class
-with the methods `cell_path` and `run`.
+Trained encoders stay in `encoders/`, since several tables evaluate the same ones.
 """
 
 import tempfile
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +15,12 @@ import pyarrow.parquet as pq
 
 from benchmarks.experiments.bootstrap import RESAMPLES, resampled
 from benchmarks.experiments.cells import (
+    AnyCell,
     Inputs,
     Scores,
     digest,
     figure,
     keyed_path,
-    known_scores,
-    save_scores,
     similarity_scores,
     transfer_folders,
     transfer_scores,
@@ -47,7 +45,7 @@ CAPTION_SETS = {  # of ParaNMT's Table 11
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EncoderCell:
+class EncoderCell(AnyCell):
     """An encoder, its training pairs, and its results on STS, the STS Benchmark and SICK.
 
     Compared by identity: options with lists have no hash.
@@ -57,20 +55,16 @@ class EncoderCell:
     pairs: str = ""
     """A folder of pairs within that of the results; "": the corpus."""
 
-    def cell_path(self, seed: int, inputs: Inputs) -> Path:
-        """The file of the scores; its name is a hash of what they depend on."""
-        return keyed_path({"encoder": self._key(seed, inputs), **_tests(inputs)}, inputs)
+    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
+        return {"encoder": self._training(seed, inputs), **_tests(inputs)}
 
-    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
-        """Evaluate the encoder, trained on one thread, and write the scores to `path`."""
-        folder = self.encoder(seed, inputs)
-        found = encoder_scores(load_encoder(folder).embed, inputs)
-        save_scores(path, found, self.options, pairs=self.pairs, seed=seed)
-        return found
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        found = encoder_scores(load_encoder(self.encoder(seed, inputs)).embed, inputs)
+        return found, {"options": self.options.chosen(), "pairs": self.pairs}
 
     def encoder(self, seed: int, inputs: Inputs) -> Path:
         """The folder of the trained encoder."""
-        name = keyed_path(self._key(seed, inputs), inputs).stem
+        name = keyed_path(self._training(seed, inputs), inputs).stem
         folder = inputs.folder / "encoders" / name
         if not folder.exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -85,113 +79,91 @@ class EncoderCell:
     def _shards(self, inputs: Inputs) -> Path:
         return inputs.folder / self.pairs if self.pairs else inputs.corpus
 
-    def _key(self, seed: int, inputs: Inputs) -> dict[str, object]:
+    def _training(self, seed: int, inputs: Inputs) -> dict[str, object]:
         options = self.options.map_files(lambda key, path, mark: digest(path)).chosen()
         return {"options": options, "seed": seed, "pairs": digest(self._shards(inputs))}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransferCell:
+class TransferCell(AnyCell):
     """An encoder's vectors as features on the transfer tasks at hand (Table 8)."""
 
     encoder: EncoderCell
 
-    def cell_path(self, seed: int, inputs: Inputs) -> Path:
-        """The file of the scores; its name is a hash of what they depend on."""
+    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         path = self.encoder.cell_path(seed, inputs)
         data = [digest(folder) for folder in transfer_folders(inputs)]
         key = {"transfer": path.stem, "data": data, "resamples": RESAMPLES}
-        return keyed_path({**key, "version": VERSION}, inputs)
+        return {**key, "version": VERSION}
 
-    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
-        """Evaluate the encoder and write the scores to `path`: accuracies, MRPC's F1, SICK's r."""
-        found = transfer_scores(load_encoder(self.encoder.encoder(seed, inputs)).embed, inputs)
-        save_scores(path, found, self.encoder.options, seed=seed)
-        return found
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        model = load_encoder(self.encoder.encoder(seed, inputs))
+        return transfer_scores(model.embed, inputs), {"options": self.encoder.options.chosen()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherCell:
+class OtherCell(AnyCell):
     """A model of sentence-transformers, the same for all seeds (Tables 11 and 12)."""
 
     folder: str
 
-    def cell_path(self, seed: int, inputs: Inputs) -> Path:
-        """The file of the scores; its name is a hash of what they depend on."""
-        return keyed_path({"model": digest(self.folder), **_tests(inputs)}, inputs)
+    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
+        return {"model": digest(self.folder), **_tests(inputs)}
 
-    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
-        """Evaluate the model and write the scores to `path`."""
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         from sentence_transformers import SentenceTransformer
 
-        path.parent.mkdir(parents=True, exist_ok=True)
         model = SentenceTransformer(self.folder, device="cpu")
         found = encoder_scores(lambda texts: np.asarray(model.encode(texts.to_pylist())), inputs)
-        save_scores(path, found, EmbeddingOptions(), model=self.folder)
-        return found
+        return found, {"model": self.folder}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DifferenceCell:
+class DifferenceCell(AnyCell):
     """By how much two models differ on the STS data sets, train sets aside (Tables 10 and 11)."""
 
     first: EncoderCell
     second: EncoderCell | OtherCell
 
-    def cell_path(self, seed: int, inputs: Inputs) -> Path:
-        """The file of the scores; its name is a hash of what they depend on."""
+    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         both = [cell.cell_path(seed, inputs).stem for cell in (self.first, self.second)]
-        return keyed_path({"difference": both, "version": VERSION}, inputs)
+        return {"difference": both, "version": VERSION}
 
-    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
-        """Compare the results of the two, which are computed if need be, and write them."""
-        first, second = (
-            known_scores(cell.cell_path(seed, inputs), partial(cell.run, seed, inputs))
-            for cell in (self.first, self.second)
-        )
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        first, second = (cell.known(seed, inputs) for cell in (self.first, self.second))
         found = {name: first[name] - second[name] for name in first if name.startswith(_SETS)}
         values = np.array(list(found.values()))
         differences: Scores = {"absolute": np.abs(values).mean(axis=0), "mean": values.mean(axis=0)}
         differences |= {key: found[name] for key, name in CAPTION_SETS.items() if name in found}
-        save_scores(path, differences, self.first.options, seed=seed)
-        return differences
+        return differences, {"options": self.first.options.chosen()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilterCell:
+class FilterCell(AnyCell):
     """The best tenth of the pairs by a score (Table 4): that with the best encoder, by STS 2012 to
     2014. All tenths have equally many pairs."""
 
     options: EmbeddingOptions
     score: str
 
-    def cell_path(self, seed: int, inputs: Inputs) -> Path:
-        """The file of the scores; its name is a hash of what they depend on."""
+    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         cell = EncoderCell(options=self.options).cell_path(seed, inputs).stem
-        pairs = digest(scored_pairs(inputs))
-        return keyed_path({"filter": self.score, "cell": cell, "pairs": pairs}, inputs)
+        return {"filter": self.score, "cell": cell, "pairs": digest(scored_pairs(inputs))}
 
-    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
-        """Train an encoder on each tenth, and write the scores of the best to `path`."""
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         columns = ["reference", "translation", decile(self.score)]
         files = sorted(scored_pairs(inputs).glob("*.parquet"))
         table = pa.concat_tables([pq.read_table(file, columns=columns) for file in files])
-        path.parent.mkdir(parents=True, exist_ok=True)
         results = []
         for k in range(10):
-            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                shard, model = Path(folder) / "part-0.parquet", Path(folder) / "model"
-                pq.write_table(table.filter(pc.equal(table[columns[2]], k)), shard)
-                train(self.options, model, shards=[str(shard)], seed=seed, threads=1)
-                found = encoder_scores(load_encoder(model).embed, inputs)
+            shard, model = folder / f"part-{k}.parquet", folder / f"model-{k}"
+            pq.write_table(table.filter(pc.equal(table[columns[2]], k)), shard)
+            train(self.options, model, shards=[str(shard)], seed=seed, threads=1)
+            found = encoder_scores(load_encoder(model).embed, inputs)
             results.append({**found, "development_decile": float(k)})
         best = max(results, key=lambda found: figure(found["development"]))
         deciles = [{name: figure(value) for name, value in found.items()} for found in results]
-        save_scores(path, best, self.options, seed=seed, deciles=deciles)
-        return best
-
-
-KINDS = (EncoderCell, TransferCell, OtherCell, DifferenceCell, FilterCell)
+        return best, {"options": self.options.chosen(), "deciles": deciles}
 
 
 def scored_pairs(inputs: Inputs) -> Path:

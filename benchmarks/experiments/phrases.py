@@ -7,7 +7,6 @@ epoch. Table 1 needs the data of SemEval-2013 5(a) and of Turney (2012), in `sem
 `turney2012/train.txt` and `turney2012/test.txt` below --data; the table is there if they are.
 """
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from benchmarks.experiments.bootstrap import share
-from benchmarks.experiments.cells import Inputs, Scores, digest, keyed_path, save_scores, task_cell
+from benchmarks.experiments.cells import AnyCell, Inputs, Scores, TaskCell, digest
 from benchmarks.experiments.tables import MINUS, Claim, Table, printed_claims
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import Shard, units
@@ -35,87 +34,59 @@ from paraloom.papers.analyses.phrase_tests import (
 from paraloom.papers.options import PhrasesOptions, SystemOptions
 from paraloom.papers.tasks.phrase_data import read_phrase_data
 
-VERSION = 3  # bump when cells have other scores: all cells are then computed again
 _NEGATIVES = (9, 29, 99)
 _SHARES = {"1%": (0.01, 60), "10%": (0.1, 30), "100%": (1.0, 12)}  # and epochs
 _BATCH = 128
 
 
+class PhraseCell(TaskCell):
+    """A model trained on phrases; the table may have too few to choose among 100 (`UserError`)."""
+
+    def _measured(
+        self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
+    ) -> tuple[Scores, dict[str, Any]]:
+        section, file = self.options.phrases, self.options.vector_file
+        assert section is not None
+        data = read_phrase_data(section, load_vectors(Path(file)).words if file else None)
+        scores: Scores = {}
+        compared = {"": model.named("model")}
+        if not metrics["steps"]:  # the paper does not say how averages are compared
+            compared["cosine "] = ComparedModel("cosine", model.embed, cosines)
+        for prefix, each in compared.items():
+            chosen = data.chosen(each)
+            if chosen is None or data.development is None:
+                raise UserError(f"{_table(inputs)}: too few phrases to choose among 100")
+            scores[f"{prefix}development"] = data.development(each)
+            scores[f"{prefix}chosen"] = share(chosen, "phrases")
+        return scores, {}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PhraseCell:
-    """A model trained on phrases; its options name the table."""
-
-    options: SystemOptions
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PhraseTaskCell:
+class PhraseTaskCell(AnyCell):
     """A row of Table 1: the options of a training for each of the two tasks."""
 
     semeval: SystemOptions
     turney: SystemOptions
 
+    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
+        both = (PhraseCell(options=of) for of in (self.semeval, self.turney))
+        cells = [cell.cell_path(seed, inputs).stem for cell in both]
+        return {"cells": cells, "tests": [digest(path) for path in _tasks(inputs)]}
 
-def cell_path(cell: PhraseCell | PhraseTaskCell, seed: int, inputs: Inputs) -> Path:
-    """The file of a cell's scores; its name is a hash of what they depend on."""
-    if isinstance(cell, PhraseCell):
-        return task_cell(cell.options, inputs, version=VERSION, seed=seed)
-    both = [
-        task_cell(of, inputs, version=VERSION, seed=seed).stem for of in (cell.semeval, cell.turney)
-    ]
-    return keyed_path({"cells": both, "tests": [digest(path) for path in _tasks(inputs)]}, inputs)
-
-
-def run(cell: PhraseCell | PhraseTaskCell, seed: int, inputs: Inputs, path: Path) -> Scores:
-    """Train on one thread, and write the scores to `path`.
-
-    Raises:
-        UserError: the table has too few phrases to choose among 100.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(cell, PhraseTaskCell):
-        return _run_tasks(cell, seed, inputs, path)
-    options = cell.options
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        metrics = tasks.train(options, Path(folder) / "model", seed=seed, threads=1)
-        model = load_encoder(Path(folder) / "model")
-    assert options.phrases is not None
-    file = options.vector_file
-    data = read_phrase_data(options.phrases, load_vectors(Path(file)).words if file else None)
-    scores: Scores = {}
-    compared = {"": model.named("model")}
-    if not metrics["steps"]:  # the paper does not say how averages are compared
-        compared["cosine "] = ComparedModel("cosine", model.embed, cosines)
-    for prefix, each in compared.items():
-        chosen = data.chosen(each)
-        if chosen is None or data.development is None:
-            raise UserError(f"{_table(inputs)}: too few phrases to choose among 100")
-        scores[f"{prefix}development"] = data.development(each)
-        scores[f"{prefix}chosen"] = share(chosen, "phrases")
-    save_scores(path, scores, options, seed=seed, metrics=metrics)
-    return scores
-
-
-def _run_tasks(cell: PhraseTaskCell, seed: int, inputs: Inputs, path: Path) -> Scores:
-    scores: Scores = {}
-    semeval, _, questions = _tasks(inputs)
-
-    def trained(options: SystemOptions) -> SentenceEncoder:
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            tasks.train(options, Path(folder) / "model", seed=seed, threads=1)
-            return load_encoder(Path(folder) / "model")
-
-    for options, task in ((cell.semeval, "semeval"), (cell.turney, "turney")):
-        model = trained(options)
-        # The paper does not say how it compares sums.
-        compare = cosines if options.model == "word-sum" else model.compare
-        compared = ComparedModel(task, model.embed, compare)
-        if task == "semeval":
-            scores["semeval"] = semeval2013(compared, read_semeval2013(semeval))["accuracy"]
-        else:
-            scores |= turney2012(compared, read_turney2012(questions))
-    save_scores(path, scores, cell.semeval, seed=seed)
-    return scores
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        scores: Scores = {}
+        semeval, _, questions = _tasks(inputs)
+        for task, options in (("semeval", self.semeval), ("turney", self.turney)):
+            tasks.train(options, folder / task, seed=seed, threads=1)
+            model = load_encoder(folder / task)
+            # The paper does not say how it compares sums.
+            compare = cosines if options.model == "word-sum" else model.compare
+            compared = ComparedModel(task, model.embed, compare)
+            if task == "semeval":
+                scores["semeval"] = semeval2013(compared, read_semeval2013(semeval))["accuracy"]
+            else:
+                scores |= turney2012(compared, read_turney2012(questions))
+        return scores, {"options": self.semeval.chosen()}
 
 
 def _tasks(inputs: Inputs) -> tuple[Path, Path, Path]:

@@ -9,24 +9,13 @@ what was chosen on them, `2016 STS` what was chosen on the sets of 2016.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments.cells import (
-    Cell,
-    Inputs,
-    Scores,
-    cell_path,
-    figure,
-    keyed_path,
-    known_scores,
-    run,
-    save_scores,
-)
+from benchmarks.experiments.cells import AnyCell, Cell, Inputs, Scores, figure
 from benchmarks.experiments.tables import MEASURES, MINUS, Claim, Pairs, Table, printed_claims
 from paraloom.models.embeddings.applications.evaluation import correlation
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL
@@ -64,26 +53,19 @@ _PAPER = {"oracle": "W&G, oracle", "sts_2016": "W&G, 2016 STS"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorrelationCell:
+class CorrelationCell(AnyCell):
     """How closely the results of two encoders on the data sets of Table 4 are correlated (4.2)."""
 
     first: Cell
     second: Cell
 
-    def cell_path(self, seed: int, inputs: Inputs) -> Path:
-        """The file of the scores; its name is a hash of what they depend on."""
-        both = [cell_path(cell, seed, inputs).stem for cell in (self.first, self.second)]
-        return keyed_path({"correlation": both}, inputs)
+    def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
+        both = [cell.cell_path(seed, inputs).stem for cell in (self.first, self.second)]
+        return {"correlation": both}
 
-    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
-        """Correlate the results of the two, which are computed if need be; × 100."""
-        first, second = (
-            known_scores(cell_path(cell, seed, inputs), partial(run, cell, seed, inputs))
-            for cell in (self.first, self.second)
-        )
-        scores = _correlated(first, second)
-        save_scores(path, scores, self.first.options, seed=seed)
-        return scores
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        both = (cell.known(seed, inputs) for cell in (self.first, self.second))
+        return _correlated(*both), {}
 
 
 def _correlated(first: Scores, second: Scores) -> Scores:

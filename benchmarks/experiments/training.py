@@ -12,24 +12,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments import cells, context, labelled, paranmt_cells, phrases, revisiting
-from benchmarks.experiments.cells import Cell, Inputs, Scores, load_scores
-from benchmarks.experiments.context import ContextCell
-from benchmarks.experiments.labelled import LabelledCell
-from benchmarks.experiments.phrases import PhraseCell, PhraseTaskCell
+from benchmarks.experiments.cells import AnyCell, Inputs, Scores, load_scores
 from benchmarks.experiments.tables import Table
 from paraloom.models.files import atomic_file
 from paraloom.models.progress import meter
-
-KINDS: dict[type, Any] = {
-    Cell: cells,
-    LabelledCell: labelled,
-    PhraseCell: phrases,
-    PhraseTaskCell: phrases,
-    ContextCell: context,
-    **{kind: kind for kind in (*paranmt_cells.KINDS, revisiting.CorrelationCell)},
-}
-"""The module of each kind of cell: `cell_path` names its file, `run` computes it."""
 
 
 def train(
@@ -38,7 +24,7 @@ def train(
     """The scores of all cells, one per seed; missing cells are computed in parallel."""
     wanted = list(dict.fromkeys(cell for table in chosen.values() for cell in table.rows.values()))
     paths = {
-        (cell, seed): KINDS[type(cell)].cell_path(cell, seed, inputs)
+        (cell, seed): cell.cell_path(seed, inputs)
         for cell in wanted
         for seed in range(1, seeds + 1)
     }
@@ -64,10 +50,10 @@ def train(
     return {cell: [found[paths[cell, seed]] for seed in range(1, seeds + 1)] for cell in wanted}
 
 
-def _compute(cell: Any, seed: int, inputs: Inputs, path: Path) -> None:
+def _compute(cell: AnyCell, seed: int, inputs: Inputs, path: Path) -> None:
     """Write the scores of a cell, and how long they took."""
     start = time.monotonic()
-    KINDS[type(cell)].run(cell, seed, inputs, path)
+    cell.run(seed, inputs, path)
     kept = json.loads(path.read_text())
     kept["scores"]["seconds"] = round(time.monotonic() - start, 3)
     with atomic_file(path) as temporary:

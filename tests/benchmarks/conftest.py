@@ -20,10 +20,8 @@ def inputs_in(place: Path, results: Path) -> Inputs:
 def write_corpus(folder: Path, random: np.random.Generator, rows: int, **more: Any) -> None:
     """Pairs of four words each."""
     folder.mkdir()
-    sides = {
-        side: [" ".join(random.choice(WORDS, 4)) for _ in range(rows)]
-        for side in ("reference", "translation")
-    }
+    names = "reference", "translation"
+    sides = {side: [" ".join(random.choice(WORDS, 4)) for _ in range(rows)] for side in names}
     pq.write_table(pa.table({**sides, **more}), folder / "part-0.parquet")
 
 
@@ -34,9 +32,7 @@ def inputs(tmp_path: Path) -> Inputs:
     write_sick(tmp_path / "sick", train=60, trial=20)
     for year in ("2012", "2015"):
         (tmp_path / "sts" / year).mkdir(parents=True)
-        text = "".join(
-            f"{i % 6}\t{' '.join(random.choice(WORDS, 3))}\t{' '.join(random.choice(WORDS, 3))}\n"
-            for i in range(40)
-        )
+        texts = ("\t".join(" ".join(random.choice(WORDS, 3)) for _ in range(2)) for _ in range(40))
+        text = "".join(f"{i % 6}\t{two}\n" for i, two in enumerate(texts))
         (tmp_path / "sts" / year / "a.tsv").write_text(text)
     return inputs_in(tmp_path, tmp_path / "results")

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 
 from benchmarks.experiments import cells
 from benchmarks.experiments.bootstrap import RESAMPLES, f1, resampled, share
-from benchmarks.experiments.cells import Cell, Scores, cell_path
+from benchmarks.experiments.cells import Cell, Scores
 from benchmarks.experiments.report import counts, interval, judge, judgements, write
 from benchmarks.experiments.tables import Claim, Table
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -23,10 +23,8 @@ BETTER, WORSE = Cell(options=EmbeddingOptions()), Cell(options=EmbeddingOptions(
 
 def found(better: list[float], worse: list[float]) -> dict[Any, list[Scores]]:
     measures = ("development", "sts_2015", "sick")
-    return {
-        cell: [dict.fromkeys(measures, value) for value in values]
-        for cell, values in ((BETTER, better), (WORSE, worse))
-    }
+    rows = ((BETTER, better), (WORSE, worse))
+    return {cell: [dict.fromkeys(measures, value) for value in of] for cell, of in rows}
 
 
 @pytest.mark.parametrize(
@@ -39,9 +37,7 @@ def found(better: list[float], worse: list[float]) -> dict[Any, list[Scores]]:
         ([60], [59], "open (+1.0 ± nan)"),  # nothing is known of other seeds
     ],
 )
-def test_a_claim_is_judged_by_welchs_test(
-    better: list[float], worse: list[float], verdict: str
-) -> None:
+def test_a_claim_is_judged_by_welch(better: list[float], worse: list[float], verdict: str) -> None:
     table = Table("title", {"A": BETTER, "B": WORSE}, [Claim("A", "B")])
     scores = found(better, worse)
     assert judge(table, table.claims[0], scores, "sick") == verdict
@@ -155,8 +151,8 @@ def test_a_cell_is_known_by_what_it_depends_on(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("a 1\n")
     inputs = inputs_in(tmp_path, tmp_path)
     cell = Cell(options=EmbeddingOptions(initial_vectors=str(tmp_path / "v.txt")))
-    paths = [cell_path(cell, 1, inputs), cell_path(cell, 1, inputs), cell_path(cell, 2, inputs)]
-    paths.append(cell_path(replace(cell, options=cell.options.replace(margin=0.3)), 1, inputs))
+    paths = [cell.cell_path(seed, inputs) for seed in (1, 1, 2)]
+    paths.append(replace(cell, options=cell.options.replace(margin=0.3)).cell_path(1, inputs))
     changed = pa.table({"reference": ["a"], "translation": ["c"]})
     for change in (
         lambda: (tmp_path / "v.txt").write_text("a 2\n"),
@@ -165,5 +161,5 @@ def test_a_cell_is_known_by_what_it_depends_on(tmp_path: Path) -> None:
     ):
         change()
         cells.digest.cache_clear()
-        paths.append(cell_path(cell, 1, inputs))
+        paths.append(cell.cell_path(1, inputs))
     assert paths[0] == paths[1] and len(set(paths)) == len(paths) - 1

@@ -54,10 +54,8 @@ def test_only_what_a_half_chose_is_reported() -> None:
     assert names[0] == BASELINE and names[-1] == LEARNED
     assert "+1 sentence_similarity +0.4 translation_score" in names
     assert len(names) <= 4 < len(combinations)
-    alone, both = (
-        measure(pairs, values, 0.7, chooses=False)
-        for values in (pairs.scores[BASELINE], combinations[LEARNED])
-    )
+    values = (pairs.scores[BASELINE], combinations[LEARNED])
+    alone, both = (measure(pairs, of, 0.7, chooses=False) for of in values)
     assert alone.lead == (0, 0)
     assert both.interval and both.interval[0] < both.precision < both.interval[1]
     assert both.spearman > alone.spearman

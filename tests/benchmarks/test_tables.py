@@ -49,11 +49,8 @@ def test_the_claims_of_paranmt() -> None:
     found = paranmt.tables(NOWHERE)
     rows = {row for row in found["paranmt7"].rows if "ours" not in row}
     assert rows == {row for row in figures.ROWS if not row.endswith("900") and "BiLSTM" not in row}
-    (order,) = (
-        claim
-        for claim in found["paranmt7"].claims
-        if claim.rows == ["Trigram-Word-LSTM, concatenated", "Word"]
-    )
+    two = ["Trigram-Word-LSTM, concatenated", "Word"]
+    (order,) = (claim for claim in found["paranmt7"].claims if claim.rows == two)
     assert order.printed["sts_2016"] == -0.7 and order.stated  # 77.5 and 76.8
     larger = {claim.better for claim in found["paranmt8"].claims if claim.worse == "LSTM Avg"}
     assert "LSTM Avg, 600" in larger  # 6.5.1: they help on transfer

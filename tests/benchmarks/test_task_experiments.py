@@ -62,8 +62,8 @@ def test_phrases(inputs: Inputs) -> None:
     cells = tables["pgru"].rows
     for name in ("PGRU, k = 9, 100%", "AVG, cosine"):
         cell = phrases.PhraseCell(options=cells[name].options.replace(dim=4, epochs=2))
-        path = phrases.cell_path(cell, 1, inputs)
-        scores = phrases.run(cell, 1, inputs, path)
+        path = cell.cell_path(1, inputs)
+        scores = cell.run(1, inputs, path)
         np.testing.assert_equal(load_scores(path), scores)
         assert np.shape(scores["chosen"]) == (1 + RESAMPLES,) and 0 <= scores["chosen"][0] <= 100
         metrics = json.loads(path.read_text())["metrics"]
@@ -71,14 +71,14 @@ def test_phrases(inputs: Inputs) -> None:
         assert ("cosine chosen" in scores) == (name == "AVG, cosine")
         assert [p for p in path.parent.iterdir() if p.suffix != ".json"] == []
     # Nine of PGRU, an average that is trained, and one that is not, in two rows.
-    paths = {phrases.cell_path(cell, seed, inputs) for cell in cells.values() for seed in (1, 2)}
+    paths = {cell.cell_path(seed, inputs) for cell in cells.values() for seed in (1, 2)}
     assert len(cells) == 12 and len(paths) == 22
 
     (inputs.folder / "phrases.txt.gz").write_bytes(b"[X] ||| a dog ||| the dog ||| Count=2\n" * 9)
     few = cells["PGRU, k = 9, 1%"].options.replace(dim=4, epochs=1, initial_vectors=None)
     few = few.replace(phrases=few.phrases.replace(held_out=0.0, fraction=1.0))
     with pytest.raises(UserError, match="too few phrases to choose among 100"):
-        phrases.run(phrases.PhraseCell(options=few), 1, inputs, path)
+        phrases.PhraseCell(options=few).run(1, inputs, path)
 
 
 def test_tasks_of_the_pairwise_gru(inputs: Inputs) -> None:
@@ -94,10 +94,9 @@ def test_tasks_of_the_pairwise_gru(inputs: Inputs) -> None:
         for kind, shift in (("positive", 0), ("negative", 9)):
             rows = [f"{pairs[i - shift][0]}\t{phrase}\n" for i, (_, phrase) in enumerate(pairs)]
             (data / "semeval2013" / f"en.{split}Set.{kind}Instances-v2").write_text("".join(rows))
+        end = "cat|man|tree|bird\n"
         lines = [
-            f"{one} {noun}|{other}|{one}|{noun}|cat|man|tree|bird\n"
-            for one, other in SYNONYMS
-            for noun in NOUNS
+            f"{one} {noun}|{other}|{one}|{noun}|{end}" for one, other in SYNONYMS for noun in NOUNS
         ]
         (data / "turney2012" / f"{split}.txt").write_text("".join(lines))
     table = phrases.tables(inputs)["pgru-tasks"]
@@ -107,8 +106,8 @@ def test_tasks_of_the_pairwise_gru(inputs: Inputs) -> None:
             semeval=cell.semeval.replace(dim=4, epochs=1, hidden=None),
             turney=cell.turney.replace(dim=4, epochs=1, hidden=None),
         )
-        path = phrases.cell_path(small, 1, inputs)
-        scores = phrases.run(small, 1, inputs, path)
+        path = small.cell_path(1, inputs)
+        scores = small.run(1, inputs, path)
         assert set(scores) == set(table.measures) and scores == load_scores(path)
 
 
@@ -121,10 +120,10 @@ def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
     )
     scores = {}
     for cell in (with_states, without):
-        path = context.cell_path(cell, 1, inputs)
-        scores[cell] = context.run(cell, 1, inputs, path)
+        path = cell.cell_path(1, inputs)
+        scores[cell] = cell.run(1, inputs, path)
         np.testing.assert_equal(load_scores(path), scores[cell])
-    chosen = json.loads(context.cell_path(with_states, 1, inputs).read_text())["chosen"]
+    chosen = json.loads(with_states.cell_path(1, inputs).read_text())["chosen"]
     found = scores[with_states]
     for compare in ("dot", "cosine"):
         for how in ("concat", "mean"):
@@ -143,20 +142,18 @@ def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
 
 
 def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:
-    options = SystemOptions(
-        task="similarity", similarity=SimilarityOptions(data=[str(inputs.sick)]), dim=8, epochs=2
-    )
+    section = SimilarityOptions(data=[str(inputs.sick)])
+    options = SystemOptions(task="similarity", similarity=section, dim=8, epochs=2)
     sick = labelled.LabelledCell(options=options)
-    sts = labelled.LabelledCell(
-        options=options.replace(similarity=SimilarityOptions(data=[str(inputs.sts / "2012")]))
-    )
+    section = SimilarityOptions(data=[str(inputs.sts / "2012")])
+    sts = labelled.LabelledCell(options=options.replace(similarity=section))
     for cell, measures in (
         (sick, {"development", "pearson", "spearman", "mse"}),
         (sts, {"development", "pearson", "spearman", "mse", "sts_2015"}),
     ):
-        path = labelled.cell_path(cell, 1, inputs)
+        path = cell.cell_path(1, inputs)
         assert not path.exists()
-        scores = labelled.run(cell, 1, inputs, path)
+        scores = cell.run(1, inputs, path)
         assert load_scores(path).keys() == scores.keys() == measures
         metrics = json.loads(path.read_text())["metrics"]["test"]
         (of_test,) = (of["pearson"] for name, of in metrics.items() if name != "mean")
@@ -164,10 +161,10 @@ def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:
         of_pairs = {name for name in measures if np.shape(scores[name]) == (1 + RESAMPLES,)}
         assert of_pairs == measures & {"pearson", "sts_2015"}
         assert sorted(p.suffix for p in path.parent.iterdir()) == [".json"] * (1 + (cell is sts))
-    names = {labelled.cell_path(cell, n, inputs) for cell, n in ((sick, 1), (sick, 2), (sts, 1))}
+    names = {cell.cell_path(n, inputs) for cell, n in ((sick, 1), (sick, 2), (sts, 1))}
     (inputs.sick / "SICK_trial.txt").write_text("sentence_A\tsentence_B\trelatedness_score\n")
     digest.cache_clear()
-    names.add(labelled.cell_path(sick, 1, inputs))
+    names.add(sick.cell_path(1, inputs))
     assert len(names) == 4
 
 
@@ -181,14 +178,13 @@ def test_malstms_ablation_takes_parts_from_the_whole_model(inputs: Inputs) -> No
     assert table.rows["without calibration"] is table.rows["MaLSTM"]
     options = table.rows["MaLSTM"].options
     section = options.malstm.replace(synonyms=None, pretrain=[])
-    cell = labelled.LabelledCell(
-        options=options.replace(malstm=section, initial_vectors=None, dim=8, hidden=4, epochs=2)
-    )
-    scores = labelled.run(cell, 1, inputs, labelled.cell_path(cell, 1, inputs))
+    options = options.replace(malstm=section, initial_vectors=None, dim=8, hidden=4, epochs=2)
+    cell = labelled.LabelledCell(options=options)
+    scores = cell.run(1, inputs, cell.cell_path(1, inputs))
     for measure in table.measures:
         assert measure in scores and f"uncalibrated {measure}" in scores
     assert scores["mse"] != scores["uncalibrated mse"]
-    metrics = json.loads(labelled.cell_path(cell, 1, inputs).read_text())["metrics"]
+    metrics = json.loads(cell.cell_path(1, inputs).read_text())["metrics"]
     for prefix, key in (("", "test"), ("uncalibrated ", "uncalibrated")):
         (of_test,) = metrics[key].values()
         assert scores[f"{prefix}pearson"][0] == pytest.approx(of_test["pearson"], abs=1e-3)

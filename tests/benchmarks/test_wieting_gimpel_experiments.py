@@ -35,9 +35,8 @@ def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
     for name in ("2013/OnWN", "2013/FNWN", "2014/images"):
         (inputs.sts / f"{name}.tsv").write_text(text)
     whole = revisiting.tables(inputs)["wg4"]
-    cells = {
-        row: Cell(options=cell.options.replace(dim=4, epochs=1)) for row, cell in whole.rows.items()
-    }
+    options = {row: cell.options.replace(dim=4, epochs=1) for row, cell in whole.rows.items()}
+    cells = {row: Cell(options=of) for row, of in options.items()}
     small: Table = replace(whole, rows=cells)
     found = train({"wg4": small}, 1, inputs, workers=1)
     assert all(scores["seconds"] > 0 for (scores,) in found.values())

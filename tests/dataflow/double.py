@@ -255,12 +255,8 @@ def _time(seconds: float) -> str:
 def _messages(job: Job, query: dict[str, str]) -> Iterator[dict[str, str]]:
     for number, (seconds, text) in enumerate(job.messages):
         if _time(seconds) >= query.get("startTime", ""):
-            yield {
-                "id": str(number),
-                "time": _time(seconds),
-                "messageText": text,
-                "messageImportance": "JOB_MESSAGE_ERROR",
-            }
+            message = {"id": str(number), "time": _time(seconds), "messageText": text}
+            yield message | {"messageImportance": "JOB_MESSAGE_ERROR"}
 
 
 def _metrics(job: Job) -> Iterator[dict[str, Any]]:

@@ -37,20 +37,15 @@ def test_the_scripts_are_sound_shell(script: str) -> None:
 
 
 def test_there_are_targets_for_workers_with_the_beam_of_the_submitter(dockerfile: str) -> None:
-    assert re.findall(r"^FROM (\S+) AS (\w+)$", dockerfile, re.M) == [
-        ("apache/beam_python3.11_sdk:${BEAM}", "cpu"),
-        ("cpu", "gpu"),
-    ]
+    stages = [("apache/beam_python3.11_sdk:${BEAM}", "cpu"), ("cpu", "gpu")]
+    assert re.findall(r"^FROM (\S+) AS (\w+)$", dockerfile, re.M) == stages
     (beam,) = re.findall(r"^ARG BEAM=(\S+)$", dockerfile, re.M)
     assert f"\napache-beam=={beam}\n" in LOCK
 
 
 def test_everything_that_is_copied_is_there_and_reaches_the_builder(dockerfile: str) -> None:
-    copied = [
-        name
-        for line in re.findall(r"^COPY (?!--from)(.+)$", dockerfile, re.M)
-        for name in line.split()[:-1]
-    ]
+    lines = re.findall(r"^COPY (?!--from)(.+)$", dockerfile, re.M)
+    copied = [name for line in lines for name in line.split()[:-1]]
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert len(copied) == 9
     for name in copied:
@@ -70,8 +65,7 @@ def test_every_step_is_one_that_the_script_knows(dockerfile: str) -> None:
 
 def test_what_the_rehearsal_imports_is_there() -> None:
     (program,) = re.findall(r"<<'PYTHON'\n(.*?)^PYTHON$", REHEARSAL.read_text(), re.M | re.S)
-    imports: list[ast.stmt] = [
-        n for n in ast.parse(program).body if isinstance(n, ast.Import | ast.ImportFrom)
-    ]
+    kinds = ast.Import | ast.ImportFrom
+    imports: list[ast.stmt] = [n for n in ast.parse(program).body if isinstance(n, kinds)]
     assert len(imports) == 4
     exec(compile(ast.Module(imports, []), str(REHEARSAL), "exec"), {})

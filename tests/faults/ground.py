@@ -138,9 +138,8 @@ class Ground:
         """See that what was finished `before` was not translated again, and count what was."""
         now = self.finished(name)
         kept = sum(now.get(unit) == account for unit, account in before.items())
-        self.expect(
-            f"{kept} of {len(before)} shards that were finished stayed", kept == len(before)
-        )
+        said = f"{kept} of {len(before)} shards that were finished stayed"
+        self.expect(said, kept == len(before))
         again = [a["numbers"]["attempts"] for a, _ in now.values() if a["numbers"]["attempts"] > 1]
         rows = {unit: a["rows_in"] for unit, (a, _) in now.items()}
         begun = sum(a["rows_in"] * a["numbers"]["attempts"] for a, _ in now.values())

@@ -86,10 +86,8 @@ def in_store(ground: Ground, name: str) -> None:
         said = ground.finish("remote", stage="corpus")
         ground.say("gave the command again")
         stages = ran(said)
-        ground.expect(
-            f"it goes on with {stages[0]}, without training the translation model again",
-            stages[0] == "back_translate",
-        )
+        said = f"it goes on with {stages[0]}, without training the translation model again"
+        ground.expect(said, stages[0] == "back_translate")
         now = shards()
         kept = sum(now[path] == content for path, content in before.items())
         ground.expect(f"{kept} of {len(before)} finished shards stayed", kept == len(before) > 0)

@@ -139,9 +139,8 @@ def _truthful(ground: Ground, run: Path, before: Path, fresh: Path) -> None:
     _same(ground, "explain", *(_explained(each) for each in (run, expected)))
     if (run / CARD).exists() and not record.under_way:
         _same(ground, "data card", *((each / CARD).read_text() for each in (run, expected)))
-    ground.expect(
-        f"publish {'refuses' if stale else 'works'}", _publish(run) == (2 if stale else 0)
-    )
+    wanted, said = (2, "refuses") if stale else (0, "works")
+    ground.expect(f"publish {said}", _publish(run) == wanted)
 
 
 def _equal(ground: Ground, run: Path, fresh: Path) -> None:
@@ -196,9 +195,8 @@ def _plain(path: Path) -> str:
         return json.dumps(_without_volatile(json.loads(text)), indent=1)
     text = text.replace(str(path.parents[1]), "RUN")
     text = text.replace("\ncell: torch", "")  # known in this process only: it imports the papers
-    return re.sub(
-        r'paraloom-key" content="\w*|<section id="stages".*?</section>', "", text, flags=re.S
-    )
+    parts = r'paraloom-key" content="\w*|<section id="stages".*?</section>'
+    return re.sub(parts, "", text, flags=re.S)
 
 
 def _without_volatile(value: Any) -> Any:

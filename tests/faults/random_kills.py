@@ -59,9 +59,8 @@ SURVIVED = ("SIGKILL of a worker", "SIGKILL of the fork server")
 
 def fault(ground: Ground) -> None:
     """Kill as often as the environment says."""
-    number, seed = (
-        int(os.environ.get(f"PARALOOM_{n}", d)) for n, d in (("KILLS", 50), ("SEED", 1))
-    )
+    number = int(os.environ.get("PARALOOM_KILLS", 50))
+    seed = int(os.environ.get("PARALOOM_SEED", 1))
     kill(ground, number, seed)
 
 

@@ -174,9 +174,8 @@ def memory_options(folder_of_jars: Path, conf: str) -> tuple[list[str], list[str
     utility = "org.apache.flink.runtime.util.bash.BashJavaUtils"
     classes = f"{folder_of_jars}/bash-java-utils.jar:{install.jars(folder_of_jars)}/*"
     command = [install.java(), "-cp", classes, utility, "GET_TM_RESOURCE_PARAMS"]
-    done = subprocess.run(
-        [*command, "--configDir", conf], stdout=subprocess.PIPE, text=True, check=True
-    )
+    command = [*command, "--configDir", conf]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     mark = "BASH_JAVA_UTILS_EXEC_RESULT:"
     found = [line.split(mark, 1)[1].split() for line in done.stdout.splitlines() if mark in line]
     return found[0], found[1]

@@ -86,9 +86,7 @@ with atomic_folder(path) as new:
 @pytest.mark.parametrize(
     ("replaced", "found"), [(0, "former"), (1, "new"), (2, "new")]
 )  # before the first rename, between both, after them
-def test_a_folder_that_was_being_replaced_is_there_again(
-    tmp_path: Path, replaced: int, found: str
-) -> None:
+def test_a_folder_being_replaced_is_there_again(tmp_path: Path, replaced: int, found: str) -> None:
     path = tmp_path / "release[1]"
     path.mkdir()
     (path / "a").write_text("former")

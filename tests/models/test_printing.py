@@ -100,7 +100,6 @@ def test_all_printing_goes_through_here() -> None:
                 if isinstance(called, ast.Name) and called.id == "print":
                     assert name in elsewhere, f"{name}:{called.lineno}: use say or show"
                 if isinstance(called, ast.Name) and called.id == "Console":
-                    assert name == "models/progress.py", (
-                        f"{name}: use paraloom.pipeline.commands.console"
-                    )
+                    said = f"{name}: use paraloom.pipeline.commands.console"
+                    assert name == "models/progress.py", said
     assert all(Path(ROOT, name).exists() for name in elsewhere)

@@ -39,9 +39,8 @@ def sick(tmp_path: Path) -> Path:
 
 
 def similarity(sick: Path, **section: Any) -> SystemOptions:
-    return SMALL.replace(
-        task="similarity", similarity=SimilarityOptions(data=[str(sick)], **section)
-    )
+    similarity = SimilarityOptions(data=[str(sick)], **section)
+    return SMALL.replace(task="similarity", similarity=similarity)
 
 
 def test_the_kl_objective_trains_a_model_that_predicts_labels(tmp_path: Path, sick: Path) -> None:
@@ -62,9 +61,7 @@ def test_the_kl_objective_trains_a_model_that_predicts_labels(tmp_path: Path, si
 
 
 @pytest.mark.parametrize("anchored", [True, False])
-def test_a_step_is_the_objective_with_its_pull(
-    sick: Path, anchored: bool, monkeypatch: Patch
-) -> None:
+def test_a_step_is_the_objective_with_pull(sick: Path, anchored: bool, monkeypatch: Patch) -> None:
     """Loss + λ ‖θ − θ₀‖² of all weights but the words, + λ_w ‖W − W₀‖² of the words."""
     data = read_sick(sick)[0]
     options = SMALL.replace(model="lstm-avg", lambda_c=0.3, lambda_w=0.2, learning_rate=0.01)

@@ -35,9 +35,7 @@ def made(config: Path) -> dict[str, str]:
     return {name: account["key"] for name, account in stages.items()}
 
 
-def test_training_needs_no_bitext_and_is_not_repeated(
-    config: Path, capsys: Capsys, tmp_path: Path
-) -> None:
+def test_it_needs_no_bitext_and_is_done_once(config: Path, capsys: Capsys, tmp_path: Path) -> None:
     code, out, _ = run(config, capsys)
     assert code == 0 and "SICK" in out and list(made(config)) == ["embeddings", "evaluate"]
     assert (tmp_path / "run" / "report" / "index.html").exists()

@@ -26,9 +26,8 @@ from tests.run_helpers import Patch
 
 def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
     """Hinges + λ_c ‖W_c‖² + λ_w ‖W_initial − W‖², of one mini-batch, by autograd in float64."""
-    trainer = in_float64(
-        make_trainer(model="gran", mega_batch=1, lambda_c=0.3, lambda_w=0.7, negatives="same")
-    )
+    options: Any = {"model": "gran", "lambda_c": 0.3, "lambda_w": 0.7, "negatives": "same"}
+    trainer = in_float64(make_trainer(mega_batch=1, **options))
     batch = pool_of(trainer).take(np.arange(10))
     (table,) = trainer.matrices.values()
     start = table.weight.clone()
@@ -114,12 +113,9 @@ def test_the_number_of_swaps_has_a_poisson_distribution(tags: Any) -> None:
 
 
 @pytest.mark.parametrize(("variant", "equal"), [(None, False), ("after_negatives", True)])
-def test_negatives_may_be_selected_before_scrambling(
-    variant: Any, equal: bool, monkeypatch: Patch
-) -> None:
-    trainer = make_trainer(
-        kind=VariantTrainer, model="lstm", scramble=1.0, scramble_variant=variant
-    )
+def test_negatives_may_precede_scrambling(variant: Any, equal: bool, monkeypatch: Patch) -> None:
+    how = {"scramble": 1.0, "scramble_variant": variant}
+    trainer = make_trainer(kind=VariantTrainer, model="lstm", **how)
     batch = pool_of(trainer).take(np.arange(40))
     expected = trainer.negatives(batch.sentences, batch.keys)
     seen: list[Any] = []
@@ -154,9 +150,8 @@ def test_one_tag(tags: Any, expected: list[int]) -> None:
 
 def sick_options(folder: Path, **changes: Any) -> SystemOptions:
     section = SimilarityOptions(data=[str(folder)], held_out=None, units=3)
-    return SystemOptions(
-        **{"task": "similarity", "similarity": section, "dim": 6, "epochs": 2, **changes}
-    )
+    given = {"task": "similarity", "similarity": section, "dim": 6, "epochs": 2}
+    return SystemOptions(**{**given, **changes})
 
 
 def test_the_trial_pairs_of_sick_choose_the_epoch(tmp_path: Path) -> None:

@@ -51,10 +51,8 @@ def read(bitext: Bitext, rows: int = 10_000, max_characters: int = 2_000) -> tup
     """The pairs and the rejected rows."""
     blocks = blocks_of(bitext, rows, max_characters)
     assert all(block.pairs.schema == INGEST for block in blocks)
-    return (
-        [row for block in blocks for row in tuples(block.pairs)],
-        [row for block in blocks for row in tuples(block.rejected)],
-    )
+    accepted = [row for block in blocks for row in tuples(block.pairs)]
+    return accepted, [row for block in blocks for row in tuples(block.rejected)]
 
 
 def tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
@@ -94,10 +92,8 @@ def test_czeng20_knows_documents_by_their_empty_lines(one: One) -> None:
 def test_tsv_of_two_and_of_three_columns(one: One) -> None:
     pairs, rejected = read(one("tsv", b"a\tb\nc\td\te\n\ng\th"))
     assert pairs == [("1-corpus:1", "a", "b"), ("1-corpus:4", "g", "h")]
-    assert rejected == [
-        ("1-corpus:2", 2, "c\td\te", "3 columns instead of 2"),
-        ("1-corpus:3", 3, "", "empty line"),
-    ]
+    assert rejected[0] == ("1-corpus:2", 2, "c\td\te", "3 columns instead of 2")
+    assert rejected[1:] == [("1-corpus:3", 3, "", "empty line")]
     pairs, rejected = read(one("tsv", b"x\ta\tb\ny\tc\n"))
     assert pairs == [("x", "a", "b")]
     assert rejected == [("y", 2, "y\tc", "2 columns instead of 3")]
@@ -106,10 +102,8 @@ def test_tsv_of_two_and_of_three_columns(one: One) -> None:
 def test_plain_text(one: One) -> None:
     pairs, rejected = read(one("text", b"a b\n\nc\td\n"))
     assert pairs == [("1-corpus:1", "", "a b")]
-    assert [row[1:] for row in rejected] == [
-        (2, "", "empty line"),
-        (3, "c\td", "control character U+0009 in reference"),
-    ]
+    assert rejected[0][1:] == (2, "", "empty line") and len(rejected) == 2
+    assert rejected[1][1:] == (3, "c\td", "control character U+0009 in reference")
 
 
 @pytest.mark.parametrize(("line", "count"), [(b"a", "1 column;"), (b"1\t2\t3\t4", "4 columns;")])
@@ -169,9 +163,8 @@ def test_a_broken_row_is_rejected_with_the_reason(one: One, line: bytes, reason:
     good = "g{}\t1\tPříliš\u00a0žluťoučký – „kůň“\tA “horse” … 🐎\n"
     content = good.format(1).encode() + line + b"\n" + good.format(2).encode()
     pairs, rejected = read(one("czeng16", content), max_characters=50)
-    assert pairs == [
-        (id_, "Příliš\u00a0žluťoučký – „kůň“", "A “horse” … 🐎") for id_ in ("g1", "g2")
-    ]
+    texts = "Příliš\u00a0žluťoučký – „kůň“", "A “horse” … 🐎"
+    assert pairs == [("g1", *texts), ("g2", *texts)]
     ((id_, number, text, why),) = rejected
     assert (number, why) == (2, reason)
     assert id_ == ("i" if line.startswith(b"i\t") else "1-corpus:2")
@@ -277,7 +270,7 @@ def test_every_pair_of_random_lines_is_accounted_for(
     rows = [(b"first", b"line"), *rows]
     folder = tmp_path_factory.mktemp("random")
     source, reference = (
-        b"".join(side + b"\n" for side in sides) for sides in zip(*rows, strict=True)
+        b"".join(text + b"\n" for text in side) for side in zip(*rows, strict=True)
     )
     pairs, rejected = read(moses(folder, source, reference), rows=3)
     ids = [row[0] for row in pairs] + [row[0] for row in rejected]

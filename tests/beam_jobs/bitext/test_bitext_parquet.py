@@ -68,10 +68,8 @@ def test_binary_that_is_no_text(tmp_path: Path, kind: pa.DataType, name: str) ->
     column = table.column_names.index(name)
     table = table.set_column(column, name, pa.array([b"ab", b"c\xff"], kind))
     found, why = read_tables(tmp_path, table, keep=("kept",))
-    assert (found, why) == (
-        [{"id": "1-0:1", "source": "ab", "reference": "ab", "kept": "ab"}],
-        [f"invalid UTF-8 in {name}"],
-    )
+    assert found == [{"id": "1-0:1", "source": "ab", "reference": "ab", "kept": "ab"}]
+    assert why == [f"invalid UTF-8 in {name}"]
 
 
 def test_numbers_as_ids_and_a_name_with_a_dot(tmp_path: Path) -> None:
@@ -103,10 +101,8 @@ def test_strings_that_are_no_text(tmp_path: Path) -> None:
     (bitext,) = find_bitext("parquet", [str(tmp_path / "a.parquet")], Layout(keep=("domain",)))
     blocks = read(bitext)
     assert [row["domain"] for row in pairs(blocks)] == ["x"]
-    assert rejects(blocks) == [
-        ("1-a:2", 2, "invalid UTF-8 in source"),
-        ("1-a:3", 3, "invalid UTF-8 in domain"),
-    ]
+    reasons = [("1-a:2", 2, "invalid UTF-8 in source"), ("1-a:3", 3, "invalid UTF-8 in domain")]
+    assert rejects(blocks) == reasons
     assert blocks[0].rejected["text"].to_pylist() == ["\ufffd\tb", "c\tc"]
 
 
@@ -140,9 +136,8 @@ def test_no_number_changes(
     if other is not None:  # in another order, with one column more
         tables.append(pa.table({"n": other, "more": names, "reference": names, "source": names}))
     found, why = read_tables(tmp_path, *tables, keep=("n",))
-    assert [(row["n"], type(row["n"])) for row in found] == [
-        (value, type(value)) for value in expected if not isinstance(value, str)
-    ]
+    wanted = [(value, type(value)) for value in expected if not isinstance(value, str)]
+    assert [(row["n"], type(row["n"])) for row in found] == wanted
     assert why == [f"n is no {kind}" for kind in expected if isinstance(kind, str)]
 
 
@@ -234,9 +229,7 @@ SHAPES: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_subsets_and_splits_are_those_of_datasets(
-    tmp_path: Path, monkeypatch: Patch, shape: str
-) -> None:
+def test_subsets_and_splits_are_as_datasets(tmp_path: Path, monkeypatch: Patch, shape: str) -> None:
     for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         monkeypatch.setenv(name, "1")
     datasets = pytest.importorskip("datasets")
@@ -255,10 +248,8 @@ def test_subsets_and_splits_are_those_of_datasets(
             return {}
         files = built.config.data_files.items()
         assert all(len(of) == len({*of}) for _, of in files)
-        return {
-            str(split): sorted(Path(f).relative_to(folder).as_posix() for f in of)
-            for split, of in files
-        }
+        names = {split: [Path(f).relative_to(folder).as_posix() for f in of] for split, of in files}
+        return {str(split): sorted(of) for split, of in names.items()}
 
     def of_subset(subset: str) -> dict[str, list[str]]:
         return {split: sorted(of) for split, of in ours[subset].items()}

@@ -56,9 +56,7 @@ def test_a_finished_unit_is_not_worked_on_again(tmp_path: Path, work: list[Unit]
     assert copy(work, out).metrics == {"rows": 6}
 
 
-def test_receipts_with_another_key_are_set_aside_before_the_job_begins(
-    tmp_path: Path, work: list[Unit]
-) -> None:
+def test_receipts_with_another_key_are_set_aside_first(tmp_path: Path, work: list[Unit]) -> None:
     out = f"{tmp_path}/out"
     copy(work, out)
     first = read_receipt(out, "part-1")
@@ -97,9 +95,7 @@ def test_progress_counts_the_rows_of_finished_units(
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_users_error_in_a_worker_is_one_line(
-    tmp_path: Path, work: list[Unit], workers: str
-) -> None:
+def test_an_error_in_a_worker_is_one_line(tmp_path: Path, work: list[Unit], workers: str) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(UserError) as error:
         launch(job(work, out, "user"), ["--direct_num_workers", workers])
@@ -119,9 +115,7 @@ def test_a_unit_that_is_not_accounted_for_ends_the_run(
         copy(work, out, fault)
 
 
-def test_errors_are_logged_by_stage_and_the_terminal_comes_back(
-    tmp_path: Path, capfd: Capsys
-) -> None:
+def test_errors_are_logged_by_stage_and_the_terminal_is_back(tmp_path: Path, capfd: Capsys) -> None:
     for ending in ("", "/"):
         with pytest.raises(KeyError), launching.redirect_stderr(f"{tmp_path}/out{ending}"):
             os.write(2, f"ends in {ending!r}".encode())

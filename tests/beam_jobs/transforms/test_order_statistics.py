@@ -58,9 +58,8 @@ def check(
     """Where every row stands among the ranks is as in a sort of all rows, however they are cut."""
     rows = len(score)
     ends = [0, *sorted(min(place, rows) for place in cuts), rows]
-    shards: list[Columns] = [
-        {"s": Column(sortable(score[a:b]), ids[a:b])} for a, b in itertools.pairwise(ends)
-    ]
+    parts = itertools.pairwise(ends)
+    shards: list[Columns] = [{"s": Column(sortable(score[a:b]), ids[a:b])} for a, b in parts]
     bounds = select(shards, ranks, seed, fan)["s"]
     found = np.concatenate([position(shard["s"], bounds, seed) for shard in shards])
     order = np.lexsort((text_hashes(ids, seed), sortable(score)))
@@ -141,10 +140,8 @@ def test_a_sketch_that_left_out_keys_still_bounds_the_rank(name: str, fan: int) 
 def test_ranks_are_those_of_a_full_sort_whatever_the_shards(
     values: list[float], cuts: list[int], fan: int, seed: int
 ) -> None:
-    score, ids = (
-        np.array(values, np.float32),
-        pa.array([f"row-{i}" for i in range(len(values))], pa.string()),
-    )
+    score = np.array(values, np.float32)
+    ids = pa.array([f"row-{i}" for i in range(len(values))], pa.string())
     check(score, ids, cuts, decile_ranks, seed, fan)
     check(score, ids, cuts, lambda n: list(range(0, n, 7)), seed, fan)
 
@@ -177,11 +174,8 @@ def test_no_worker_is_given_all_sketches_or_candidates_at_once() -> None:
                 fns.append(node.transform.fn)
 
     pipeline = beam.Pipeline(options=beam_options([]))
-    _ = (
-        pipeline
-        | beam.Create([1])
-        | order_statistics.OrderStatistics(lambda unit: {}, starts_of_deciles)
-    )
+    transform = order_statistics.OrderStatistics(lambda unit: {}, starts_of_deciles)
+    _ = pipeline | beam.Create([1]) | transform
     pipeline.visit(Look())
     assert [type(fn) for fn in fns] == [Merge] * 4  # in groups, then all
 
@@ -207,9 +201,7 @@ def ordered(many: Iterable[list[int]]) -> list[int]:
 @given(
     st.lists(st.lists(st.lists(st.integers(), max_size=4), max_size=12), max_size=5), st.randoms()
 )
-def test_no_value_is_lost_or_doubled_in_any_order(
-    workers: list[list[list[int]]], order: Random
-) -> None:
+def test_no_order_loses_or_doubles_a_value(workers: list[list[list[int]]], order: Random) -> None:
     combiner = Merge(ordered, len)
     accumulators = []
     for worker in workers:
@@ -232,8 +224,7 @@ def test_workers_merge_in_groups_and_the_result_may_be_a_side_input(
     with beam.Pipeline(runner="FnApiRunner", options=beam_options([])) as pipeline:
         given = pipeline | beam.Create(numbers)
         merged = given | MergeGlobally(Merge(ordered, len))
-        counted = given | beam.Map(
-            lambda value, side: (value, len(side)), beam.pvalue.AsSingleton(merged)
-        )
+        side = beam.pvalue.AsSingleton(merged)
+        counted = given | beam.Map(lambda value, side: (value, len(side)), side)
         assert_that(merged, equal_to([list(range(many))]))
         assert_that(counted, equal_to([(value, many) for value in numbers]), label="side input")

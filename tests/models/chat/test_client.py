@@ -28,9 +28,8 @@ def ask(
 ) -> tuple[ChatServer, dict[str, Answer]]:
     """The server afterwards, and the answers by prompt."""
     with chat_server(options.pop("server_seconds", 0.0)) as (server, url):
-        generator = ChatGenerator(
-            kind="chat", name="test", base_url=address or url, model=model, **options
-        )
+        where = address or url
+        generator = ChatGenerator(kind="chat", name="test", base_url=where, model=model, **options)
         found: dict[str, Answer] = {}
         requests = {of.key: of for of in (Request(generator, prompt) for prompt in prompts)}
 
@@ -133,9 +132,7 @@ def test_the_key_is_sent_and_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("key", ["sk-SECRET\n123", "sk SECRET", "sk-SECRET-ключ"])
-def test_what_can_be_no_key_is_one_line_without_it(
-    monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+def test_what_is_no_key_is_one_line_without_it(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("MY_KEY", key)
     with pytest.raises(UserError, match="test: MY_KEY has a character that no key has") as error:
         ask("good", api_key_env="MY_KEY")

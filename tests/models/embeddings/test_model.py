@@ -24,14 +24,12 @@ ENTRIES = {"words": list("abc"), "trigrams": ["abc", "bcd"], "sentence-trigrams"
 def saved(folder: Path, **options: Any) -> Path:
     """The folder of an encoder with random weights and a head."""
     chosen = EmbeddingOptions(**{"dim": 4, "model": "gran", **options})
-    vocabularies = {
-        kind: Vocabulary(ENTRIES[kind], kind=kind, tags=chosen.tags) for kind in kinds(chosen.model)
-    }
+    names = kinds(chosen.model)
+    vocabularies = {kind: Vocabulary(ENTRIES[kind], kind=kind, tags=chosen.tags) for kind in names}
     vectors = {kind: torch.randn(len(v), chosen.dim) for kind, v in vocabularies.items()}
     encoder = build_encoder(chosen, vectors)
-    head = open_head(
-        {"name": "distribution", "lowest": 1.0, "highest": 5.0, "dim": encoder.dim, "units": 3}
-    )
+    given = {"name": "distribution", "lowest": 1.0, "highest": 5.0, "dim": encoder.dim, "units": 3}
+    head = open_head(given)
     model = SentenceEncoder(encoder.eval(), vocabularies, chosen, head)
     folder.mkdir()
     model.write(folder, native=False)

@@ -5,16 +5,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor, zeros
+from torch.nn.utils.rnn import pack_sequence
 
 from paraloom.models.embeddings import vocabulary as module
-from paraloom.models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.applications.evaluation import agreement
+from paraloom.models.embeddings.datasets.similarity import read_sts
+from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.encoders.prefix_trie import build_trie
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Kind, Sentences, fingerprints, join, take
+from paraloom.models.embeddings.training.data import PairSource
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from paraloom.models.errors import UserError
-from paraloom.models.text.tokens import moses_tokens
-from tests.models.embeddings.encoders.test_encoders import rows_of
+from paraloom.models.text.tokens import PairText, moses_tokens
+from tests.models.embeddings.encoders.test_encoders import flat, rows_of
 from tests.run_helpers import Patch
 from tests.sample import odd_sentences
 
@@ -56,10 +67,8 @@ def decoded(vocabulary: Vocabulary, lines: list[str]) -> list[list[str]]:
 
 def test_tags_stand_around_every_sentence_and_cannot_be_written_in_text() -> None:
     vocabulary = Vocabulary(["a", "<s>", "s"], kind="words", tags=True)
-    assert decoded(vocabulary, ["a </s>", ""]) == [
-        ["<s>", "a", "<unk>", "<unk>", "s", "<unk>", "</s>"],
-        ["<s>", "</s>"],
-    ]
+    unknown = ["<s>", "a", "<unk>", "<unk>", "s", "<unk>", "</s>"]
+    assert decoded(vocabulary, ["a </s>", ""]) == [unknown, ["<s>", "</s>"]]
     assert vocabulary.ids(column(["", "a"])).ids.tolist() == [1, 2, 1, 3, 2]
 
 
@@ -99,10 +108,10 @@ def test_counting_forgets_the_rarest_when_there_are_too_many(monkeypatch: Patch)
 
 def test_several_vocabularies_of_the_same_sentences() -> None:
     kinds = {kind: Vocabulary.build([column(TEXT)], kind=kind) for kind in PARTS}
-    for kind, flat in ids_by_kind(kinds, column(TEXT)).items():
+    for kind, ids in ids_by_kind(kinds, column(TEXT)).items():
         alone = kinds[kind].ids(column(TEXT))
-        assert flat.ids.tolist() == alone.ids.tolist()
-        assert flat.offsets.tolist() == alone.offsets.tolist()
+        assert ids.ids.tolist() == alone.ids.tolist()
+        assert ids.offsets.tolist() == alone.offsets.tolist()
 
 
 @pytest.mark.parametrize("tags", [False, True, "start", "end"])
@@ -138,3 +147,111 @@ def test_a_damaged_file_is_refused(
     assert str(path) in str(error.value)
     with pytest.raises(UserError, match="nowhere"):
         Vocabulary.load(tmp_path / "nowhere")
+
+
+sentences = st.lists(st.lists(st.integers(0, 3), max_size=5), max_size=9)
+
+
+@given(sentences, st.data())
+def test_take(lists: list[list[int]], data: st.DataObject) -> None:
+    index = data.draw(st.lists(st.integers(0, len(lists) - 1))) if lists else []
+    assert rows_of(take(flat(lists), np.array(index, np.int64))) == [lists[i] for i in index]
+
+
+@given(st.lists(sentences, max_size=3))
+def test_join(parts: list[list[list[int]]]) -> None:
+    assert rows_of(join([flat(part) for part in parts])) == [row for part in parts for row in part]
+
+
+@given(sentences)
+def test_fingerprints_tell_sentences_apart(lists: list[list[int]]) -> None:
+    found = fingerprints(flat(lists))
+    for i, a in enumerate(lists):
+        for j, b in enumerate(lists):
+            assert (found[i] == found[j]) == (a == b)
+
+
+@given(sentences, st.booleans())
+def test_nodes_are_the_different_beginnings(lists: list[list[int]], backward: bool) -> None:
+    trie = build_trie(*flat(lists), backward=backward)
+    beginnings: list[tuple[int, ...]] = []  # of every node, spelt out by way of its parents
+    for level, (start, end) in enumerate(zip(trie.starts, trie.starts[1:], strict=False)):
+        for node in range(start, end):
+            before = beginnings[trie.parents[node]] if level else ()
+            beginnings.append((*before, trie.rows[node]))
+            assert len(beginnings[-1]) == level + 1
+    read = [sentence[::-1] if backward else sentence for sentence in lists]
+    expected = {tuple(words[:i]) for words in read for i in range(1, len(words) + 1)}
+    assert len(beginnings) == len(expected) and set(beginnings) == expected
+    paths = iter(trie.paths)
+    for sentence, words, last in zip(lists, read, trie.ends, strict=True):
+        lengths = range(1, len(sentence) + 1)
+        for length in reversed(lengths) if backward else lengths:
+            assert beginnings[next(paths)] == tuple(words[:length])
+        assert beginnings[last] == tuple(words) if words else last == -1
+
+
+@given(sentences)
+def test_siblings_stand_together(lists: list[list[int]]) -> None:
+    trie = build_trie(*flat(lists))
+    for start, end in zip(trie.starts[1:], trie.starts[2:], strict=False):
+        assert (np.diff(trie.parents[start:end]) >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_unshared_it_is_torch_s_packed_sequence(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    sentences = [random.integers(0, 3, random.integers(1, 6)).tolist() for _ in range(9)]
+    trie = build_trie(*flat(sentences), share=False)
+    longest_first = sorted(sentences, key=len, reverse=True)
+    packed = pack_sequence([torch.tensor(sentence) for sentence in longest_first])
+    assert packed.data.tolist() == trie.rows.tolist()
+    assert packed.batch_sizes.tolist() == np.diff(trie.starts).tolist()
+
+
+class Recorder(Encoder):
+    """An encoder that keeps what it is given."""
+
+    dim = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[list[int]] = []
+
+    def forward(self, sentences: Sentences) -> Tensor:
+        (flat,) = sentences.values()
+        self.given += rows_of(flat)
+        return zeros(len(flat.offsets) - 1, 1)
+
+
+@pytest.mark.parametrize("kind", ["words", "trigrams"])
+def test_the_same_tokens_everywhere(tmp_path: Path, kind: Kind) -> None:
+    first, second = (odd_sentences(901)[start:][:900:2] for start in (0, 1))
+    rows = zip(first, second, strict=True)
+    (tmp_path / "forum.tsv").write_text("".join(f"3\t{a}\t{b}\n" for a, b in rows), "utf-8")
+    (forum,) = read_sts(tmp_path / "forum.tsv")
+    table = pa.table({"reference": forum.first, "translation": forum.second})
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    corpus = PairSource([tmp_path / "pairs.parquet"], ("reference", "translation"))
+    vocabulary = Vocabulary.build(corpus.texts(), kind=kind)
+    corpus.vocabularies = {kind: vocabulary}
+    (trained,) = corpus.epoch(0)
+    assert trained.empty == 0
+
+    recorder = Recorder()
+    model = SentenceEncoder(recorder, {kind: vocabulary}, EmbeddingOptions())
+    agreement(model.embed, forum)
+    half = len(forum.first)
+    evaluated = list(zip(recorder.given[:half], recorder.given[half:], strict=True))
+    differing = [pair for pair in evaluated if pair[0] != pair[1]]
+    assert len(differing) == len(trained) == half - trained.identical > 400
+    sides = rows_of(trained.left[kind]), rows_of(trained.right[kind])
+    assert differing == list(zip(*sides, strict=True))
+
+    scored = PairText(forum.first, forum.second)
+    tokens = [scored.vocabulary[i].as_py() for i in scored.reference.ids.tolist()]
+    seen = [vocabulary.words[i] for first, _ in evaluated for i in first]
+    if kind == "trigrams":
+        tokens = [f" {token} "[i : i + 3] for token in tokens for i in range(len(token))]
+    assert seen == tokens
+    assert "<unk>" not in seen

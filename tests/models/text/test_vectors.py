@@ -135,11 +135,8 @@ def test_a_file_without_line_ends_is_refused_early(tmp_path: Path, monkeypatch: 
 
 
 words = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=5)
-matrices = arrays(
-    np.float32,
-    st.tuples(st.integers(1, 8), st.integers(2, 5)),
-    elements=st.floats(-(2.0**39), 2.0**39, width=32),
-)
+numbers = st.floats(-(2.0**39), 2.0**39, width=32)
+matrices = arrays(np.float32, st.tuples(st.integers(1, 8), st.integers(2, 5)), elements=numbers)
 
 
 @given(st.lists(words, min_size=8, max_size=8, unique=True), matrices)
@@ -198,9 +195,7 @@ def test_memory_does_not_grow_with_the_words_of_a_corpus(monkeypatch: Patch) -> 
 
 
 @pytest.mark.parametrize("damage", ["words.arrow", "matrix.f32"])
-def test_processes_share_the_mapped_file_and_a_damaged_one_is_named(
-    tmp_path: Path, damage: str
-) -> None:
+def test_processes_share_the_mapped_file_and_damage_is_named(tmp_path: Path, damage: str) -> None:
     (tmp_path / "v.txt").write_text(TEXT)
     compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
     matrix = open_vectors(tmp_path / "compact").matrix

@@ -199,13 +199,11 @@ def test_side_by_side(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> Non
     assert "left out (–) without --spacy" in " ".join(shown.split())
     assert "┃ [red]x/x.parquet" in " ".join(shown.split())  # no markup
     found = json.loads((tmp_path / "out.json").read_text())
-    assert [(of["name"], of["pairs"]) for of in found["corpora"]] == [
-        *zip(corpora, (5, 4, 4), strict=True)
-    ]
+    sizes = [*zip(corpora, (5, 4, 4), strict=True)]
+    assert [(of["name"], of["pairs"]) for of in found["corpora"]] == sizes
     first = found["corpora"][0]["statistics"]
-    assert first["trigram_overlap"] == pytest.approx(
-        {"mean": 0.5, "deviation": 0.1**0.5, "count": 5}
-    )
+    overlap = {"mean": 0.5, "deviation": 0.1**0.5, "count": 5}
+    assert first["trigram_overlap"] == pytest.approx(overlap)
     assert (first["reference_idf"]["mean"], first["reference_parse_entropy"]) == (3, None)
 
 

@@ -54,13 +54,8 @@ def read(
 @pytest.mark.parametrize(("zipped", "end"), [(False, "\n"), (True, "\r\n")])
 def test_a_book_without_its_head_and_foot(tmp_path: Path, zipped: bool, end: str) -> None:
     sentences, documents = read(tmp_path / "book", BOOK.replace("\n", end), zipped=zipped)
-    assert sentences == [
-        "Mr. Brown came home.",
-        "It rains, he said.",
-        "It did!",
-        "CHAPTER II",
-        "He slept.",
-    ]
+    assert sentences[:3] == ["Mr. Brown came home.", "It rains, he said.", "It did!"]
+    assert sentences[3:] == ["CHAPTER II", "He slept."]
     assert documents == [0] * 5
 
 

@@ -58,12 +58,8 @@ ADJECTIVES = "00014358 00 a 02 ample 0 galore(ip) 0 000 | existing in abundance\
 def test_wordnet_gives_the_single_words_of_each_synset(tmp_path: Path) -> None:
     (tmp_path / "data.noun").write_text(WORDNET)
     (tmp_path / "data.adj").write_text(ADJECTIVES)
-    assert read_synonyms(tmp_path) == {
-        "fox": ["vixen"],
-        "vixen": ["fox"],
-        "ample": ["galore"],
-        "galore": ["ample"],
-    }
+    synonyms = {"fox": ["vixen"], "vixen": ["fox"], "ample": ["galore"], "galore": ["ample"]}
+    assert read_synonyms(tmp_path) == synonyms
 
 
 def test_paraphrases_give_those_of_single_words(tmp_path: Path) -> None:
@@ -87,11 +83,8 @@ def test_augmented_pairs_are_pairs_with_synonyms_in_them() -> None:
             assert (one, other) == ("nothing here", "nothing")
             continue
         before = ["A", "dog", "runs", "fast", "Dog", "and", "man"]
-        changed = [
-            (old, new)
-            for old, new in zip(before, [*one.split(), *other.split()], strict=True)
-            if old != new
-        ]
+        words = zip(before, [*one.split(), *other.split()], strict=True)
+        changed = [(old, new) for old, new in words if old != new]
         assert changed and all(new in synonyms[old.lower()] for old, new in changed)
         several += len(changed) > 1
     assert 50 < several < 150  # half of the 200 that can change

@@ -34,9 +34,8 @@ def normalised(cell: Any, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
 
     def norm(value: torch.Tensor, how: Any) -> torch.Tensor:
         mean, variance = value.mean(), ((value - value.mean()) ** 2).mean()
-        result: torch.Tensor = (value - mean) / torch.sqrt(
-            variance + how.eps
-        ) * how.weight + how.bias
+        normal = (value - mean) / torch.sqrt(variance + how.eps)
+        result: torch.Tensor = normal * how.weight + how.bias
         return result
 
     w, u, both = cell.from_words.weight, cell.from_states.weight, 2 * len(h)

@@ -16,11 +16,8 @@ def random_vectors(n: int, dim: int, seed: int = 0) -> list[np.ndarray]:
 def tai(head: Distribution, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """p̂ of one pair, as Tai et al. write it (Eq. 15)."""
     state = {name: tensor.numpy() for name, tensor in head.double().state_dict().items()}
-    hidden = (
-        state["products.weight"] @ (a * b)
-        + state["distances.weight"] @ np.abs(a - b)
-        + state["products.bias"]
-    )
+    hidden = state["products.weight"] @ (a * b) + state["distances.weight"] @ np.abs(a - b)
+    hidden += state["products.bias"]
     hidden = 1 / (1 + np.exp(-hidden))
     scores = state["classes.weight"] @ hidden + state["classes.bias"]
     chances: np.ndarray = np.exp(scores) / np.exp(scores).sum()
@@ -64,9 +61,8 @@ def test_the_distance_of_malstm() -> None:
     g = np.array([np.exp(-sum(abs(p - q))) for p, q in zip(a, b, strict=True)])
     first, second = torch.from_numpy(a), torch.from_numpy(b)
     expected = np.mean((g - (labels - 1) / 4) ** 2)
-    assert head.loss(first, second, torch.from_numpy(labels)).item() == pytest.approx(
-        expected, abs=1e-12
-    )
+    loss = head.loss(first, second, torch.from_numpy(labels)).item()
+    assert loss == pytest.approx(expected, abs=1e-12)
     assert head.predict(a, b) == pytest.approx(1 + 4 * g, abs=1e-12)
     assert head.predict(a, a) == pytest.approx(np.full(6, 5.0))
 
@@ -118,10 +114,9 @@ def test_each_estimate_is_a_weighted_least_squares_line(
 
 def test_leaving_one_out_equals_fitting_without_it(points: Points) -> None:
     x, y = points
-    errors = [
-        (y[i] - by_least_squares(np.delete(x, i), np.delete(y, i), 0.1, x[i])) ** 2
-        for i in range(len(x))
-    ]
+    others = [(np.delete(x, i), np.delete(y, i)) for i in range(len(x))]
+    found = (by_least_squares(*of, 0.1, value) for of, value in zip(others, x, strict=True))
+    errors = np.square(y - np.array([*found]))
     assert LocalLinear(x, y, 0.1).leave_one_out() == pytest.approx(np.mean(errors), abs=1e-9)
 
 

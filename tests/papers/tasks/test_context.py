@@ -225,9 +225,8 @@ def test_compare_spaces(tmp_path: Path, story: str) -> None:
     model = load_encoder(tmp_path / "m")
     data = judged()
     found = compare_spaces(model, [data, data], steps=3)
-    assert list(map(str, found)) == [
-        *("encoder", "concat 1", "mean 1", "concat 2", "mean 2", "concat 3", "mean 3")
-    ]
+    states = [f"{how} {step}" for step in (1, 2, 3) for how in ("concat", "mean")]
+    assert list(map(str, found)) == ["encoder", *states]
     for space, agreement in found.items():
         one = in_space(model, space)
         first, second = one.embed(data.first), one.embed(data.second)

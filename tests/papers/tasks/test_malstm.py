@@ -29,16 +29,11 @@ def malstm(sick: Path, **section: Any) -> SystemOptions:
 
 
 def test_malstm_with_all_its_parts(tmp_path: Path, sick: Path) -> None:
-    (tmp_path / "other.tsv").write_text(
-        "".join(f"{i % 6}\t{WORDS[i % 8]} runs\t{WORDS[i % 7]} runs\n" for i in range(60))
-    )
+    lines = (f"{i % 6}\t{WORDS[i % 8]} runs\t{WORDS[i % 7]} runs\n" for i in range(60))
+    (tmp_path / "other.tsv").write_text("".join(lines))
     (tmp_path / "thesaurus.txt").write_text("dog cat\nman woman\nzebra horse\n")
-    options = malstm(
-        sick,
-        pretrain=[str(tmp_path / "other.tsv")],
-        synonyms=str(tmp_path / "thesaurus.txt"),
-        augmented=50,
-    )
+    files = {"pretrain": [str(tmp_path / "other.tsv")], "synonyms": str(tmp_path / "thesaurus.txt")}
+    options = malstm(sick, **files, augmented=50)
     metrics = tasks.train(options, tmp_path / "model", seed=1)
     counts = [metrics[key] for key in ("pairs", "augmented", "pretraining_pairs")]
     assert counts == [105, 50, 60] and metrics["development_pairs"] == 45

@@ -143,20 +143,17 @@ NOUNS = ["dog", "cat", "man", "tree", "car", "bird", "house", "boat"]
 
 def write_table(path: Path) -> str:
     """Phrases that say the same with other adjectives and verbs, all in letters."""
-    lines = [
-        f"[X] ||| {one} {a} {b} ||| {other} {a} {b} ||| Count=2\n"
-        for a, b in permutations(NOUNS, 2)
-        for one, other in SYNONYMS
-    ]
+    ends = [f"{a} {b}" for a, b in permutations(NOUNS, 2)]
+    row = "[X] ||| {} {} ||| {} {} ||| Count=2\n"
+    lines = [row.format(one, end, other, end) for end in ends for one, other in SYNONYMS]
     path.write_text("".join(lines))
     return str(path)
 
 
 def test_train_save_load(tmp_path: Path) -> None:
     section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), samples=9, dropout=0.0)
-    options = SystemOptions(
-        task="phrases", phrases=section, model="gru", dim=DIM, epochs=12, batch_size=20
-    )
+    options = SystemOptions(task="phrases", phrases=section, model="gru", dim=DIM)
+    options = options.replace(epochs=12, batch_size=20)
     runs = [tasks.train(options, tmp_path / name, seed=1, threads=1) for name in "ab"]
     metrics = json.loads((tmp_path / "a" / "metrics.json").read_text())
     count = len(NOUNS) * 7 * 4
@@ -191,9 +188,8 @@ def test_given_vectors_are_not_trained(tmp_path: Path) -> None:
         ("word-avg", True, True),
     ):
         section = PhrasesOptions(table=table, train_words=trains)
-        options = SystemOptions(
-            task="phrases", phrases=section, model=model, dim=8, epochs=1, initial_vectors=vectors
-        )
+        options = SystemOptions(task="phrases", phrases=section, model=model, dim=8, epochs=1)
+        options = options.replace(initial_vectors=vectors)
         metrics = tasks.train(options, tmp_path / "m", seed=1)
         encoder = load_encoder(tmp_path / "m")
         (matrix,) = embedding_matrices(encoder.encoder).values()

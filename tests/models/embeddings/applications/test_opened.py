@@ -74,15 +74,13 @@ def test_the_fastest_batch_size() -> None:
             return np.zeros((len(sentences), 1), np.float32)
 
         evaluated = ComparedModel(name, lambda text: encode(text.to_pylist(), 32))
-        return OpenedModel(
-            evaluated=evaluated, encode=encode, batch_sizes=(32, 1024, 8192), files=[]
-        )
+        sizes = (32, 1024, 8192)
+        return OpenedModel(evaluated=evaluated, encode=encode, batch_sizes=sizes, files=[])
 
     sentences = ["a"] * 20_000
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "paraloom.models.embeddings.applications.cost.time.perf_counter", lambda: clock[0]
-        )
+        counter = "paraloom.models.embeddings.applications.cost.time.perf_counter"
+        patch.setattr(counter, lambda: clock[0])
         static, large, _ = cost(model("static", 0.01, 1e-5), sentences)
         slow, usual, _ = cost(model("slow", 0.0, 0.01), sentences)
     assert (large, usual) == (8192, 32)

@@ -174,15 +174,8 @@ def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
     (tmp_path / "sts/pretty.json").write_text('{\n"a": 1\n}')
     for name in ("lines.json", "array.json"):
         (tmp_path / "sts" / name).write_text('{"a": 1}\n{"a": 2}' if name < "b" else '[\n{"a": 1}]')
-    expected = [
-        "2012/MSRpar.train",
-        "2012/MSRpar",
-        "array.json",
-        "b",
-        "data/test-0",
-        "lines.json",
-        "rt.all",
-    ]
+    expected = ["2012/MSRpar.train", "2012/MSRpar", "array.json", "b", "data/test-0"]
+    expected += ["lines.json", "rt.all"]
     assert list(sentence_files(tmp_path / "sts")) == [f"sts/{name}" for name in expected]
     assert sentence_files(tmp_path / "sts/2012/MSRpar.tsv").keys() == {"MSRpar"}
     assert sentence_files(tmp_path / "sts/README.md").keys() == {"README.md"}
@@ -222,9 +215,8 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         return tmp_path, choose(["README.md", "data/test-0.parquet", "cs/dev.parquet"], tmp_path)
 
     monkeypatch.setattr(sentences, "fetch_dataset", fetch)
-    files = {
-        f"owner/sts/{name}": tmp_path / f"{name}.parquet" for name in ("data/test-0", "cs/dev")
-    }
+    names = ("data/test-0", "cs/dev")
+    files = {f"owner/sts/{name}": tmp_path / f"{name}.parquet" for name in names}
     assert sentence_files("owner/sts@v1") == files
     options = SelectOptions(exclude=["owner/sts@v1"], by="content_overlap")
     assert options.files(lambda mark: mark.hub) == {"exclude[0]": "owner/sts@v1"}
@@ -249,9 +241,7 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         (gzip.compress(b"a dog runs fast\n" * 99, mtime=0)[:-9], "truncated or corrupt gzip"),
     ],
 )
-def test_what_is_no_file_of_sentences_is_one_line(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_no_file_of_sentences_is_one_line(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(UserError, match=f"file(:|,) {message}") as error:
         read(tmp_path / "file")

@@ -36,10 +36,8 @@ def test_real_data(data: Path) -> None:
     assert (dev.group, dev.name, len(dev.scores)) == ("stsb", "sts-dev", 1500)
     assert (dev.first[0].as_py(), dev.scores[0]) == ("A man with a hard hat is dancing.", 5.0)
     train, trial = read_sick(data / "sick")
-    assert [(len(of), of.group, of.name) for of in (train, trial)] == [
-        (4500, "SICK", "train"),
-        (500, "SICK", "trial"),
-    ]
+    found = [(len(of), of.group, of.name) for of in (train, trial)]
+    assert found == [(4500, "SICK", "train"), (500, "SICK", "trial")]
     assert missing([train, trial]) == {"SICK": ["test"]} and trial.scores[0] == 3.6
 
 
@@ -52,10 +50,8 @@ def test_the_english_set_of_2017(tmp_path: Path, name: str) -> None:
 
 
 def test_sick_columns_are_found_by_name(tmp_path: Path) -> None:
-    write(
-        tmp_path / "SICK_test_annotated.txt",
-        "sentence_A\textra\trelatedness_score\tsentence_B\r\nA dog\tx\t4.25\tA cat\r\n",
-    )
+    head = "sentence_A\textra\trelatedness_score\tsentence_B\r\n"
+    write(tmp_path / "SICK_test_annotated.txt", f"{head}A dog\tx\t4.25\tA cat\r\n")
     (test,) = read_sick(tmp_path)
     assert (test.name, test.first[0].as_py(), test.second[0].as_py()) == ("test", "A dog", "A cat")
     assert test.scores.tolist() == [4.25]

@@ -22,9 +22,8 @@ from tests.models.embeddings.training.test_checkpoint import interrupted
 from tests.models.embeddings.training.test_pair_files import WORDS, rows, tsv
 from tests.run_helpers import Patch
 
-OPTIONS = EmbeddingOptions(
-    dim=8, epochs=4, batch_size=8, mega_batch=2, learning_rate=0.05, checkpoint_every=3
-)
+OPTIONS = EmbeddingOptions(dim=8, epochs=4, batch_size=8, mega_batch=2, learning_rate=0.05)
+OPTIONS = OPTIONS.replace(checkpoint_every=3)
 
 
 @pytest.fixture
@@ -45,9 +44,7 @@ def labelled(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_best_weights_are_kept(
-    tmp_path: Path, pairs: list[PairsOptions], labelled: str
-) -> None:
+def test_the_best_weights_stay(tmp_path: Path, pairs: list[PairsOptions], labelled: str) -> None:
     options = OPTIONS.replace(pairs=pairs, development=labelled, evaluate_every=4)
     metrics = train(options, tmp_path / "model", seed=1)
     done = metrics["evaluations"]
@@ -75,9 +72,8 @@ def test_patience_ends_the_training(
     tmp_path: Path, pairs: list[PairsOptions], labelled: str, monkeypatch: Patch
 ) -> None:
     scores = iter([1.0, 3.0, 2.0, float("nan"), 9.0])
-    monkeypatch.setattr(
-        "paraloom.models.embeddings.tasks.paraphrases.mean_agreement", lambda *_: next(scores)
-    )
+    measured = "paraloom.models.embeddings.tasks.paraphrases.mean_agreement"
+    monkeypatch.setattr(measured, lambda *_: next(scores))
     options = OPTIONS.replace(pairs=pairs, development=labelled, patience=2, epochs=9)
     found = train(options, tmp_path / "model", seed=1)
     assert [e["epoch"] for e in found["evaluations"]] == [1, 2, 3, 4]
@@ -115,9 +111,8 @@ def test_a_trial_is_the_training_of_the_run(tmp_path: Path, model: str, start: b
     if start:
         vectors = str(tmp_path / "vectors.txt")
         write_vectors(vectors, [*KNOWN[:5], "new"], np.eye(6, 12, dtype=np.float32) + 0.1)
-    options = EmbeddingOptions(
-        model=model, dim=12, initial_vectors=vectors, epochs=1, batch_size=20
-    )
+    options = EmbeddingOptions(model=model, dim=12, epochs=1, batch_size=20)
+    options = options.replace(initial_vectors=vectors)
     left, right = sides = known_pairs()
     pairs = pa.table(sides, names=["reference", "translation"])
     pq.write_table(pairs, tmp_path / "pairs.parquet")

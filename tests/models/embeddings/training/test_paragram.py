@@ -39,9 +39,7 @@ def test_formats(tmp_path: Path, text: str, pack: Callable[[bytes], bytes], enco
         (None, "cannot be read"),
     ],
 )
-def test_bad_phrases_name_file_and_line(
-    tmp_path: Path, content: bytes | None, message: str
-) -> None:
+def test_bad_phrases_name_file_and_row(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "phrases"
     if content is not None:
         path.write_bytes(content)
