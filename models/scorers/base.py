@@ -18,7 +18,8 @@ class Resource:
     open: Callable[[Path], Any]  # loads it from a file or folder
     remedy: str  # ends the message "<scorer> needs …" if the resource is missing
     is_model: bool = False
-    """Whether it is a neural model that uses all cores or the GPU: loaded once per machine."""
+    """Whether it is a neural model that uses all cores or the GPU: loaded once per process. Other
+    resources are opened by each of its threads that scores."""
 
 
 class Outcome(NamedTuple):

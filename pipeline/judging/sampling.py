@@ -53,7 +53,7 @@ class ScoredRun:
         """Read the manifest."""
         self.folder = folder
         record = started(folder)
-        check_current(folder, record, "bucket", "bucket")
+        check_current(folder, record, RANKED, "bucket")
         self.record: RunRecord = current(record)
         self._stage = self.record.best.path(RANKED)
         bucket = self.record.best.find(BucketRecord)

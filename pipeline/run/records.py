@@ -353,5 +353,7 @@ class RunRecord(Lenient):
 
 
 def stage_record(name: str, values: Any) -> StageRecord:
-    """The record of a stage from JSON values."""
-    return StageRecord.classes.get(name.rpartition("/")[2], StageRecord).model_validate(values)
+    """The record of a stage from JSON values; its own class counts if its module is imported."""
+    name = name.rpartition("/")[2]
+    common = PairsRecord if name in TABLE and TABLE[name].pairs else StageRecord
+    return StageRecord.classes.get(name, common).model_validate(values)

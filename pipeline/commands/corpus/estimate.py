@@ -42,6 +42,7 @@ from paraloom.pipeline.pages.describe import hours_in_words
 from paraloom.pipeline.run.plan import plan
 from paraloom.pipeline.run.records import BackTranslateRecord, PairsRecord
 from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
 _SENTENCES, _FEW = 2_000, 200  # rows of the sample; fewer if another machine is to translate
@@ -172,7 +173,7 @@ def estimate(
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--runner")
     _, here = parser.parse_known_args(arguments)  # all but the runner
-    asked, ranked = dict[str, GeneratedBy](), ("score", "bucket", "select")
+    asked, ranked = dict[str, GeneratedBy](), ("score", RANKED, "select")
     with tempfile.TemporaryDirectory() as folder:
         if config.chats and requests:
             place = storage.join(folder, "asked")

@@ -15,6 +15,7 @@ from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.run.make import run_stages
 from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import RANKED
 
 
 def command(
@@ -79,7 +80,7 @@ def _without_training(run: Run) -> tuple[dict[str, dict[str, Any]], str]:
         say(f"preview: ends before the selection, which reads {', '.join(dict.fromkeys(lost))}")
     if lost:
         select |= {"by": score["scorers"][0], "deciles": None, "where": [], "max_tokens": None}
-        target = "bucket"
+        target = RANKED
     if not translates:
         say("preview: ends after ingest; `paraloom train-nmt` trains the model that translates")
         target = "ingest"

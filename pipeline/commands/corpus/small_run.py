@@ -30,6 +30,7 @@ from paraloom.pipeline.run.make import run_stages
 from paraloom.pipeline.run.notices import notify
 from paraloom.pipeline.run.records import PairsRecord
 from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages import RANKED
 
 READ = 20_000
 """Rows at the beginnings of the files, which samples are drawn from."""
@@ -140,7 +141,7 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
         made = run_stages(config, [first], arguments, base=base)
         if ranked:
             with redirect_stderr(io.StringIO()):  # the first stage has printed all messages
-                made = run_stages(config, ["bucket"], [*arguments, *one], base=base)
+                made = run_stages(config, [RANKED], [*arguments, *one], base=base)
                 with suppress(UserError):  # a sample may hold no pair to select
                     made = run_stages(config, ["select"], [*arguments, *one], base=base)
     return made
