@@ -74,6 +74,14 @@ class Stage:
         return tuple(TABLE[self.name].reads.split()) if self.depends_on is None else self.depends_on
 
 
+_SHARED = {
+    **dict.fromkeys(("sentence_model", "cross_encoder_model", "wordnet", "spacy"), "pair_models"),
+    **dict.fromkeys(("translation_model", "forward_model"), "translation_models"),
+    **dict.fromkeys(("nmt", "forward_nmt"), "nmt"),
+}
+"""The modules of the stages that share one."""
+
+
 @cache
 def stages() -> dict[str, Stage]:
     """All stages, in order, loaded from their modules."""
@@ -81,10 +89,8 @@ def stages() -> dict[str, Stage]:
     for name in TABLE:
         folder = ".resources" * (name in RESOURCES)
         folder += ".selection" * (name in ("exclude", "auto_select", "judged"))
-        given = name in ("sentence_model", "cross_encoder_model", "wordnet", "spacy")
-        file = "pair_models" if given else name
-        module = import_module(f"paraloom.pipeline.stages{folder}.{file}")
-        found[name] = module.STAGES[name] if given else module.STAGE
+        module = import_module(f"paraloom.pipeline.stages{folder}.{_SHARED.get(name, name)}")
+        found[name] = module.STAGES[name] if name in _SHARED else module.STAGE
     return found
 
 

@@ -44,6 +44,7 @@ _ROWS = (
     _pairs("ingest", "", "id, source, reference", "ingest"),
     _pairs("pivot", "ingest", "source"),
     Row("nmt", "ingest", "a translation model", "train-nmt"),
+    Row("forward_nmt", "ingest", "a model of the other direction", "train-nmt"),
     _pairs(
         "back_translate",
         "ingest pivot nmt",

@@ -1,15 +1,19 @@
-"""nmt: train the translation model, unless `nmt.model` names one."""
+"""nmt and forward_nmt: train the translation models that no key names, one a direction."""
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+import pyarrow.parquet as pq
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import NmtRecord, NmtTraining
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid
+from paraloom.pipeline.run.stage import Stage, folder_is_valid, needed_by_scorers
 
 
 def fingerprint(run: Run) -> Any:
@@ -21,23 +25,35 @@ def fingerprint(run: Run) -> Any:
     return [counted, *languages, run.config.seed]
 
 
-def make(run: Run, key: str) -> NmtRecord:
-    """Train on the pairs of the input."""
+def make(run: Run, key: str, *, forward: bool = False) -> NmtRecord:
+    """Train on the pairs of the input; `forward`: from the language of the references."""
     if find_spec("fairseq") is None:  # a process of its own would find it out late, in its log
         raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
 
-    metrics = train_nmt(
-        [Path(path) for path in run.local_files("ingest")],
-        run.local_folder("nmt"),
-        run.config.nmt.training,
-        seed=run.config.seed,
-        source_language=run.input.source_language,
-        target_language=run.input.target_language,
-        threads=cores(),
-    )
+    languages = [run.input.source_language, run.input.target_language]
+    source, target = reversed(languages) if forward else languages
+    pairs, name = [Path(path) for path in run.local_files("ingest")], _NAMES[forward]
+    with TemporaryDirectory() as folder:
+        metrics = train_nmt(
+            swapped(pairs, Path(folder)) if forward else pairs,
+            run.local_folder(name),
+            run.config.nmt.training,
+            seed=run.config.seed,
+            source_language=source,
+            target_language=target,
+            threads=cores(),
+        )
     training = NmtTraining.model_validate(metrics)
-    return NmtRecord(training=training, digest=run.publish("nmt"))
+    return NmtRecord(training=training, digest=run.publish(name))
+
+
+def swapped(pairs: list[Path], folder: Path) -> list[Path]:
+    """Copies of part files in which source and reference have each other's place."""
+    for path in pairs:
+        table = pq.read_table(path, columns=["id", "reference", "source"])
+        pq.write_table(table.rename_columns(["id", "source", "reference"]), folder / path.name)
+    return [folder / path.name for path in pairs]
 
 
 def check(config: Config) -> None:
@@ -50,11 +66,22 @@ def check(config: Config) -> None:
         )
 
 
-STAGE = Stage(
-    name="nmt",
-    fingerprint=fingerprint,
-    make=make,
-    is_valid=folder_is_valid,
-    check=check,
-    enabled=lambda config: config.nmt.model is None and config.translates,
-)
+def _trains_forward(config: Config) -> bool:
+    return config.nmt.forward_model is None and needed_by_scorers("forward_model")(config)
+
+
+_NAMES = ("nmt", "forward_nmt")
+STAGES = {
+    name: Stage(
+        name=name,
+        fingerprint=fingerprint,
+        make=make_one,
+        is_valid=folder_is_valid,
+        check=check,
+        enabled=enabled,
+    )
+    for name, make_one, enabled in (
+        (_NAMES[0], make, lambda config: config.nmt.model is None and config.translates),
+        (_NAMES[1], partial(make, forward=True), _trains_forward),
+    )
+}

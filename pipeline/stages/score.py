@@ -15,7 +15,7 @@ from paraloom.pipeline.run.stage import Stage, pairs_record, shards_are_valid, s
 from paraloom.pipeline.stages import RESOURCES
 from paraloom.pipeline.stages.resources.columns import ColumnsRecord
 from paraloom.pipeline.stages.resources.pair_models import model_names
-from paraloom.pipeline.stages.resources.translation_model import scoring_model
+from paraloom.pipeline.stages.resources.translation_models import scoring_models
 
 
 def resource_paths(run: Run) -> dict[str, str]:
@@ -77,9 +77,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         digests = {"encoder": run.before.digest("embeddings")}
     else:
         pairs, resources = run.shards(run.candidates_stage), {**resource_paths(run)}
-        if model := scoring_model(run):
-            resources["translation_model"] = model
-        resources |= model_names(run.config)
+        resources |= scoring_models(run) | model_names(run.config)
         made = (name for name in RESOURCES if stages()[name].enabled(run.config))
         digests = {name: run.digest(name) for name in made}
     key = content_key("score", score.VERSION, fingerprint(run), digests)
