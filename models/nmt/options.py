@@ -78,8 +78,8 @@ class NmtOptions(Options):
     """
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model in the other direction, from `input.target_language` into `input.source_language`,
-    named as `model`. It makes the sources for `input.format: text`, and the scorers source_score and
-    dual_score ask it; for these, null trains one on the input."""
+    named as `model`: for the sources of `input.format: text`, and for the scorers source_score and
+    dual_score; for these, null trains one on the input."""
     beam: Size = 12
     """Beam size; the best hypothesis is the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1
