@@ -76,7 +76,8 @@ def score_table(
         for name in given.column_names:
             scored = scored.append_column(target.field(name), given[name])
     if lacking := [name for name in target.names if name not in scored.column_names]:
-        texts = ["reference", "translation", *(["source"] if scorer.reads("source") else [])]
+        read = [name for name in ("source", "translation_score") if scorer.reads(name)]
+        texts = ["reference", "translation", *(name for name in read if name in table.column_names)]
         columns = {name: table[name].combine_chunks() for name in texts}
         if scorer.reads("id"):
             columns["ids"] = schema.row_ids(table)

@@ -78,7 +78,8 @@ class NmtOptions(Options):
     """
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model in the other direction, from `input.target_language` into `input.source_language`,
-    named as `model`; it makes the sources for `input.format: text`."""
+    named as `model`: for the sources of `input.format: text`, and for the scorers source_score and
+    dual_score; for these, null trains one on the input."""
     beam: Size = 12
     """Beam size; the best hypothesis is the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1

@@ -55,7 +55,8 @@ class Scorer:
     """For Paraloom's checks (1: pass, 0: fail), why `select.where` rejects a failing pair."""
     higher_is_better: bool = True  # whether pairs with higher values are better paraphrases
     reads: tuple[str, ...] = ("reference", "translation")
-    """Columns that the function reads; `source` and `id` are passed only if named here."""
+    """Columns that the function reads; `source`, `id` and `translation_score` are passed only if
+    named here."""
     resource: Resource | None = None
     version: int = 1
     """Increase it when the values change for the same pairs, so that the column is computed again.

@@ -88,13 +88,17 @@ class PairScorer:
         translation: pa.Array,
         source: pa.Array | None = None,
         ids: pa.Array | None = None,
+        translation_score: pa.Array | None = None,
     ) -> Scores:
-        """Compute token counts (int16 [n]) and scores (float32 [n]); some scorers need `source` or
-        `ids`."""
-        if source is None and self.reads("source"):
-            names = [name for name in self.names if "source" in self.scorers[name].reads]
-            raise UserError(f"{', '.join(names)}: needs the sources of the pairs")
-        whole = PairText(reference, translation, source=source, ids=ids, language=self.language)
+        """Compute token counts (int16 [n]) and scores (float32 [n]); some scorers need `source`,
+        `ids` or `translation_score`."""
+        needed = {"source": source, "translation_score": translation_score}
+        for column, given in needed.items():
+            if given is None and self.reads(column):
+                names = [name for name in self.names if column in self.scorers[name].reads]
+                what = column.replace("_", " ")
+                raise UserError(f"{', '.join(names)}: needs the {what}s of the pairs")
+        whole = PairText(reference, translation, **needed, ids=ids, language=self.language)
         blocks = [whole[at : at + _ROWS] for at in range(0, max(len(whole), 1), _ROWS)]
         scores = Scores()
         if self._counts:

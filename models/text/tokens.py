@@ -150,7 +150,7 @@ class PairText:
     Both sides are lower-cased and share a vocabulary for these rows: equal tokens have equal ids,
     in order of first appearance, and `vocabulary[i]` is the token with id i. Few scorers read the
     source, so it has no tokens here. Slices select rows. `reference_text`, `translation_text`,
-    `source_text` and `ids` are Arrow arrays [n]; the last two may be None.
+    `source_text`, `ids` and `translation_score` are Arrow arrays [n]; the last three may be None.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
     >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()
@@ -164,20 +164,24 @@ class PairText:
         *,
         source: pa.Array | None = None,
         ids: pa.Array | None = None,
+        translation_score: pa.Array | None = None,
         language: str = ENGLISH,
     ) -> None:
         if len(reference) != len(translation):
             raise ValueError(f"{len(reference)} references but {len(translation)} translations")
         self.reference_text, self.translation_text = reference, translation
-        self.source_text, self.ids, self.language = source, ids, language
+        self.source_text, self.ids, self.translation_score = source, ids, translation_score
+        self.language = language
 
     def __len__(self) -> int:
         return len(self.reference_text)
 
     def __getitem__(self, rows: slice) -> PairText:
-        source, ids = (None if c is None else c[rows] for c in (self.source_text, self.ids))
         sides = self.reference_text[rows], self.translation_text[rows]
-        return PairText(*sides, source=source, ids=ids, language=self.language)
+        others = {"source": self.source_text, "ids": self.ids}
+        others["translation_score"] = self.translation_score
+        given = {name: column[rows] for name, column in others.items() if column is not None}
+        return PairText(*sides, **given, language=self.language)
 
     @property
     def reference(self) -> TokenIds:

@@ -298,9 +298,10 @@ class Config(Options):
                 f"select.per_generator: {share:g} of {len(names)} generators is not the whole "
                 f"corpus; it needs at least {1 / len(names):.3g}"
             )
-        if not self.has_model and "translation_score" in self.score.scorers:
+        lacking = {"translation_score", "dual_score"}.intersection(self.score.scorers)
+        if lacking and not self.has_model:
             raise ValueError(
-                "score.scorers: translation_score needs a translation model; take it out, name "
+                f"score.scorers: {min(lacking)} needs a translation model; take it out, name "
                 "one in nmt.model, or add `kind: nmt` to generators"
             )
 

@@ -103,11 +103,11 @@ class TranslationModel(UsedModel):
     compute_types: list[Precision] = []
 
 
-_PAIR_MODELS = ("sentence_model", "cross_encoder_model", "wordnet", "spacy")
+_PAIR_MODELS = ("sentence_model", "cross_encoder_model", "wordnet", "spacy", "forward_model")
 
 
 class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
-    """A model that scores pairs, from sentence-transformers or spaCy, or WordNet."""
+    """A model that scores pairs: a sentence or translation model, one of spaCy's, or WordNet."""
 
     model: UsedModel = UsedModel()
 
@@ -148,8 +148,8 @@ class NmtTraining(Lenient):
     bleu: float | None = None
 
 
-class NmtRecord(StageRecord, stage="nmt"):
-    """The translation model that the run trained."""
+class NmtRecord(StageRecord, stage=("nmt", "forward_nmt")):
+    """A translation model that the run trained."""
 
     training: NmtTraining = NmtTraining()
 

@@ -24,6 +24,7 @@ from paraloom.beam_jobs.engine.shards import (
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.files import CARD, digest
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.options import MODEL_KEYS
 from paraloom.pipeline.run.records import PairsRecord, StageRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RESOURCES, TABLE
@@ -92,7 +93,7 @@ class Stage:
 @cache
 def stages() -> dict[str, Stage]:
     """All stages, in order, loaded from their modules."""
-    models = ("translation_model", "sentence_model", "cross_encoder_model", "wordnet", "spacy")
+    models = {"translation_model", "forward_model", *MODEL_KEYS.values()}
     found = {}
     for name in TABLE:
         folder = ".resources" * (name in RESOURCES)

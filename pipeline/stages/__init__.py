@@ -46,16 +46,17 @@ RESOURCES = (
 """The stages that make resources of scorers; the encoder comes from the round before."""
 
 
+def needed(resource: str, config: Config) -> bool:
+    """Whether a configuration has the stage of a resource: whether its scorers need it."""
+    if resource == "columns":
+        return bool(config.score.columns)
+    used = (SCORERS[scorer] for scorer in config.score.scorers if scorer in SCORERS)
+    return any(scorer.resource_name == resource for scorer in used)
+
+
 def resource_row(name: str) -> Row:
-    """The row of a resource, which a configuration has if its scorers need it."""
-
-    def needed(config: Config) -> bool:
-        if name == "columns":
-            return bool(config.score.columns)
-        used = (SCORERS[scorer] for scorer in config.score.scorers if scorer in SCORERS)
-        return any(scorer.resource_name == name for scorer in used)
-
-    return Row(name, "", "", "train-paragram" * (name == "paragram"), when=needed)
+    """The row of a resource."""
+    return Row(name, "", "", "train-paragram" * (name == "paragram"), when=partial(needed, name))
 
 
 _ALL, _pairs = " ".join(RESOURCES), partial(Row, pairs=True)
@@ -68,6 +69,13 @@ _ROWS = (
         "a translation model",
         "train-nmt",
         when=lambda config: config.nmt.model is None and config.translates,
+    ),
+    Row(
+        "forward_nmt",
+        "ingest",
+        "a model of the other direction",
+        "train-nmt",
+        when=lambda config: not config.nmt.forward_model and needed("forward_model", config),
     ),
     _pairs(
         "back_translate",

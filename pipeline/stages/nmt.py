@@ -2,7 +2,10 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+import pyarrow.parquet as pq
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -24,23 +27,36 @@ def fingerprint(run: Run) -> Any:
     return [counted, *languages, run.config.seed]
 
 
-def make(run: Run, key: str) -> NmtRecord:
-    """Train on the pairs of the input."""
+def make(run: Run, key: str, *, forward: bool = False) -> NmtRecord:
+    """Train on the pairs of the input; `forward`: from the language of the references."""
     if find_spec("fairseq") is None:  # the training process would find out late, in its log
         raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
 
-    metrics = train_nmt(
-        [Path(path) for path in run.local_files("ingest")],
-        run.local_folder("nmt"),
-        run.config.nmt.training,
-        seed=run.config.seed,
-        source_language=run.input.source_language,
-        target_language=run.input.target_language,
-        threads=cores(),
-    )
+    languages = [run.input.source_language, run.input.target_language]
+    source, target = reversed(languages) if forward else languages
+    pairs = [Path(path) for path in run.local_files("ingest")]
+    name = "forward_nmt" if forward else "nmt"
+    with TemporaryDirectory() as folder:
+        metrics = train_nmt(
+            swapped(pairs, Path(folder)) if forward else pairs,
+            run.local_folder(name),
+            run.config.nmt.training,
+            seed=run.config.seed,
+            source_language=source,
+            target_language=target,
+            threads=cores(),
+        )
     training = NmtTraining.model_validate(metrics)
-    return NmtRecord(training=training, digest=run.publish("nmt"))
+    return NmtRecord(training=training, digest=run.publish(name))
+
+
+def swapped(pairs: list[Path], folder: Path) -> list[Path]:
+    """Copies of part files in which source and reference have changed places."""
+    for path in pairs:
+        table = pq.read_table(path, columns=["id", "reference", "source"])
+        pq.write_table(table.rename_columns(["id", "source", "reference"]), folder / path.name)
+    return [folder / path.name for path in pairs]
 
 
 def check(config: Config) -> None:

@@ -14,8 +14,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record, stages
 from paraloom.pipeline.stages import RESOURCES
 from paraloom.pipeline.stages.resources.columns import ColumnsRecord
-from paraloom.pipeline.stages.resources.pair_models import model_names
-from paraloom.pipeline.stages.translation import backward
+from paraloom.pipeline.stages.resources.pair_models import model_names, translation_models
 
 version = VERSIONS["score"]
 
@@ -81,8 +80,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         }
         resources |= run.config.score.resources
         digests = {of.name: run.digest(of.name) for of in made}
-        if "translation_model" in digests:
-            resources["translation_model"] = backward(run).factory
+        resources |= {name: of.factory for name, of in translation_models(run).items()}
         resources |= model_names(run.config)
     key = content_key("score", VERSIONS["score"], fingerprint(run), digests)
     scoring = score.Scoring(

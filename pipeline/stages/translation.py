@@ -83,12 +83,12 @@ def backward(run: Run) -> Model:
     return Model(run.model, run.config.nmt, run.config.languages)
 
 
-def forward(config: Config) -> Model:
-    """The model from plain text to its sources; only its best translation counts."""
-    assert config.nmt.forward_model
+def forward(config: Config, trained: str = "") -> Model:
+    """The model from the language of the references, in a folder that the run has `trained` if no
+    key names one. Plain text gets its best translations as sources."""
     options = config.nmt.replace(candidates=1, sampling=None)
-    languages = config.languages.reversed()
-    return Model(config.nmt.forward_model, options, languages, "nmt.forward_model")
+    languages, name = config.languages.reversed(), config.nmt.forward_model or trained
+    return Model(name, options, languages, "nmt.forward_model")
 
 
 def decoding(options: NmtOptions) -> list[Any]:

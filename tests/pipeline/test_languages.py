@@ -21,8 +21,11 @@ from paraloom.pipeline.config import languages, read_config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model, check_texts
 from paraloom.pipeline.run.folder import read_run
+from paraloom.pipeline.run.make import run_stages
 from paraloom.pipeline.run.notices import of_configuration
+from paraloom.pipeline.run.records import NmtRecord
 from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import stages
 from paraloom.pipeline.stages import ingest, nmt
 from tests.run_helpers import Capsys, WriteConfig, again, ran, refusal
 from tests.sample import sample_rows
@@ -236,6 +239,33 @@ def test_a_model_is_trained_between_two_languages(
     config = read_config(write_config(tmp_path, input={"target_language": "cs"}))
     with pytest.raises(UserError, match=r"^input.source_language: is cs, as input.target_language"):
         nmt.check(config)
+
+
+def test_the_other_direction_is_trained_on_the_pairs_swapped(
+    tmp_path: Path, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_config(tmp_path, score={"scorers": ["source_score"]})
+    assert stages()["forward_nmt"].enabled(read_config(config))
+    named = write_config(tmp_path, nmt={"forward_model": "m"}, score={"scorers": ["source_score"]})
+    assert not stages()["forward_nmt"].enabled(read_config(named))
+    run = run_stages(read_config(config), ["ingest"])
+    trained: dict[str, Any] = {}
+
+    def train(pairs: list[Path], folder: Path, _: object, **languages: Any) -> dict[str, Any]:
+        trained.update(pairs=pa.concat_tables(map(pq.read_table, pairs)), folder=folder)
+        trained.update(languages)
+        folder.mkdir()
+        return {"bleu": 1.0}
+
+    monkeypatch.setattr("paraloom.models.nmt.train.train_nmt", train)
+    record = stages()["forward_nmt"].make(run, "key")
+    assert isinstance(record, NmtRecord) and record.training.bleu == 1.0
+    ingested = pa.concat_tables(map(pq.read_table, run.local_files("ingest")))
+    assert trained["pairs"]["source"].to_pylist() == ingested["reference"].to_pylist()
+    assert trained["pairs"]["reference"].to_pylist() == ingested["source"].to_pylist()
+    assert trained["pairs"]["id"].to_pylist() == ingested["id"].to_pylist()
+    assert (trained["source_language"], trained["target_language"]) == ("en", "cs")
+    assert trained["folder"] == tmp_path / "run" / "forward_nmt"
 
 
 def test_without_fairseq_the_training_names_the_extra(

@@ -40,7 +40,7 @@ from tests.run_helpers import (
 )
 from tests.small_model import new_pairs
 
-SCORERS = ["translation_score", "trigram_overlap", "reference_score"]
+SCORERS = ["translation_score", "trigram_overlap", "reference_score", "source_score", "dual_score"]
 
 
 @pytest.fixture
@@ -83,7 +83,8 @@ def test_the_round_trip(
     write_text(tmp_path)
     assert again("select", tmp_path) == 0
     _, err = capsys.readouterr()
-    stages = ["ingest", "pivot", "back_translate", "translation_model", "score", "bucket", "select"]
+    stages = ["ingest", "pivot", "back_translate", "translation_model", "forward_model", "score"]
+    stages += ["bucket", "select"]
     assert ran(err) == stages
     text, pivot, pairs = (table(tmp_path, name) for name in ("ingest", "pivot", "bucket"))
     assert text.column_names == ["id", "reference"]
@@ -110,7 +111,15 @@ def test_the_round_trip(
     for row in pairs.select(["id", "reference_score"]).to_pylist():  # candidates have that of 0
         assert row["reference_score"] == by_source.get(row["id"], row["reference_score"])
 
+    texts = (pairs[name].to_pylist() for name in ("translation", "source"))
+    found = pairs["source_score"].to_numpy()
+    np.testing.assert_allclose(found, forward.score(*texts), atol=1e-5)
+    there = pairs["translation_score"].to_numpy()
+    agreement = np.exp(-np.abs(there - found) + (there + found) / 2)
+    np.testing.assert_allclose(pairs["dual_score"].to_numpy(), agreement, atol=1e-5)
+
     record = manifest(tmp_path)["stages"]
+    assert record["forward_model"]["model"]["sha256"] == record["pivot"]["model"]["sha256"]
     assert record["pivot"]["rows_in"] == 58
     assert record["pivot"]["model"]["license"] == "cc-by-4.0"
     assert record["back_translate"]["model"]["sha256"] == digest(nmt_model)

@@ -1,4 +1,4 @@
-"""Models that score pairs: sentence-transformers, spaCy, WordNet, the translation model.
+"""Models that score pairs: sentence-transformers, spaCy, WordNet, translation models.
 
 Their stages make no files: the record names the model, and its digest is part of the keys of the
 scores.
@@ -24,7 +24,8 @@ from paraloom.pipeline.config.options import MODEL_KEYS
 from paraloom.pipeline.run.records import ScoringModelRecord, StageRecord, UsedModel
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage
-from paraloom.pipeline.stages.translation import ENGINE, backward, used_model
+from paraloom.pipeline.stages import needed
+from paraloom.pipeline.stages.translation import ENGINE, Model, backward, forward, used_model
 
 
 def _stage(key: str, find: Callable[[str], Path]) -> Stage:
@@ -50,27 +51,52 @@ def _stage(key: str, find: Callable[[str], Path]) -> Stage:
     )
 
 
-def _translation_fingerprint(run: Run) -> Any:
-    """The options that scores depend on, and the model if `nmt.model` names it."""
-    model, options = backward(run), run.config.nmt
-    computing = [ENGINE, options.compute_type, options.batch_tokens]
-    named = [digest(model.folder), *model.tags()] if options.model else []
-    return [*computing, options.max_source_subwords, *named]
+def translation_models(run: Run) -> dict[str, Model]:
+    """The translation models that scorers ask, by resource."""
+    models = {
+        "translation_model": backward(run),
+        "forward_model": forward(run.config, run.folder("forward_nmt")),
+    }
+    return {name: of for name, of in models.items() if needed(name, run.config)}
 
 
-def _record_translation_model(run: Run, key: str) -> StageRecord:
-    values = _translation_fingerprint(run), digest(backward(run).folder)
-    return StageRecord(digest=content_key(*values))
+def _translation_stage(name: str, trained: str) -> Stage:
+    """The stage of a translation model, which the stage `trained` makes if no key names it."""
+
+    def fingerprint(run: Run) -> Any:
+        """The options that scores depend on, and the model if a key names it."""
+        model, options = translation_models(run)[name], run.config.nmt
+        computing = [ENGINE, options.compute_type, options.batch_tokens]
+        given = options.model if trained == "nmt" else options.forward_model
+        named = [digest(model.folder), *model.tags()] if given else []
+        return [*computing, options.max_source_subwords, *named]
+
+    def make(run: Run, key: str) -> StageRecord:
+        model = translation_models(run)[name]
+        folder = model.folder
+        values = fingerprint(run), digest(folder)
+        if trained == "nmt":  # the record of the translations has the model
+            return StageRecord(digest=content_key(*values))
+        used = used_model(UsedModel, model.name, folder)
+        return ScoringModelRecord(model=used, digest=content_key(*values))
+
+    def check(config: Config) -> None:
+        if name == "forward_model" and config.nmt.forward_model:
+            forward(config).check(config.input)
+
+    return Stage(
+        name=name,
+        depends_on=(trained,),
+        fingerprint=fingerprint,
+        make=make,
+        check=check,
+        resource=None,
+    )
 
 
 STAGES = {
-    "translation_model": Stage(
-        name="translation_model",
-        depends_on=("nmt",),
-        fingerprint=_translation_fingerprint,
-        make=_record_translation_model,
-        resource=None,
-    ),
+    "translation_model": _translation_stage("translation_model", "nmt"),
+    "forward_model": _translation_stage("forward_model", "forward_nmt"),
     "sentence_model": _stage("sentence_model", find_sentence_model),
     "cross_encoder_model": _stage("cross_encoder_model", find_cross_encoder),
     "wordnet": _stage("wordnet", find_wordnet),

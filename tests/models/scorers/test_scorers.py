@@ -56,6 +56,7 @@ class Transformer:
 
 TABLES: dict[str, Any] = {
     **{"paragram": VECTORS, "idf": IDF, "translation_model": Model()},
+    "forward_model": Model(),
     "encoder": small_encoder(WORDS[:7]),
     **{"sentence_model": Transformer(), "cross_encoder_model": Transformer()},
     **{"wordnet": {"runs": {"sees"}, "sees": {"runs"}}, "spacy": Transformer()},
@@ -68,7 +69,9 @@ columns = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=25)
 
 def score(rows: list[tuple[str, str]], scorer: PairScorer = SCORER) -> dict[str, NDArray[Any]]:
     """Scores of pairs of reference and translation; the source is the reference."""
-    return scorer.score(*(pa.array([row[side] for row in rows], pa.string()) for side in (0, 1, 0)))
+    sides = (pa.array([row[side] for row in rows], pa.string()) for side in (0, 1, 0))
+    certain = pa.array([-len(row[1]) / 10 for row in rows], pa.float32())
+    return scorer.score(*sides, translation_score=certain)
 
 
 def plain_idf(text: str) -> float:

@@ -1,0 +1,80 @@
+"""Probability of the source under a model of the other direction: low if a translation is wrong.
+
+The other scores look at two sentences of one language. These ask the source whether the translation
+says what it says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.scorers.learned.reference_score import distinct_pairs, open_translation_model
+from paraloom.models.text.tokens import PairText
+
+if TYPE_CHECKING:
+    from paraloom.models.nmt.translate import Translator
+
+_found: WeakKeyDictionary[PairText, np.ndarray] = WeakKeyDictionary()
+"""Values of the pairs at work, so that two scorers ask the model once."""
+
+
+def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
+    """log p(source | translation) per subword, with the end of sentence: float32 [n], at most 0.
+
+    Use it to find wrong translations: a model that mistranslated seldom finds the way back. Natural
+    logarithm, as in `translation_score`; repeated pairs are scored once. NaN if a side is empty or
+    has more subwords than the model takes.
+    """
+    if pairs not in _found:
+        assert pairs.source_text is not None
+        distinct, back = distinct_pairs(pairs.translation_text, pairs.source_text)
+        scores = forward_model.score(*map(list, zip(*distinct, strict=True)))
+        _found[pairs] = np.asarray(np.minimum(scores, np.float32(0))[back])
+    return _found[pairs]
+
+
+def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
+    """Agreement of both directions: float32 [n], from 0 to 1.
+
+    exp(−(|a − b| + (a + b) / 2)), where a is the cross-entropy of the translation given the source,
+    which is −`translation_score`, and b that of the source given the translation. High if each is
+    probable given the other, and about equally so (dual conditional cross-entropy, Junczys-Dowmunt
+    2018, "Dual Conditional Cross-Entropy Filtering of Noisy Parallel Corpora", section 2.1).
+    """
+    assert pairs.translation_score is not None
+    there = -pairs.translation_score.to_numpy(zero_copy_only=False)
+    back = -source_score(pairs, forward_model)
+    return np.asarray(np.exp(-(np.abs(there - back) + (there + back) / 2)), np.float32)
+
+
+_FORWARD_MODEL = Resource(
+    name="forward_model",
+    open=open_translation_model,
+    remedy="a model in the other direction: name one in `nmt.forward_model`, or train it on the "
+    "input",
+    is_model=True,
+)
+
+SCORERS = {
+    "source_score": Scorer(
+        function=source_score,
+        meaning="log p(source | translation) divided by its subwords (natural logarithm), by a "
+        "model of the other direction",
+        unit="log p per subword",
+        range=(None, 0.0),
+        resource=_FORWARD_MODEL,
+        reads=("source", "translation"),
+    ),
+    "dual_score": Scorer(
+        function=dual_score,
+        meaning="agreement of both directions: 1 if translation and source are certain given the "
+        "other, lower the less probable or the less equal they are",
+        unit="agreement",
+        resource=_FORWARD_MODEL,
+        reads=("source", "translation", "translation_score"),
+    ),
+}

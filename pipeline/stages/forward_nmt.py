@@ -1,0 +1,8 @@
+"""forward_nmt: train the model that finds the way back to the source, if no key names one."""
+
+from functools import partial
+
+from paraloom.pipeline.stages import nmt
+
+fingerprint, check, is_valid = nmt.fingerprint, nmt.check, nmt.is_valid
+make = partial(nmt.make, forward=True)
