@@ -2,9 +2,10 @@
 
 A process that is killed, for instance for lack of memory, cannot report an error. The launcher
 notes its death in the attempt records of all units in flight. In translation, later attempts note
-which rows are in the engine, one batch at a time; from the second death on, batches are smaller. If workers still
-die, the launcher ends the run and names the units and rows. Only deaths that the launcher saw
-count: after an interrupted or killed command, the next attempt makes the same batches as the first.
+which rows are in the engine, one batch at a time; from the second death on, batches are smaller. If
+workers still die, the launcher ends the run and names the units and rows. Only deaths that the
+launcher saw count: after an interrupted or killed command, the next attempt makes the same batches
+as the first.
 
     <stage>/_attempts/<unit>.json
 """

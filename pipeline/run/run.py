@@ -70,9 +70,8 @@ class Run:
         if self.base and self.place:
             return own(self.place)
         trained = self.base.records if self.base else {}  # a preview's base has trained models
-        return tuple(
-            n for n in TABLE if n not in trained or n not in ("nmt", "forward_nmt", *RESOURCES)
-        )
+        taken = trained.keys() & {"nmt", "forward_nmt", *RESOURCES}
+        return tuple(name for name in TABLE if name not in taken)
 
     def owner(self, stage: str) -> Run:
         """The run that makes a stage: this one, or its base."""

@@ -20,9 +20,10 @@ from paraloom.pipeline.run.records import (
     PairsRecord,
     RunRecord,
     StageRecord,
+    stage_record,
 )
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages import folder_of
+from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 from tests.run_helpers import (
     Patch,
     Runs,
@@ -36,6 +37,15 @@ from tests.run_helpers import (
 
 def config_of(folder: Path, **changes: Any) -> Config:
     return Config.of(small_config(folder / "run", "a.tsv", **changes))
+
+
+def test_counts_of_pairs_do_not_hang_on_an_imported_module(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(StageRecord, "classes", {})  # as in a command that imports no stage
+    for name in (*PAIR_STAGES, "rounds/2/score"):
+        record = stage_record(name, {"rows_in": 3, "rejected": {"why": 1}, "other": 5})
+        assert isinstance(record, PairsRecord) and record.rejected == {"why": 1}
+        assert record.json_values()["other"] == 5
+    assert type(stage_record("nmt", {})) is StageRecord
 
 
 def test_records_have_the_type_of_their_stage() -> None:
