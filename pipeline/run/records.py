@@ -32,7 +32,11 @@ class Lenient(BaseModel):
 class StageRecord(Lenient):
     """The record of a finished stage.
 
-    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`.
+    A stage with fields of its own has a subclass: `class ForwardNmtRecord(NmtRecord, stage="forward_nmt"):
+    """The model of the other direction that the run trained."""
+
+
+class IdfRecord(StageRecord, stage="idf")`.
     """
 
     stage: ClassVar[str] = ""
@@ -148,7 +152,7 @@ class NmtTraining(Lenient):
     bleu: float | None = None
 
 
-class NmtRecord(StageRecord, stage=("nmt", "forward_nmt")):
+class NmtRecord(StageRecord, stage="nmt"):
     """A translation model that the run trained."""
 
     training: NmtTraining = NmtTraining()
