@@ -32,11 +32,7 @@ class Lenient(BaseModel):
 class StageRecord(Lenient):
     """The record of a finished stage.
 
-    A stage with fields of its own has a subclass: `class ForwardNmtRecord(NmtRecord, stage="forward_nmt"):
-    """The model of the other direction that the run trained."""
-
-
-class IdfRecord(StageRecord, stage="idf")`.
+    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`.
     """
 
     stage: ClassVar[str] = ""
@@ -156,6 +152,10 @@ class NmtRecord(StageRecord, stage="nmt"):
     """A translation model that the run trained."""
 
     training: NmtTraining = NmtTraining()
+
+
+class ForwardNmtRecord(NmtRecord, stage="forward_nmt"):
+    """The model of the other direction that the run trained."""
 
 
 class IdfRecord(StageRecord, stage="idf"):
