@@ -48,7 +48,7 @@ def test_deciles_are_exact_and_the_same_for_any_shards(tmp_path: Path, n: int) -
     assert [rows(one)[id] for id in ids] == deciles_by_a_sort(ids, score)
 
 
-def test_each_score_has_deciles_of_its_own_and_candidates_are_rows_of_their_own(
+def test_each_score_has_its_own_deciles_and_candidates_are_own_rows(
     tmp_path: Path,
 ) -> None:
     random = np.random.default_rng(2)
@@ -86,9 +86,8 @@ def test_the_summary_is_that_of_all_rows(tmp_path: Path) -> None:
 
 
 def test_an_inexact_decile_ends_the_run(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(
-        bucket, "summarise", lambda receipts: {"s": Deciles(rows=[3, 1], lowest=[], highest=[])}
-    )
+    one = Deciles(rows=[3, 1], lowest=[], highest=[])
+    monkeypatch.setattr(bucket, "summarise", lambda receipts: {"s": one})
     with pytest.raises(RuntimeError, match="deciles of s are not exact"):
         run(scored(tmp_path, np.ones(3, np.float32), 3), tmp_path / "out")
 

@@ -142,9 +142,8 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
         table, _ = run(tmp_path, both, again)
         assert Counter(model for model, _ in server.answered)["reversed"] == ROWS
         assert len(server.answered) == 2 * ROWS + len(lines[20:])
-    assert table.filter(pa.compute.equal(table["generator"], "a"))["translation"].equals(
-        expected["translation"]
-    )
+    own = table.filter(pa.compute.equal(table["generator"], "a"))
+    assert own["translation"].equals(expected["translation"])
 
 
 def test_prompts_are_asked_once(tmp_path: Path) -> None:

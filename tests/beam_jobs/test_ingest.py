@@ -109,9 +109,7 @@ def test_unique_pairs_and_conditions_against_a_plain_loop(tmp_path: Path) -> Non
         assert next(saved) == next(saved)
 
 
-def test_a_row_is_rejected_and_counted_for_the_first_reason(
-    tmp_path: Path, tsv: Callable[..., str]
-) -> None:
+def test_a_row_is_rejected_for_its_first_reason(tmp_path: Path, tsv: Callable[..., str]) -> None:
     rows = ["1\tč. 5\tx", "2\tč. 5\tx", "3\tb c\ty z", "4\tb c\ty z"]
     where = (Predicate.parse("reference_tokens >= 2"),)
     of: dict[str, Any] = {"unique_pairs": True, "where": where, "languages": Languages("cs", "en")}

@@ -17,13 +17,8 @@ from paraloom.beam_jobs.transforms.criteria import Criteria, decide, near_misses
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from tests.shards import ONE, cut, filled, rows_of
 
-ALL: dict[str, Any] = {
-    "by": "translation_score",
-    "deciles": None,
-    "max_tokens": None,
-    "size": None,
-    "seed": 1,
-}
+ALL: dict[str, Any] = {"by": "translation_score", "seed": 1}
+ALL |= {"deciles": None, "max_tokens": None, "size": None}
 DECILES = "outside the selected deciles of translation_score"
 
 
@@ -166,10 +161,8 @@ def test_pairs_that_repeat_others_are_not_drawn_from(tmp_path: Path) -> None:
 
 def test_a_draw_depends_on_the_seed_and_is_fair(tmp_path: Path) -> None:
     shards = bucketed(tmp_path, [pair(i) for i in range(1000)], 250)
-    first, other = (
-        {row["id"] for row in run(shards, tmp_path / name, size=500, seed=seed)[0]}
-        for name, seed in (("a", 1), ("b", 2))
-    )
+    found = (run(shards, tmp_path / name, size=500, seed=i)[0] for i, name in enumerate("ab", 1))
+    first, other = ({row["id"] for row in rows} for rows in found)
     assert len(first) == len(other) == 500
     assert 200 < len(first & other) < 300  # of 1,000: half of a half, 250 give or take 16
     halves = np.array([int(name[3:]) < 500 for name in first])

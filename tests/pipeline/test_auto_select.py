@@ -100,9 +100,8 @@ def test_it_finds_the_deciles_that_are_right(record: tuple[AutoSelectRecord, Pat
     assert {4, 5, 6} <= set(found.chosen.deciles) or {4, 5, 6} >= set(found.chosen.deciles)
     assert not {0, 1, 9} & set(found.chosen.deciles)
     assert found.chosen.mean == max(trial.mean for trial in found.trials)
-    assert {trial.deciles for trial in found.trials} == {
-        tuple(range(low, high)) for high in range(11) for low in range(high)
-    }
+    every = {tuple(range(low, high)) for high in range(11) for low in range(high)}
+    assert {trial.deciles for trial in found.trials} == every
     for trial in found.trials:
         assert trial.pairs == min(150 * len(trial.deciles), 400) and len(trial.scores) == 2
     means = {trial.deciles: trial.mean for trial in found.trials}
@@ -129,17 +128,14 @@ def test_what_was_trained_is_not_trained_again(
     assert {name for name in after if after[name] != before[name]} == {"345.2"}
 
 
-def test_another_score_fewer_pairs_and_two_workers(
-    shards: list[Shard], labelled: Path, tmp_path: Path
-) -> None:
+def test_another_score_and_two_workers(shards: list[Shard], labelled: Path, tmp_path: Path) -> None:
     """About 30 pairs of a decile of the overlap meet the condition, and all 150 of the best two
     deciles of the score; no more are tried than the corpus may have."""
     few: dict[str, Any] = {"where": ["translation_score >= -0.2"], "size": 20}
     few["auto"] = {"seeds": 1, "pairs": 60, "score": "translation_score"}
-    one, two = (
-        selected(shards, labelled, tmp_path / str(workers), workers=workers, **dict(few))
-        for workers in (1, 2)
-    )
+    folders = {workers: tmp_path / str(workers) for workers in (1, 2)}
+    found = [selected(shards, labelled, of, workers=n, **dict(few)) for n, of in folders.items()]
+    one, two = found
     assert one.trials == two.trials
     assert all(trial.pairs == 20 and trial.deciles[-1] > 7 for trial in one.trials)
     assert {trial.scorer for trial in one.trials} == {"translation_score"}

@@ -107,9 +107,8 @@ def test_variables_are_filled_in_everywhere(tmp_path: Path, monkeypatch: Patch) 
     assert config.input is not None
     assert config.input.paths == ["/data/*.gz", "b"]
     moses = ["input.format=moses", "input.paths={source: '${NO_DATA}/a', reference: b}"]
-    assert problem(tmp_path, GOOD, *moses) == (
-        "--set input.paths.source: the environment variable NO_DATA is not set"
-    )
+    said = "--set input.paths.source: the environment variable NO_DATA is not set"
+    assert problem(tmp_path, GOOD, *moses) == said
 
 
 def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: Patch) -> None:
@@ -199,9 +198,8 @@ def test_declared_files_by_key(tmp_path: Path) -> None:
 
 
 def test_remote_files_are_replaced_by_local_copies(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(
-        "paraloom.beam_jobs.storage.remote.localise", lambda path: f"/copy/{path[5:]}"
-    )
+    localise = "paraloom.beam_jobs.storage.remote.localise"
+    monkeypatch.setattr(localise, lambda path: f"/copy/{path[5:]}")
     config = read(
         tmp_path,
         GOOD,
@@ -230,14 +228,11 @@ def test_with_nothing_said_what_can_be_computed_is(tmp_path: Path) -> None:
     (said,) = of_configuration(config, ["score", "select"])
     assert said.startswith("score: without paragram_similarity, which score.phrases (phrase pairs)")
     again = Config.of(config.model_dump())
-    assert (again.score, again.select.by) == (
-        ScoreOptions.of(config.score.model_dump()),
-        "translation_score",
-    )
+    assert again.score == ScoreOptions.of(config.score.model_dump())
+    assert again.select.by == "translation_score"
     assert read(tmp_path, LITTLE, "select.deciles=[9]", "seed=2").select.deciles == [9]
-    named = read(tmp_path, LITTLE, "select.named={strict: {deciles: [9]}}").derived(
-        "selections/strict"
-    )
+    named = read(tmp_path, LITTLE, "select.named={strict: {deciles: [9]}}")
+    named = named.derived("selections/strict")
     assert (named.select.by, named.select.deciles) == ("translation_score", [9])
     chat = "generators=[{kind: chat, name: a, model: m, base_url: 'http://x/v1'}]"
     own = read(tmp_path, LITTLE.replace("model: m", ""), chat)
@@ -259,9 +254,7 @@ def test_what_is_said_is_not_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["on", "no", "1e3", "2024-01-01", "null"])
 def test_names_that_yaml_takes_for_no_text(tmp_path: Path, key: str) -> None:
     said = problem(tmp_path, GOOD, f"score.columns={{{key}: a.tsv}}")
-    assert said.startswith("--set score.columns.") and said.endswith(
-        "quote it, since YAML does not take it for text"
-    )
-    assert read(tmp_path, GOOD, "select.named={2024: {deciles: [1]}}").select.named.keys() == {
-        "2024"
-    }
+    assert said.startswith("--set score.columns.")
+    assert said.endswith("quote it, since YAML does not take it for text")
+    named = read(tmp_path, GOOD, "select.named={2024: {deciles: [1]}}").select.named
+    assert named.keys() == {"2024"}

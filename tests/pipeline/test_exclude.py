@@ -54,22 +54,18 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
     }
     for row in before.to_pylist():
         if row["reference"] in leaked:
-            assert (
-                found[row["id"]] == f"in sts/own (equal), row {leaked.index(row['reference']) + 1}"
-            )
+            number = leaked.index(row["reference"]) + 1
+            assert found[row["id"]] == f"in sts/own (equal), row {number}"
         assert (row["id"] in kept) == (not found.get(row["id"], "").startswith("in sts/own"))
 
     record = read_run(str(a_run / "run"))
     corpus = record.find(PairsRecord, "select")
     assert corpus and corpus.rows_in == corpus.rows_out + sum(corpus.rejected.values())
-    equal, ngrams = (
-        corpus.rejected.get(f"in sts/own ({rule})", 0) for rule in ("equal", "n-grams")
-    )
+    rejected = corpus.rejected
+    equal, ngrams = (rejected.get(f"in sts/own ({rule})", 0) for rule in ("equal", "n-grams"))
     assert equal >= len(leaked) and equal + ngrams == len(before) - len(kept)
-    assert excluded_rows(record) == [
-        ("sts/other", 2, [0, 0, 0]),
-        ("sts/own", 2 * len(leaked), [equal, ngrams, 0]),
-    ]
+    counted = [("sts/other", 2, [0, 0, 0]), ("sts/own", 2 * len(leaked), [equal, ngrams, 0])]
+    assert excluded_rows(record) == counted
     assert f"| `sts/own` | {2 * len(leaked)} | {equal} | {ngrams} | 0 |" in data_card(record, 1)
     assert "sts/own" in (a_run / "run/report/index.html").read_text()
     # Another content of the same file makes the corpus again; without the key it is as before.
@@ -120,9 +116,8 @@ def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:
     equal, ngrams, alike = shown.values()
     assert [where for where, *_ in equal] == [f"corpus.tsv, row {row}" for row in (1, 1, 2)]
     assert not ngrams
-    assert [(where, text) for where, text, _ in alike] == [
-        ("corpus.tsv, row 3", "three short words")
-    ]
+    texts = [(where, text) for where, text, _ in alike]
+    assert texts == [("corpus.tsv, row 3", "three short words")]
 
 
 def test_a_row_has_the_sentences_of_its_lists_once(tmp_path: Path) -> None:

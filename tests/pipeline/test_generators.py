@@ -65,9 +65,8 @@ def finished(
         ]
         chats[0]["prices"] = {"input": 1.0, "output": 2.0}
         select = {"by": "trigram_overlap", "deciles": None, "per_generator": 0.5}
-        path = write_config(
-            folder, generators=[{"kind": "nmt"}, *chats], max_rejected=0.9, select=select
-        )
+        changes: Any = {"generators": [{"kind": "nmt"}, *chats], "max_rejected": 0.9}
+        path = write_config(folder, select=select, **changes)
         command = ["select", "--config", str(path), *ONE]
         process = started(*command, env={"OPENAI_API_KEY": SECRET})
         while len(server.answered) < 70 and process.poll() is None:
@@ -104,9 +103,8 @@ def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Pat
     by_key = {(row["id"], row["candidate"]): row for row in rows.to_pylist()}
     for pair in translated.to_pylist():
         for number in (1, 2):
-            assert by_key[pair["id"], number]["translation"] == reworded(
-                pair["reference"], number - 1
-            )
+            made = by_key[pair["id"], number]["translation"]
+            assert made == reworded(pair["reference"], number - 1)
     for row in translated.to_pylist():
         assert {**by_key[row["id"], 0], **row} == by_key[row["id"], 0]
     some = [row for row in by_key.values() if row["generator"] == "a"][:20]
@@ -127,13 +125,10 @@ def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> 
     assert corpus["nmt"] == corpus["a"] > 0, "no generator has more than its share"
     tables = {shown.title: {row[0]: row[1:] for row in shown.rows} for shown in found}
     general = tables["Generators"]
-    assert {name: cells[2] for name, cells in general.items()} == {
-        **{name: f"{rows}" for name, rows in corpus.items()},
-        "b": "0",
-    }
-    rows = table(finished.folder, "bucket").filter(
-        pa.compute.equal(table(finished.folder, "bucket")["generator"], "a")
-    )
+    counts = {name: f"{rows}" for name, rows in corpus.items()}
+    assert {name: cells[2] for name, cells in general.items()} == {**counts, "b": "0"}
+    rows = table(finished.folder, "bucket")
+    rows = rows.filter(pa.compute.equal(rows["generator"], "a"))
     sides = (rows[side].combine_chunks() for side in ("reference", "translation"))
     f1 = PairScorer(["unigram_f1"]).score(*sides)["unigram_f1"]
     assert general["a"][4] == f"{1 - np.median(f1):.3f}"

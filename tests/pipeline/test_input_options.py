@@ -95,12 +95,9 @@ def test_cleaning_in_place_of_rejection(tmp_path: Path, capsys: Capsys) -> None:
     assert ingest.cleaned == record["cleaned"]
 
 
-def test_conditions_that_no_row_meets(
-    tmp_path: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
-    (tmp_path / "in.tsv").write_text(
-        "Pes štěká.\tA dog barks.\nPsi štěkají.\tDogs bark.\n", "utf-8"
-    )
+def test_conditions_no_row_meets(tmp_path: Path, write_config: WriteConfig, capsys: Capsys) -> None:
+    text = "Pes štěká.\tA dog barks.\nPsi štěkají.\tDogs bark.\n"
+    (tmp_path / "in.tsv").write_text(text, "utf-8")
     given = {"format": "tsv", "paths": [str(tmp_path / "in.tsv")]}
     write_config(tmp_path, input={**given, "where": ["source_tokens >= 1", "identical = yes"]})
     assert again("ingest", tmp_path) == 2

@@ -32,9 +32,7 @@ def report(folder: Path) -> str:
     return (folder / "run" / "report" / "index.html").read_text("utf-8")
 
 
-def test_without_judgments_it_says_what_to_run(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
+def test_it_says_what_to_run_first(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
     write_config(a_run, select={"by": "judged"})
     assert again("select", a_run) == 2
     line = one_line(capsys)
@@ -56,15 +54,12 @@ def test_it_selects_the_deciles_of_the_cut(a_run: Path, runs: Runs) -> None:
     assert "No person has checked most of the pairs." in card
 
     assert runs("select", a_run) == []
-    assert runs("select", a_run, select={"by": "trigram_overlap", "deciles": [5, 6, 7, 8, 9]}) == [
-        "select"
-    ]
+    deciles = {"by": "trigram_overlap", "deciles": [5, 6, 7, 8, 9]}
+    assert runs("select", a_run, select=deciles) == ["select"]
     assert parts(a_run) == found
 
 
-def test_new_judgments_choose_again_and_select_only_another_cut_again(
-    a_run: Path, runs: Runs
-) -> None:
+def test_new_judgments_choose_again_and_select_only_another_cut(a_run: Path, runs: Runs) -> None:
     judge(a_run, good_above(5))
     runs("select", a_run, select={"by": "judged"})
     judge(a_run, good_above(5), "Ben", rows=30)
@@ -89,9 +84,8 @@ def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsy
     )
     assert again("select", a_run) == 2
     *_, line = capsys.readouterr().err.splitlines()
-    assert (
-        f"this run has the pairs of 0 of {len(pairs(a_run))} judgments, which are too few" in line
-    )
+    said = f"this run has the pairs of 0 of {len(pairs(a_run))} judgments, which are too few"
+    assert said in line
 
 
 def test_the_report_has_precisions_with_any_selection_and_is_written_when_they_come(
@@ -115,9 +109,7 @@ def test_the_report_has_precisions_with_any_selection_and_is_written_when_they_c
     assert report(a_run) == before
 
 
-def test_near_copies_do_not_win_under_a_condition(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
+def test_near_copies_need_not_win(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
     """All pairs with much in common are good, and of the others those of deciles 2 and 3."""
     judge(a_run, lambda row: 90.0 if row["trigram_overlap_decile"] >= 2 else 20.0)
     where = ["trigram_overlap_decile in 0..3"]

@@ -31,9 +31,7 @@ from tests.run_helpers import Capsys, WriteConfig, again, ran, refusal
 from tests.sample import sample_rows
 
 
-def test_another_language_scores_again(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
-) -> None:
+def test_new_languages_score_again(a_run: Path, write_config: WriteConfig, capsys: Capsys) -> None:
     """The small model speaks English, whatever the language is called."""
     before = {name: stage.key for name, stage in read_run(str(a_run / "run")).stages.items()}
     write_config(a_run, input={"target_language": "deu", "check_languages": False})
@@ -66,9 +64,8 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
         return list(of_configuration(config, ["score", "embeddings", "evaluate"]))
 
     assert of("en") == of("fr") == []
-    assert of("ces") == [
-        "input.source_language: is Czech, as input.target_language is; one may be wrong"
-    ]
+    said = "input.source_language: is Czech, as input.target_language is; one may be wrong"
+    assert of("ces") == [said]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +78,7 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
         ("klingon", "klingon is no language code; codes are as in ISO 639: cs, en"),
     ],
 )
-def test_a_code_that_is_none(
-    code: str, said: str, tmp_path: Path, write_config: WriteConfig
-) -> None:
+def test_what_is_no_code(code: str, said: str, tmp_path: Path, write_config: WriteConfig) -> None:
     for key in ("source_language", "target_language"):
         path = write_config(tmp_path, input={key: code})
         with pytest.raises(UserError, match=f"input.{key}: {said}$"):
@@ -129,12 +124,10 @@ def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     assert german.startswith("STOP: input.target_language: is de (German), but")
     assert "of the first 60 references are English (en); if all is as you want it" in german
     assert said(LONG, target_language="de", check_languages=False) == ""
-    assert said(LONG[:12], target_language="de").startswith(
-        "paraloom: input.target_language: is de"
-    )
-    assert said(LONG, source_language="fr").startswith(
-        "STOP: input.source_language: is fr (French)"
-    )
+    few = said(LONG[:12], target_language="de")
+    assert few.startswith("paraloom: input.target_language: is de")
+    french = said(LONG, source_language="fr")
+    assert french.startswith("STOP: input.source_language: is fr (French)")
     # A third of another language, and a beginning that nobody translated, are no proof.
     assert said(LONG[:40] + swapped[40:]) == ""
     assert said([(b, b) for _, b in LONG]).startswith("paraloom: input.source_language: is cs")
@@ -233,9 +226,7 @@ def test_it_ends_before_anything_is_read(
     assert not (tmp_path / "run/manifest.json").exists()
 
 
-def test_a_model_is_trained_between_two_languages(
-    tmp_path: Path, write_config: WriteConfig
-) -> None:
+def test_a_model_is_trained_for_two_languages(tmp_path: Path, write_config: WriteConfig) -> None:
     config = read_config(write_config(tmp_path, input={"target_language": "cs"}))
     with pytest.raises(UserError, match=r"^input.source_language: is cs, as input.target_language"):
         nmt.check(config)

@@ -34,15 +34,12 @@ def test_the_examples_run(place: Path) -> None:
     assert found.failed == 0 and found.attempted > 5
 
 
-def test_the_notebook_and_the_page_run(
-    a_run: Path, write_config: WriteConfig, monkeypatch: Patch
-) -> None:
+def test_notebook_and_page_run(a_run: Path, write_config: WriteConfig, monkeypatch: Patch) -> None:
     """All cells in their order; their run is that of the tests, whose first stages are finished."""
     monkeypatch.chdir(a_run)
     monkeypatch.setenv("MPLBACKEND", "agg")
-    (a_run / "vectors.txt").write_text(
-        "".join(f"{word} 1 {len(word)} 2\n" for word in ["a", "the", "."])
-    )
+    vectors = "".join(f"{word} 1 {len(word)} 2\n" for word in ["a", "the", "."])
+    (a_run / "vectors.txt").write_text(vectors)
     scorers = ["translation_score", "content_overlap", "paragram_similarity"]
     write_config(
         a_run,
@@ -85,9 +82,8 @@ def test_a_finished_run(place: Path) -> None:
         read = pd.read_parquet(place / "runs" / "sample" / folder_of(stage))  # as others read it
         assert read["id"].tolist() == run.pairs(stage).to_table()["id"].to_pylist()
     table = run.pairs("bucket").to_table()
-    scores = paraloom.score(
-        table["reference"].combine_chunks(), table["translation"].combine_chunks()
-    )
+    sides = (table[side].combine_chunks() for side in ("reference", "translation"))
+    scores = paraloom.score(*sides)
     assert scores["trigram_overlap"].equals(table["trigram_overlap"])
 
 

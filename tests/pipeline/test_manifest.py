@@ -4,13 +4,27 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from paraloom.beam_jobs.engine.launch import Result
+from paraloom.beam_jobs.engine.shards import (
+    DamagedError,
+    Receipt,
+    Saved,
+    Shard,
+    receipts,
+    remove_orphans,
+)
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD, digest
-from paraloom.pipeline.config import Config
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run.compare import compare
+from paraloom.pipeline.commands.run.status import status
+from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.run import make as run_module
 from paraloom.pipeline.run.folder import as_made, current, outdated, read_run, recorded_config
 from paraloom.pipeline.run.journal import Journal
 from paraloom.pipeline.run.plan import plan
@@ -23,16 +37,25 @@ from paraloom.pipeline.run.records import (
     stage_record,
 )
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages import PAIR_STAGES, folder_of
+from paraloom.pipeline.run.stage import pairs_record, shards_are_valid
+from paraloom.pipeline.stages import PAIR_STAGES, TARGETS, folder_of
 from tests.run_helpers import (
+    ONE,
+    Capsys,
     Patch,
     Runs,
+    WriteConfig,
+    again,
     changed_manifest,
     manifest,
+    part_file,
     record_of,
+    refusal,
     small_config,
+    table,
     write_record,
 )
+from tests.shards import accepted
 
 
 def config_of(folder: Path, **changes: Any) -> Config:
@@ -83,7 +106,7 @@ def test_the_manifest_is_made_again_from_the_records_of_stages(a_run: Path, runs
 
 
 @pytest.mark.parametrize("harm", ["", "{", "[]", '{"key": "another"}', None])
-def test_only_its_own_record_says_that_a_stage_is_finished(
+def test_only_its_record_says_a_stage_is_finished(
     a_run: Path, runs: Runs, harm: str | None
 ) -> None:
     """A stage without one, or with another key in it, is made again; the manifest says nothing."""
@@ -159,9 +182,8 @@ def test_jobs_on_a_service_are_kept_while_they_run_and_afterwards(tmp_path: Path
     assert under_way is not None and under_way.jobs == [job, other]
     journal.finish(step, PairsRecord(key="k", digest="d", rows_in=3))
     jobs = [job.model_dump(), other.model_dump()]
-    assert manifest(tmp_path)["stages"] == {
-        "ingest": {"key": "k", "digest": "d", "rows_in": 3, "jobs": jobs}
-    }
+    ingest = {"key": "k", "digest": "d", "rows_in": 3, "jobs": jobs}
+    assert manifest(tmp_path)["stages"] == {"ingest": ingest}
     assert "under_way" not in manifest(tmp_path)
     journal.confirm(step)
     assert read_run(config.run).stages["ingest"].jobs == [job, other]
@@ -195,9 +217,7 @@ def test_what_is_no_record_of_a_run_is_one_line(tmp_path: Path, text: str) -> No
     assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
 
 
-def test_tasks_of_the_papers_do_not_keep_a_run_from_being_read(
-    tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_the_papers_tasks_keep_no_run_from_being_read(tmp_path: Path, monkeypatch: Patch) -> None:
     from paraloom.models.embeddings import options
 
     values = config_of(tmp_path).model_dump(mode="json")
@@ -225,10 +245,8 @@ def test_the_record_of_a_derived_run_has_plain_names() -> None:
     )
     second = record.derived("rounds/2")
     found = {name: stage.digest for name, stage in second.stages.items()}
-    assert found == {
-        "ingest": "ingest",
-        **{name: f"rounds/2/{name}" for name in ("score", "bucket", "select")},
-    }
+    own = {name: f"rounds/2/{name}" for name in ("score", "bucket", "select")}
+    assert found == {"ingest": "ingest", **own}
     assert (second.path("bucket"), second.path("ingest")) == ("rounds/2/bucket", "ingest")
     assert second.config.select.by == "encoder_similarity"
     assert second.config.score.names == [score, "encoder_similarity"]
@@ -247,3 +265,190 @@ def test_a_stage_that_the_configuration_has_no_more_is_not_outdated() -> None:
     record = RunRecord(stages=stages, outdated=[*stages])
     assert outdated(record) == ["idf", "score"]
     assert outdated(record.model_copy(update={"planned": ["score"]})) == ["score"]
+
+
+CHANGED = ["--set", "select.deciles=[0]", "--set", "select.size=5"]
+PUBLISH = ["--license", "cc-by-4.0", "--held-out", "0"]
+
+
+def said(capsys: Capsys) -> str:
+    captured = capsys.readouterr()
+    return " ".join((captured.out + captured.err).split())
+
+
+@pytest.mark.parametrize(
+    ("stage", "changes"),
+    [("score", CHANGED), ("ingest", ["--set", "nmt.candidates=2"])],
+    ids=["selection", "candidates"],
+)
+def test_a_corpus_of_an_earlier_configuration(
+    a_run: Path, finished_run: Path, capsys: Capsys, stage: str, changes: list[str]
+) -> None:
+    folder = str(a_run / "run")
+    card = a_run / "run/README.md"
+    assert again("select", a_run) == 0
+    before = read_run(folder)
+    text = card.read_text()
+    capsys.readouterr()
+    assert again(stage, a_run, *changes) == 0
+
+    states = {each.name: each.state for each in status(folder)}
+    assert states["ingest"] == "finished" and states["select"] == "outdated"
+    capsys.readouterr()
+    assert main(["publish", folder, *PUBLISH]) == 2
+    refused = said(capsys)
+    assert "select is of an earlier configuration" in refused
+    assert "`paraloom select --config FILE` makes it again" in refused
+    assert not (a_run / "run/release").exists()
+    assert main(["explain", folder, table(a_run, "corpus", "id")["id"][0].as_py()]) == 0
+    explained = said(capsys)
+    assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
+    assert "an earlier configuration than the last command's made: " in explained
+    assert main(["compare", folder, str(finished_run / "run"), *ONE]) == 1
+    assert "left out, since an earlier configuration made it: " in said(capsys)
+    assert as_made(read_run(folder)).config == before.config
+    assert card.read_text() == text
+
+    assert again("select", a_run) == 0  # as at first: nothing is made again
+    captured = capsys.readouterr()
+    assert captured.out.count("cached") == 5
+    assert outdated(read_run(folder)) == []
+    assert main(["publish", folder, *PUBLISH]) == 0
+
+
+def test_a_process_that_is_killed_as_it_begins(
+    a_run: Path, write_config: WriteConfig, monkeypatch: Patch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    folder = str(a_run / "run")
+    assert [each.state for each in status(folder)] == ["finished"] * 5
+    write_config(a_run, score={"scorers": ["trigram_overlap"]})
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "_make_stages", killed)
+        assert again("select", a_run) == 130
+    states = [each.state for each in status(folder)]
+    assert states == ["finished", "finished", "waiting", "waiting", "waiting"]
+    assert again("select", a_run) == 0
+    assert [each.state for each in status(folder)] == ["finished"] * 5
+
+
+def test_a_round_that_is_not_configured_is_not_compared(a_run: Path, finished_run: Path) -> None:
+    with changed_manifest(a_run) as values:
+        values["stages"]["rounds/3/select"] = values["stages"]["select"]
+    found = compare(str(a_run / "run"), str(finished_run / "run"))
+    assert all(stage.same for stage in found)
+    names = {stage.name.removesuffix(", rejected") for stage in found}
+    assert names == set(values["planned"]) - {*TARGETS["corpus"][1:]}
+
+
+@pytest.mark.parametrize("command", ["select", "status", "explain", "compare", "publish"])
+def test_a_run_of_an_earlier_version_is_one_line(a_run: Path, capsys: Capsys, command: str) -> None:
+    (a_run / "run/run.json").unlink()
+    run = str(a_run / "run")
+    more = {"explain": [run, "id"], "compare": [run, run], "status": [run], "publish": [run]}
+    arguments = more.get(command, ["--config", str(a_run / "config.yaml")])
+    line = refusal(capsys, command, *arguments)
+    said = "a run of an earlier version; run the configuration again with another `run`"
+    assert line == f"paraloom: {run}: {said}"
+
+
+def receipt(number: int, rejected: dict[str, int], rows: int = 10) -> Receipt:
+    return Receipt(
+        name=f"part-{number}",
+        key="k",
+        rows_in=rows + sum(rejected.values()),
+        shards=(Shard(f"part-{number}.parquet", rows - 1, f"{number}"), Shard("x", 1, "y")),
+        rejected=rejected,
+        seconds=1.5,
+        peak_memory=100 - number,
+        numbers={"saved": {"input.where": {"rows": number, "tokens": 10 * number}}},
+    )
+
+
+def record(*receipts: Receipt) -> PairsRecord:
+    return pairs_record(PairsRecord, Result(receipts=receipts, metrics={"rows": 1}))
+
+
+def run_of(folder: Path, *changes: str) -> Run:
+    path = folder / "config.yaml"
+    path.write_text(json.dumps(small_config(folder / "run", "a.tsv")))
+    return Run(read_config(path, list(changes)))
+
+
+def test_the_record_is_that_of_all_receipts() -> None:
+    rare, often = {"rare": 1, "often": 2}, {"often": 7}
+    found = record(receipt(1, rare), receipt(2, often), receipt(3, {}))
+    assert (found.rows_in, found.rows_out, found.rows_rejected) == (40, 30, 10)
+    assert list(found.rejected.items()) == [("often", 9), ("rare", 1)]
+    assert (found.shards, found.worker_seconds, found.peak_memory) == (6, 4.5, 99)
+    assert found.saved == {"input.where": Saved(rows=6, tokens=60)}
+    assert found.metrics == {"rows": 1}
+    lost = receipt(1, rare).model_copy(update={"rows_in": 14})
+    with pytest.raises(RuntimeError, match="14 rows in, 10 out"):
+        record(lost)
+
+
+def test_the_digest_is_of_the_accepted_rows_in_their_order() -> None:
+    one, two = receipt(1, {}), receipt(2, {})
+    other = one.model_copy(update={"shards": (Shard("part-1.parquet", 10, "other"),)})
+    slower = one.model_copy(update={"seconds": 9.0, "rejected": {"a": 0}})
+    digests = [record(*of).digest for of in ((one, two), (two, one), (other, two), (one,))]
+    assert len(set(digests)) == 4
+    assert record(slower, two).digest == digests[0]
+
+
+def test_files_are_valid_if_they_are_there_and_those_of_the_record(tmp_path: Path) -> None:
+    run, folder = run_of(tmp_path), f"{tmp_path}/run/ingest"
+
+    def write(rows: list[int]) -> None:
+        (tmp_path / "run/ingest/_receipts/part-0.json").unlink(missing_ok=True)
+        accepted(folder, "part-0", pa.table({"n": rows}))
+        remove_orphans(folder, receipts(folder))
+
+    write([1, 2])
+    result = Result(receipts=tuple(receipts(folder)))
+    run.records["ingest"] = pairs_record(PairsRecord, result)
+    assert shards_are_valid(run, "ingest")
+    write([1, 3])
+    assert not shards_are_valid(run, "ingest")
+    write([1, 2])
+    assert shards_are_valid(run, "ingest")
+    (other := Path(folder, "part-0-12345678.parquet")).touch()  # of an attempt that ended late
+    assert not shards_are_valid(run, "ingest")
+    other.unlink()
+    part_file(tmp_path / "run/ingest", "part-0").unlink()
+    assert not shards_are_valid(run, "ingest")
+
+
+def test_local_copies_are_of_the_present_part_files(tmp_path: Path, monkeypatch: Patch) -> None:
+    run, folder = run_of(tmp_path), f"{tmp_path}/run/ingest"
+
+    def write(rows: list[int]) -> Path:
+        (shard,) = accepted(folder, "part-0", pa.table({"n": rows}), str(rows)).shards
+        return Path(shard.path)
+
+    first = write([1, 2])
+    assert run.local_files("ingest") == [str(first)]  # the file is here itself
+    with monkeypatch.context() as patch:  # as of a run in object storage
+        patch.setattr(Run, "local_folder", lambda self, stage: tmp_path / "here" / stage)
+        for rows in ([1, 2], [1, 3]):
+            part = write(rows)
+            (path,) = run.local_files("ingest")
+            assert path == f"{tmp_path}/here/ingest/{part.name}"
+            assert Path(path).read_bytes() == part.read_bytes()
+    part.write_bytes(b"damaged")
+    with pytest.raises(DamagedError):
+        run.local_files("ingest")
+
+
+def test_criteria_are_those_of_the_configuration(tmp_path: Path) -> None:
+    select = ["max_tokens=5", "size=6", "per_source=best", "max_overlap=0.25"]
+    run = run_of(tmp_path, "seed=7", "input.target_language=de", *(f"select.{s}" for s in select))
+    found = run.criteria("trigram_overlap", [3, 1, 3])
+    assert (found.by, found.deciles) == ("trigram_overlap", (1, 3))
+    assert (found.max_tokens, found.size, found.seed) == (5, 6, 7)
+    assert (found.per_source, found.max_overlap, found.language) == ("best", 0.25, "de")
+    assert run.criteria().deciles is None
+    assert run.criteria("x", []).deciles == ()

@@ -44,10 +44,8 @@ def test_pairs_need_no_configuration(tmp_path: Path, pairs: str, capsys: Capsys)
     assert code == 0 and "embeddings …" not in error and manifest(tmp_path)["stages"] == found
     columns = json.dumps([{"paths": [pairs], "negative": 3}])
     code, _ = train(capsys, *given, "--set", f"embeddings.pairs={columns}")
-    assert (
-        code == 0
-        and manifest(tmp_path)["stages"]["embeddings"]["key"] != found["embeddings"]["key"]
-    )
+    assert code == 0
+    assert manifest(tmp_path)["stages"]["embeddings"]["key"] != found["embeddings"]["key"]
 
 
 def test_mistakes_are_one_line(capsys: Capsys) -> None:
@@ -71,9 +69,7 @@ def config_of(folder: Path, pairs: str, **changes: Any) -> Path:
     return path
 
 
-def test_an_encoder_starts_from_the_vectors_of_the_run(
-    tmp_path: Path, pairs: str, capsys: Capsys
-) -> None:
+def test_encoders_start_from_the_runs_vectors(tmp_path: Path, pairs: str, capsys: Capsys) -> None:
     tiny = {"learning_rate": 1e-9}  # so that the vectors stay as they are
     config = config_of(tmp_path, pairs, **tiny)
     assert train(capsys, "--config", config)[0] == 0
@@ -94,9 +90,7 @@ def test_an_encoder_starts_from_the_vectors_of_the_run(
     assert "initial_vectors" not in manifest(tmp_path)["stages"]["embeddings"]["training"]
 
 
-def test_vectors_of_another_dimension_are_not_used(
-    tmp_path: Path, pairs: str, capsys: Capsys
-) -> None:
+def test_vectors_of_another_size_are_not_used(tmp_path: Path, pairs: str, capsys: Capsys) -> None:
     lines = [f"{word} 1 2 3\n" for word in ("dog", "cat")]
     (tmp_path / "vectors.txt").write_text("".join(lines))
     config = config_of(tmp_path, pairs, score={"paragram": str(tmp_path / "vectors.txt")})

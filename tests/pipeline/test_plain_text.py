@@ -136,9 +136,7 @@ def test_the_round_trip(
     assert runs("back-translate", tmp_path, *change) == ["pivot", "back_translate"]
 
 
-def test_equal_lines_of_a_shard_are_translated_once(
-    tmp_path: Path, write_text: WriteConfig
-) -> None:
+def test_equal_lines_of_shards_are_translated_once(tmp_path: Path, write_text: WriteConfig) -> None:
     write_text(tmp_path, unique="source")
     kill_in("pivot", tmp_path, "_receipts/part-*.json")
     stopped = {stage.name: stage for stage in status(str(tmp_path / "run"))}
@@ -167,9 +165,7 @@ def test_errors_about_the_forward_model_name_the_right_key() -> None:
         M2M100.layout(["__cs__", "__en__"], languages)
 
 
-def test_keys_of_runs_without_are_as_before(
-    write_config: WriteConfig, tmp_path: Path, nmt_model: Path
-) -> None:
+def test_keys_are_as_before(write_config: WriteConfig, tmp_path: Path, nmt_model: Path) -> None:
     config = read_config(write_config(tmp_path))
     run = Run.open(config)
     stages = all_stages()
@@ -187,9 +183,8 @@ def test_keys_of_runs_without_are_as_before(
         (sampled, None, [[1, sampled["sampling"]], 1]),
         (sampled, "source", [[1, sampled["sampling"]], 1, "unique source"]),
     ):
-        changed = config.replace(
-            nmt=config.nmt.replace(**nmt), input=config.input.replace(unique=unique)
-        )
+        sections = {"nmt": config.nmt.replace(**nmt), "input": config.input.replace(unique=unique)}
+        changed = config.replace(**sections)
         run = Run.open(changed)
         expected = content_key("back_translate", 2, [*decoding, *more], {"ingest": None})
         assert PlannedStage(run, stages["back_translate"]).key() == expected
@@ -225,9 +220,7 @@ def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
     assert manifest(tmp_path)["stages"]["back_translate"] == stages["back_translate"]
 
 
-def test_a_bad_model_is_found_before_any_work(
-    marian_run: Path, tmp_path: Path, capsys: Capsys
-) -> None:
+def test_a_bad_model_is_found_at_once(marian_run: Path, tmp_path: Path, capsys: Capsys) -> None:
     select = ["select", "--config", str(marian_run)]
     (tmp_path / "opus" / "source.spm").unlink()
     assert "the tokeniser is missing from the model folder (source.spm)" in refusal(capsys, *select)

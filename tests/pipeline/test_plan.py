@@ -194,9 +194,7 @@ COLUMNS = "input={format: jsonl, paths: ['{folder}/a.jsonl'], columns: {source: 
         (ROUNDS, "loop.rounds=3", {"loop", "select", "embeddings", "evaluate"}),
     ],
 )  # fmt: skip
-def test_a_changed_key_changes_these_stages(
-    folder: Path, given: str, change: str, stages: set[str]
-) -> None:
+def test_keys_change_these_stages(folder: Path, given: str, change: str, stages: set[str]) -> None:
     assert changed(folder, given.split("; "), change) == stages
 
 
@@ -224,9 +222,7 @@ def changed(folder: Path, given: list[str], change: str) -> set[str]:
          {"embeddings"}),
     ],
 )  # fmt: skip
-def test_a_changed_file_changes_these_stages(
-    folder: Path, file: str, given: list[str], stages: set[str]
-) -> None:
+def test_files_change_stages(folder: Path, file: str, given: list[str], stages: set[str]) -> None:
     given = [text.replace("{folder}", str(folder)) for text in given]
     before = keys(folder, *given)
     path = folder / file
@@ -235,9 +231,7 @@ def test_a_changed_file_changes_these_stages(
     assert {name for name in before if before[name] != after[name]} == stages
 
 
-def test_translations_depend_on_the_model_that_the_run_trained(
-    folder: Path, monkeypatch: Patch
-) -> None:
+def test_translations_depend_on_the_model_the_run_trained(folder: Path, monkeypatch: Patch) -> None:
     run = Run(read_config(folder / "config.yaml"))
     monkeypatch.setattr(back_translate, "backward", lambda run: SimpleNamespace(folder=Path()))
     monkeypatch.setattr(back_translate, "translate", lambda *given: given[-1])
@@ -249,9 +243,7 @@ def test_translations_depend_on_the_model_that_the_run_trained(
 
 
 @pytest.mark.parametrize("change", [NOTHING, ROUNDS, "select.named.strict.size=5"])
-def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(
-    folder: Path, change: str
-) -> None:
+def test_a_key_depends_on_what_the_stage_reads_and_nothing_else(folder: Path, change: str) -> None:
     steps = finished(Run(read_config(folder / "config.yaml", [change])))
     before = {step.path: step.key() for step in steps}
     for changed in steps:

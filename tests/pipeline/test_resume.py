@@ -62,9 +62,7 @@ def written_since(before: dict[str, tuple[int, int]], folder: Path, stage: str) 
     return changed - {"_stage"}
 
 
-def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
-    a_run: Path, finished_run: Path
-) -> None:
+def test_a_finished_run_does_nothing_wherever_it_is(a_run: Path, finished_run: Path) -> None:
     """Nor with another number of workers."""
     before = stamps(a_run, "corpus")
     assert again("select", a_run) == 0
@@ -75,9 +73,7 @@ def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
     assert parts(a_run) == parts(finished_run)
 
 
-def test_other_input_with_the_same_names_is_other_input(
-    a_run: Path, bitext: dict[str, str], runs: Runs
-) -> None:
+def test_other_input_of_the_same_names(a_run: Path, bitext: dict[str, str], runs: Runs) -> None:
     paths = {}
     for side, path in bitext.items():
         paths[side] = str(a_run / Path(path).name)
@@ -97,9 +93,8 @@ def test_wholly_other_input_does_not_replace_a_corpus(
 ) -> None:
     before = parts(a_run)
     for side in ("source", "reference"):
-        (a_run / side).write_text(
-            "Pes štěká.\nDva psi.\n" if side == "source" else "A dog.\nDogs.\n"
-        )
+        text = "Pes štěká.\nDva psi.\n" if side == "source" else "A dog.\nDogs.\n"
+        (a_run / side).write_text(text)
     other = {side: str(a_run / side) for side in ("source", "reference")}
     path = str(write_config(a_run, input={"paths": other}))
     line = refusal(capsys, "select", "--config", path)
@@ -190,9 +185,7 @@ def test_a_file_of_another_size_is_made_again(
     assert parts(a_run) == parts(finished_run)
 
 
-def test_damage_that_comes_back_ends_the_run(
-    a_run: Path, capsys: Capsys, monkeypatch: Patch
-) -> None:
+def test_damage_that_returns_ends_the_run(a_run: Path, capsys: Capsys, monkeypatch: Patch) -> None:
     path = part_file(a_run / "run" / "score", "part-00000-00001")
     damage(path)
     shutil.rmtree(a_run / "run" / "bucket")
@@ -252,9 +245,7 @@ def test_what_a_killed_process_left_goes(a_run: Path, capsys: Capsys) -> None:
     assert not list((run / "score").glob(".*"))
 
 
-def test_the_manifest_says_what_the_run_was_made_from(
-    finished_run: Path, bitext: dict[str, str]
-) -> None:
+def test_the_manifest_says_what_the_run_is_of(finished_run: Path, bitext: dict[str, str]) -> None:
     content = manifest(finished_run)
     config = yaml.safe_load((finished_run / "config.yaml").read_text())
     assert content["config"]["nmt"]["beam"] == config["nmt"]["beam"]

@@ -125,9 +125,8 @@ def test_every_round_has_its_folder(two_rounds: Path) -> None:
     for name in ("score", "bucket", "corpus", "embeddings", "evaluation.json"):
         assert (run / "rounds/2" / name).exists()
     first, second = (table(two_rounds, place) for place in ("bucket", "rounds/2/bucket"))
-    assert set(second.column_names) - set(first.column_names) == {
-        *("encoder_similarity", "encoder_similarity_decile")
-    }
+    more = {"encoder_similarity", "encoder_similarity_decile"}
+    assert set(second.column_names) - set(first.column_names) == more
     assert second.select(first.column_names).equals(first)
     encoder = load_encoder(run / "rounds/1/embeddings")
     texts = (second[side].combine_chunks() for side in ("reference", "translation"))
@@ -135,9 +134,7 @@ def test_every_round_has_its_folder(two_rounds: Path) -> None:
     assert second["encoder_similarity"].to_numpy() == pytest.approx(similarity, abs=1e-6)
 
 
-def test_the_second_round_selects_by_the_first_ones_encoder(
-    two_rounds: Path, changes: dict[str, Any]
-) -> None:
+def test_a_round_selects_by_the_encoder_before(two_rounds: Path, changes: dict[str, Any]) -> None:
     pairs = table(two_rounds, "rounds/2/bucket")
     corpus = table(two_rounds, "rounds/2/corpus")
     assert set(corpus["encoder_similarity_decile"].to_pylist()) == set(changes["select"]["deciles"])
@@ -228,10 +225,8 @@ def test_of_equal_rounds_the_first_is_best(
     labelled = [SimpleNamespace(name=i, first=range(n)) for i, n in enumerate((3, 90))]
     number = {f"{tmp_path}/run/rounds/{n + 1}/embeddings": n for n in range(3)}
     monkeypatch.setattr(auto_select, "read_labelled", lambda paths: labelled)
-    monkeypatch.setattr(
-        "paraloom.models.embeddings.model.load_encoder",
-        lambda path: SimpleNamespace(embed=number[path]),
-    )
+    model = "paraloom.models.embeddings.model.load_encoder"
+    monkeypatch.setattr(model, lambda path: SimpleNamespace(embed=number[path]))
     monkeypatch.setattr(
         "paraloom.models.embeddings.applications.evaluation.agreement",
         lambda embed, data: SimpleNamespace(pearson=pearson[embed][data.name]),
@@ -259,9 +254,7 @@ def test_three_rounds_and_back_to_two_and_to_one(
     assert "loop" not in (copy / "run/report/index.html").read_text().split("Configuration")[0]
 
 
-def test_a_deleted_part_file_is_made_again_and_nothing_else(
-    copy: Path, two_rounds: Path, runs: Runs
-) -> None:
+def test_only_a_deleted_part_file_is_made_again(copy: Path, two_rounds: Path, runs: Runs) -> None:
     for stage in ("select", "rounds/2/score"):
         part_file(copy / "run" / folder_of(stage), "part-00000-00003").unlink()
         assert runs("corpus", copy) == [stage]
@@ -316,9 +309,7 @@ def test_killed_while_the_best_round_is_copied(
     assert files(copy) == files(two_rounds)
 
 
-def test_every_round_chooses_for_itself(
-    to_continue: Path, changes: dict[str, Any], runs: Runs
-) -> None:
+def test_rounds_choose_on_their_own(to_continue: Path, changes: dict[str, Any], runs: Runs) -> None:
     auto = {"by": "auto", "auto": {"pairs": 40, "seeds": 1}}
     begun = runs("corpus", to_continue, **{**changes, "select": {**changes["select"], **auto}})
     one, two = begun.index("auto_select"), begun.index("rounds/2/auto_select")

@@ -66,9 +66,7 @@ def test_a_worker_sees_what_its_launcher_sees_now(
     assert capfd.readouterr().err.count("on stdout\non stderr\n") == 2
 
 
-def test_what_imported_modules_left_in_the_environment_is_there(
-    errand: str, monkeypatch: Patch
-) -> None:
+def test_what_imports_left_in_the_environment_is_there(errand: str, monkeypatch: Patch) -> None:
     """The tokeniser finds its files by a variable that its import sets, in the server alone."""
     monkeypatch.delenv("TOKENIZER_SHARED_DIR", raising=False)
     fork_server = ForkServer()
@@ -157,9 +155,7 @@ NOT_ON_MACOS = "import os, socket; del os.pidfd_open, os.sched_getaffinity, sock
     ("code", "processes", "start"),
     [(PREPARED, 1, ""), (WITH_A_WORKER, 2, ""), (WITH_A_WORKER, 2, NOT_ON_MACOS)],
 )
-def test_what_a_launcher_started_ends_with_it(
-    code: str, processes: int, start: str, tmp_path: Path
-) -> None:
+def test_it_ends_with_its_launcher(code: str, processes: int, start: str, tmp_path: Path) -> None:
     """The worker waits for a runner that never comes."""
     (tmp_path / "sitecustomize.py").write_text(start)  # every process runs it
     path = os.pathsep.join([str(tmp_path), str(ROOT)])

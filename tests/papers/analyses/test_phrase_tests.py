@@ -213,10 +213,10 @@ def test_the_command(tmp_path: Path, capsys: Capsys, monkeypatch: Patch) -> None
     shards = tuple(write(tmp_path / "run" / "corpus", PAIRS, 8))
     receipt = Receipt(name="all", key="k", rows_in=len(PAIRS), shards=shards, rejected={})
     write_receipt(str(tmp_path / "run" / "corpus"), receipt)
-    assert cli.main(["papers", "extract-phrases", str(tmp_path / "run"), "--min-count", "3"]) == 0
+    assert cli.main(["papers", "extract-phrases", str(tmp_path / "run"), "--min-count", "8"]) == 0
     table = tmp_path / "run" / "phrases.txt.gz"
     lines = gzip.decompress(table.read_bytes()).decode().splitlines()
-    assert lines == expected(PAIRS, 3)
+    assert lines == expected(PAIRS, 8)
     assert lines[0] == "[X] ||| are running ||| run ||| Count=8"
     assert next(read_phrases(table)) == ("are running", "run")
     said = capsys.readouterr().out

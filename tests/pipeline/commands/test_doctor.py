@@ -66,9 +66,7 @@ def test_what_is_missing_or_breaks_is_named_with_what_to_do(told: Told, monkeypa
     assert rows["engine ctranslate2, CPU"] == ("fails", error)
 
 
-def test_a_gpu_without_the_library_that_decodes_says_what_to_install(
-    told: Told, monkeypatch: Patch
-) -> None:
+def test_a_gpu_without_its_library_says_what_to_install(told: Told, monkeypatch: Patch) -> None:
     monkeypatch.setattr(gpu, "devices", lambda: [0, 1])
     monkeypatch.setattr(gpu, "load_cublas", lambda: False)
     _, rows = told()

@@ -1,24 +1,30 @@
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from paraloom.beam_jobs.bitext import find_bitext, read_bitext
 from paraloom.beam_jobs.engine.shards import Receipt, Shard, write_receipt
 from paraloom.models.cpu import cores
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus.preview import prepare
 from paraloom.pipeline.commands.corpus.small_run import measured
+from paraloom.pipeline.config import read_config
 from paraloom.pipeline.pages.describe import hours_in_words
-from paraloom.pipeline.run.records import PairsRecord
+from paraloom.pipeline.run.plan import plan
+from paraloom.pipeline.run.records import PairsRecord, StageRecord
+from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import folder_of
 from tests.chat_server import chat_server
 from tests.json_schema import errors_of
 from tests.models.scorers.small_transformers import write_sentence_model
-from tests.run_helpers import ONE, STAGES, Capsys, WriteConfig, manifest
+from tests.run_helpers import ONE, STAGES, Capsys, WriteConfig, again, manifest, table
 
 Told = Callable[..., tuple[dict[str, Any], str]]
 
@@ -155,9 +161,8 @@ def test_conditions_and_repeats(
         paths[side] = str(tmp_path / side)
         Path(paths[side]).write_text(2 * Path(path).read_text(encoding="utf-8"), encoding="utf-8")
     short = [len(line.split()) for line in Path(bitext["source"]).read_text().splitlines() if line]
-    config = write_config(
-        tmp_path, input={"paths": paths, "unique": "source", "where": ["source_tokens > 4"]}
-    )
+    given = {"paths": paths, "unique": "source", "where": ["source_tokens > 4"]}
+    config = write_config(tmp_path, input=given)
     found, out = told(config)
     left = found["kept"] * 238
     assert 2 * sum(n > 4 for n in short) <= left < 238
@@ -188,11 +193,8 @@ def test_scorers_with_a_model_and_of_others_are_timed(
     (tmp_path / "vectors.txt").write_text("".join(f"{word} 0.5 1\n" for word in words))
     scorers = ["paragram_similarity", "sentence_similarity", f"{tmp_path}/slow.py:slow"]
     given = {"paragram": str(tmp_path / "vectors.txt"), "sentence_model": str(model)}
-    config = write_config(
-        tmp_path,
-        score={"scorers": [*scorers, "mean_idf"], **given},
-        select={"by": "slow", "deciles": [9]},
-    )
+    score = {"scorers": [*scorers, "mean_idf"], **given}
+    config = write_config(tmp_path, score=score, select={"by": "slow", "deciles": [9]})
     found, out = told(config, "--rows", "1000000", "--rows-per-second", "250", "--device", "H9")
     assert found["left_out"] == ["mean_idf"]
     job = found["jobs"]["score"]
@@ -204,9 +206,7 @@ def test_scorers_with_a_model_and_of_others_are_timed(
     assert "250 rows/s, H9" in out
 
 
-def test_language_models_are_asked_for_their_price(
-    write_config: WriteConfig, tmp_path: Path, told: Told
-) -> None:
+def test_language_models_give_prices(write_config: WriteConfig, tmp_path: Path, told: Told) -> None:
     with chat_server() as (server, url):
         chat = {"kind": "chat", "base_url": url, "model": "good", "n": 2}
         paid = {"name": "paid", "prices": {"input": 50.0, "output": 1000.0}}
@@ -251,3 +251,117 @@ def test_language_models_without_a_translation_model(
     assert found["sampled"] == 0 and found["jobs"]["score"]["rows"] == 4 * 119
     assert "Back-translation: none" in out and "an hour" not in out
     assert "1,200 + 1,200 tokens, cost 0.00024, from 1 answers." in out
+
+
+def test_the_sample_has_the_rows_and_values_of_the_run(
+    write_config: WriteConfig, tmp_path: Path, finished_run: Path, capsys: Capsys
+) -> None:
+    write_config(tmp_path, input={"where": ["source_tokens <= 5"]}, select={"size": 1})
+    assert again("preview", tmp_path, "-n", "60") == 0
+    (tmp_path / "preview").mkdir()
+    (tmp_path / "run/preview").rename(tmp_path / "preview/run")  # as the helpers have it
+    stages = manifest(tmp_path / "preview")["stages"]
+    assert list(stages) == ["ingest", "back_translate", "score", "bucket", "select"]
+    assert stages["ingest"]["rows_in"] == 60
+    (reason,) = stages["ingest"]["rejected"]
+    assert reason == "not source_tokens <= 5"
+    columns = ["id", "source", "reference", "translation", "translation_score", "trigram_overlap"]
+    found = table(tmp_path / "preview", "score", *columns).to_pylist()
+    whole = {row["id"]: row for row in table(finished_run, "score", *columns).to_pylist()}
+    assert 10 < len(found) < 60
+    rejected = sum(stages[name]["rows_rejected"] for name in ("ingest", "back_translate"))
+    assert len(found) == 60 - rejected
+    for row in found:  # batches of other rows round otherwise
+        score = pytest.approx(row["translation_score"], abs=1e-5)
+        assert whole[row["id"]] == row | {"translation_score": score}
+    assert stages["select"]["rows_out"] > 1, "the size of the corpus is no size for a sample"
+    assert "random pairs of the corpus" in (tmp_path / "preview/run/report/index.html").read_text()
+    err = capsys.readouterr().err
+    assert "60 of about 120 rows, from the beginnings of 1 file(s); 0.8% of the rows" in err
+    assert not (tmp_path / "run/manifest.json").exists()
+
+
+NEEDY = ["score.scorers+=[paragram_similarity, mean_idf]", "score.phrases=phrases.gz"]
+FEW = {"score.scorers": ["translation_score", "trigram_overlap"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "finished", "target", "changed", "said"),
+    [
+        (["nmt.model=null"], [], "ingest", {}, "ends after ingest; `paraloom train-nmt`"),
+        (["nmt.model=null"], ["nmt"], "select", {}, ""),
+        (NEEDY, [], "select", FEW, "without paragram_similarity, mean_idf: a run makes their"),
+        (NEEDY, ["paragram", "idf"], "select", {}, ""),
+        ([*NEEDY, "score.paragram=vectors", "score.idf=idf"], [], "select", {}, ""),
+        (
+            *([*NEEDY, "select.where=[paragram_similarity_decile in 2..9]"], [], "bucket"),
+            {"select.where": [], "select.deciles": None},
+            "ends before the selection, which reads paragram_similarity_decile",
+        ),
+        (
+            *(["select.by=auto", "select.labelled=labelled", "loop.rounds=2"], [], "bucket"),
+            {"select.by": "translation_score", "loop.rounds": 1},
+            "which reads auto",
+        ),
+    ],
+)
+def test_nothing_is_trained(
+    write_config: WriteConfig,
+    tmp_path: Path,
+    capsys: Capsys,
+    changes: list[str],
+    finished: list[str],
+    target: str,
+    changed: Mapping[str, object],
+    said: str,
+) -> None:
+    run = Run(read_config(write_config(tmp_path), changes))
+    run.records.update({stage: StageRecord() for stage in finished})
+    made, small = prepare(run, 5)
+    taken = Run(small, base=run)
+    assert not {*finished} & {of.path for of in plan(taken)}
+    assert all(taken.folder(stage) == str(tmp_path / "run" / stage) for stage in finished)
+    assert taken.folder("score") == str(tmp_path / "run/preview/score")
+    assert (made, small.run) == (target, str(tmp_path / "run/preview"))
+    for key, value in changed.items():
+        section, name = key.split(".")
+        value = str(tmp_path / value) if isinstance(value, str) and "/" in value else value
+        assert getattr(getattr(small, section), name) == value
+    err = capsys.readouterr().err
+    assert said in err
+    assert said or len(err.splitlines()) == 1
+
+
+def test_plain_text_and_kept_columns(
+    write_config: WriteConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f"Sentence {number}.\n" for number in range(9)]
+    (tmp_path / "text.txt").write_text("".join(lines))
+    text = {"format": "text", "paths": [str(tmp_path / "text.txt")]}
+    nmt = {"forward_model": "there", "model": "back"}
+    config = read_config(write_config(tmp_path, input=text, nmt=nmt))
+    _, small = prepare(Run(config), 4)
+    assert small.input is not None
+    (path,) = small.input.paths
+    drawn = Path(path).read_text().splitlines(keepends=True)
+    assert len(drawn) == 4
+    assert [line for line in lines if line in drawn] == drawn
+
+    row = '{{"id": "{n}", "source": "s{n}", "reference": "&amp;lt;", "genre": "g{n}"}}'
+    rows = [row.format(n=n) for n in (1, 2)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    more: Any = {"clean": ["entities"], "keep": ["genre"], "where": ["genre != g0"]}
+    more["columns"] = {"id": "id"}
+    jsonl = {"format": "jsonl", "paths": [str(tmp_path / "rows.jsonl")], "license": "${WORD}"}
+    monkeypatch.setenv("WORD", "secret")
+    config = read_config(write_config(tmp_path, input=jsonl | more))
+    _, small = prepare(Run(config), 2)
+    assert "secret" not in str(small.written)
+    assert small.input is not None
+    (sample,) = small.input.paths
+    assert pq.read_table(sample).column_names == ["id", "source", "reference", "genre"]
+    (bitext,) = find_bitext(small.input.format, small.input.paths, small.input.layout)
+    (block,) = read_bitext(bitext)
+    assert block.pairs["genre"].to_pylist() == ["g1", "g2"]
+    assert block.pairs["id"].to_pylist() == ["1", "2"]
+    assert block.pairs["reference"].to_pylist() == ["&lt;"] * 2, "cleaned once"

@@ -79,9 +79,7 @@ def test_with_a_model_it_estimates(
     assert "--model goes without --from" in capsys.readouterr().err
 
 
-def test_sections_of_another_configuration(
-    tmp_path: Path, monkeypatch: Patch, capsys: Capsys
-) -> None:
+def test_sections_of_another_config(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["init", *write(tmp_path, "tsv"), "--out", "mine.yaml", "--from", "sample"]) == 0
     text = Path("mine.yaml").read_text()

@@ -1,12 +1,22 @@
 """The judges' files: what is read from them, undoing, half-written lines, the lock."""
 
 import os
+import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.criteria import Criteria
+from paraloom.models.chat.options import NmtGenerator
 from paraloom.models.errors import UserError
+from paraloom.pipeline.judging import sampling
 from paraloom.pipeline.judging.judgments import (
     Action,
     JudgeFile,
@@ -14,7 +24,9 @@ from paraloom.pipeline.judging.judgments import (
     judgments_digest,
     read_judgments,
 )
-from tests.run_helpers import Patch
+from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_corpus, sample_pairs
+from tests.pipeline.judging.conftest import SCORES
+from tests.run_helpers import Patch, WriteConfig, changed_record
 
 
 def action(id: str, score: float | None = 50, *, undone: bool = False) -> Action:
@@ -132,6 +144,8 @@ def test_what_a_crash_left(tmp_path: Path, data: bytes, whole: dict[str, float])
         ((ONE + b"\n" + TWO).decode().encode("utf-16"), 1),
         (ONE + b"\n2\tgood", 2),
         (bytes(9) + ONE, 1),
+        (ONE + b"\n{\n", 2),
+        (ONE + b'\n{"id": "a", "score": 101}\n', 2),
     ],
 )
 def test_what_is_no_judgment_stays_on_the_disk(tmp_path: Path, data: bytes, line: int) -> None:
@@ -143,15 +157,6 @@ def test_what_is_no_judgment_stays_on_the_disk(tmp_path: Path, data: bytes, line
         with pytest.raises(UserError, match=rf"a\.jsonl: line {line} is not a judgment"):
             opens()
     assert path.read_bytes() == data
-
-
-@pytest.mark.parametrize("line", ["{", '{"id": "a", "score": 101}'])
-def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
-    JudgeFile(str(tmp_path), "a").append([action("1")])
-    with (tmp_path / "judgments" / "a.jsonl").open("a") as stream:
-        stream.write(f"{line}\n")
-    with pytest.raises(UserError, match=r"a\.jsonl: line 2 is not a judgment"):
-        read_judgments(str(tmp_path))
 
 
 def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: Patch) -> None:
@@ -191,3 +196,174 @@ def test_one_judging_process_a_run(tmp_path: Path) -> None:
         assert judgments_digest(str(tmp_path)) == ""
     with pytest.raises(UserError, match="need a run on this machine"), judging("s3://bucket/run"):
         pass
+
+
+def counts(run: ScoredRun, pairs: list[Pair]) -> np.ndarray:
+    """Pairs in each decile of each score."""
+    ids = [pair.id for pair in pairs]
+    found = np.zeros((len(run.scores), 10), int)
+    for table in run.tables([schema.decile(score) for score in run.scores]):
+        table = table.filter(pc.is_in(table["id"], pc.cast(ids, "string")))
+        for row, score in zip(found, run.scores, strict=True):
+            row += np.bincount(table[schema.decile(score)].to_numpy(), minlength=10)
+    return found
+
+
+def test_any_first_part_is_even(write_run: WriteConfig) -> None:
+    run = ScoredRun(str(write_run(2000)))
+    pairs = sample_pairs(run, 200)
+    assert len({pair.id for pair in pairs}) == 200
+    for first in (20, 50, 100, 200):
+        found = counts(run, pairs[:first])
+        assert found.sum() == first * len(SCORES)
+        assert np.abs(found - first / 10).max() <= 1
+
+
+def test_few_pairs_begin_the_order_of_many(write_run: WriteConfig) -> None:
+    """The pairs among which the next one is chosen are there however few are taken."""
+    orders = []
+    for seed in (1, 2, 3):
+        order = sample_pairs(ScoredRun(str(write_run(400, seed=seed))), 40)
+        assert sample_pairs(ScoredRun(str(write_run(400, shards=7, seed=seed))), 40) == order
+        for pairs in range(1, 13):
+            assert sample_pairs(ScoredRun(str(write_run(400, seed=seed))), pairs) == order[:pairs]
+        orders.append({pair.id for pair in order})
+    assert len(orders[0] & orders[1]) < 20
+
+
+def test_the_next_pair_is_of_the_decile_with_fewest_so_far() -> None:
+    """Of its next ten, the one whose other deciles have fewest, too."""
+    deciles = np.random.default_rng(3).integers(0, 6, (3, 120)).tolist()
+    cells = [(score, k) for score in range(3) for k in range(6)]
+    of_row = [[(score, of[row]) for score, of in enumerate(deciles)] for row in range(120)]
+    of_cells = {(f"{s}", k): np.flatnonzero(np.equal(deciles[s], k)) for s, k in cells}
+    texts = [(f"{i}", "") for i in range(120)]
+    left, shown, beyond = list(range(120)), Counter[tuple[int, int]](), 0
+
+    def order(row: int) -> tuple[int, int]:
+        return sum(shown[cell] for cell in of_row[row]), row
+
+    for found in sampling._in_order(texts, of_cells, 60):
+        waiting = {cell: [row for row in left if cell in of_row[row]] for cell in cells}
+        _, of_fewest = min((shown[cell], rows) for cell, rows in waiting.items() if rows)
+        row = min(of_fewest[:10], key=order)
+        assert found == row
+        beyond += min(of_fewest, key=order) != row
+        left.remove(row)
+        shown.update(of_row[row])
+    assert beyond > 3
+
+
+def test_texts_left_out_do_not_count_for_their_decile() -> None:
+    texts = ["one", "one", "one", "two", "three", "four", "five", "six"]
+    cells = {("a", 0): np.arange(5), ("a", 1): np.arange(5, 8)}
+    found = sampling._in_order([("r", text) for text in texts], cells, 9)
+    assert len({texts[row] for row in found}) == len(found) == 6
+    deciles = [int(row >= 5) for row in found]
+    for first in (2, 4, 6):
+        assert np.bincount(deciles[:first], minlength=2).tolist() == [first / 2] * 2
+
+
+def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: WriteConfig) -> None:
+    folder = write_run(100)
+    with changed_record(folder) as values:
+        values["config"] |= {"loop": {"rounds": 2}}
+        values["config"]["select"]["labelled"] = "a.tsv"
+        stages = values["stages"]
+        stages |= {"rounds/2/bucket": stages.pop("bucket"), "rounds/2/select": {}}
+        stages["select"] = {"round": 2}
+        (folder / "rounds/2").mkdir(parents=True)
+        shutil.copytree(folder / "bucket", folder / "rounds/2/bucket")
+    assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
+    with changed_record(folder) as values:
+        values["stages"]["bucket"] = values["stages"]["rounds/2/bucket"]
+        values["outdated"] = ["rounds/2/bucket", "select"]  # an earlier one had two rounds
+    assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
+
+
+def test_equal_sides_are_left_out(write_run: WriteConfig) -> None:
+    pairs = sample_pairs(ScoredRun(str(write_run(100, equal=60))), 200)
+    assert sorted(pair.id for pair in pairs) == [f"p-{i}" for i in range(60, 100)]
+    assert sample_pairs(ScoredRun(str(write_run(40, equal=40))), 200) == []
+    several = sample_pairs(ScoredRun(str(write_run(60, candidates=3))), 200)
+    assert len({pair.key for pair in several}) == 60  # the translations of 20 sources
+
+
+def test_few_rows_are_kept(write_run: WriteConfig, monkeypatch: Patch) -> None:
+    kept: list[int] = []
+    lowest = sampling._lowest
+
+    def counted(*arguments: Any) -> pa.Table:
+        kept.append((found := lowest(*arguments)).num_rows)
+        return found
+
+    monkeypatch.setattr(sampling, "_lowest", counted)
+    sample_pairs(ScoredRun(str(write_run(6000, shards=12))), 20)
+    assert len(kept) == 12
+    assert max(kept) <= 30 * 10 * len(SCORES)
+
+
+def test_what_cannot_be_sampled(write_run: WriteConfig, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no run here"):
+        ScoredRun(str(tmp_path))
+    run = write_run()
+    with changed_record(run) as values:
+        values["outdated"] = ["bucket"]
+    with pytest.raises(UserError, match="bucket is of an earlier configuration"):
+        ScoredRun(str(run))
+    with changed_record(run) as values:
+        values["stages"] = {}
+    with pytest.raises(UserError, match="run `paraloom bucket` first"):
+        ScoredRun(str(run))
+
+
+def test_it_is_even_over_generators_and_deciles(write_run: WriteConfig, monkeypatch: Patch) -> None:
+    run = ScoredRun(str(write_run(1200)))
+    with pytest.raises(UserError, match=r"--generators: .* has one generator only"):
+        sample_pairs(run, 10, generators=True)
+    generators = [NmtGenerator(kind="nmt")]
+    run.record.config = run.record.config.model_copy(update={"generators": generators})
+    tables = list(run.tables(["source", "reference", "translation", *map(schema.decile, SCORES)]))
+    of = {f"p-{i}": "nmt" if i % 4 else "rare" for i in range(1200)}
+    columns = (pa.array([of[id] for id in table["id"].to_pylist()]) for table in tables)
+    named = [t.append_column("generator", c) for t, c in zip(tables, columns, strict=True)]
+    monkeypatch.setattr(run, "tables", lambda columns: iter(named))
+    pairs = sample_pairs(run, 120, generators=True)
+    found = Counter(of[pair.id] for pair in pairs)
+    assert abs(found["nmt"] - found["rare"]) <= 12  # not 90 and 30
+    monkeypatch.undo()
+    assert np.abs(counts(run, pairs) - 12).max() <= 3
+
+
+def test_pairs_of_a_corpus_are_random_and_any_first_part_of_them(write_run: WriteConfig) -> None:
+    """Over many seeds each pair is drawn equally often."""
+    drawn = Counter[str]()
+    for seed in range(30):
+        run = ScoredRun(str(write_run(40, seed=seed)))
+        order = sample_corpus(run, 40, "bucket")
+        other = ScoredRun(str(write_run(40, shards=2, seed=seed)))
+        assert sample_corpus(other, 9, "bucket") == order[:9]
+        assert len({pair.id for pair in order}) == 40
+        drawn.update(pair.id for pair in order[:20])
+    assert len(drawn) == 40
+    assert 10 < np.std([*drawn.values()]) ** 2 + 10 < 20  # of 30 draws, each with a chance of 1/2
+
+
+def test_pairs_that_just_missed_come_in_turns_the_nearest_first(write_run: WriteConfig) -> None:
+    run = ScoredRun(str(write_run(400, equal=30)))
+    where = (Predicate.parse("length_ratio <= 0.3"),)
+    given: dict[str, Any] = {"deciles": (7, 8), "max_tokens": None, "size": None, "seed": 1}
+    criteria = Criteria(by="unigram_f1", where=where, **given)
+    rows = [row for table in run.tables(criteria.columns) for row in table.to_pylist()]
+    rows = [row for row in rows if row["reference"] != row["translation"]]
+    decile = [(r["unigram_f1_decile"] in (7, 8), r["length_ratio"] <= 0.3, r) for r in rows]
+    by_score = [(r["length_ratio"], r["id"]) for inside, low, r in decile if inside and not low]
+    outside = [r for inside, low, r in decile if low and not inside]
+    away = {r["id"]: min(abs(r["unigram_f1_decile"] - d) for d in (7, 8)) for r in outside}
+
+    found = [pair.id for pair in sample_corpus(run, 20, "select", criteria)]
+    assert found[::2] == [id for _, id in sorted(by_score)[:10]]
+    assert [away[id] for id in found[1::2]] == sorted(away.values())[:10]
+    every = [pair.id for pair in sample_corpus(run, 400, "select", criteria)]
+    assert sorted(every) == sorted([*away, *(id for _, id in by_score)])
+    assert every[:20] == found

@@ -61,9 +61,8 @@ def serving(run: Path, *options: str) -> Iterator[Served]:
 
 
 def shows(page: Page, text: str) -> None:
-    page.wait_for_function(
-        "text => document.getElementById('count').textContent === text", arg=text
-    )
+    shown = "text => document.getElementById('count').textContent === text"
+    page.wait_for_function(shown, arg=text)
 
 
 def saved(run: Path, judge: str = "Anna") -> dict[str, tuple[float, int | None]]:

@@ -23,12 +23,8 @@ from tests.shards import accepted, bucketed_pairs
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 ROWS, SHARDS = 360, 3
 _FOUND = {"letters": {"pearson": 61.23, "spearman": 58.74}}
-RESULTS = {
-    "models": ["letters"],
-    "groups": {
-        "STS 2015": {"data_sets": {"images": {"pairs": 30, "models": _FOUND}}, "mean": _FOUND}
-    },
-}
+_STS = {"data_sets": {"images": {"pairs": 30, "models": _FOUND}}, "mean": _FOUND}
+RESULTS = {"models": ["letters"], "groups": {"STS 2015": _STS}}
 WORDS = "a the dog cat boy girl runs sits on in red old street house & <b>x</b> | näive".split()  # noqa: SIM905
 
 
@@ -62,19 +58,16 @@ def make_run(folder: Path) -> MadeRun:
     bucketed, selected = [], []
     for i in range(SHARDS):
         part = pairs.slice(i * ROWS // SHARDS, ROWS // SHARDS)
-        deciles = {
-            name: bucket._by_decile(part[name].to_numpy(), part[schema.decile(name)].to_numpy())
-            for name in SCORERS
-        }
+        columns = {n: (part[n].to_numpy(), part[schema.decile(n)].to_numpy()) for n in SCORERS}
+        deciles = {name: bucket._by_decile(*of) for name, of in columns.items()}
         numbers = bucket.BucketMeasurements(deciles=deciles)
         bucketed.append(accepted(folder / "bucket", f"part-{i}", part, numbers=numbers))
         reasons, _ = decide(part, criteria)
         out = pa.array(reasons != "")
         rejected = part.select(["id"]).append_column("reason", pa.array(reasons, pa.string()))
         pieces = [(f"part-{i}", part.filter(pa.array(reasons == "")), rejected.filter(out))]
-        selected.append(
-            commit(str(folder / "corpus"), f"part-{i}", "k", len(part), pieces, started=0)
-        )
+        place = str(folder / "corpus"), f"part-{i}", "k"
+        selected.append(commit(*place, len(part), pieces, started=0))
     rejected = {"empty reference": 30, "a reason that needs more than one line " * 2: 10}
     inputs = [{"path": "/data/captions.tsv", "bytes": 12345, "sha256": "0" * 64}]
     record = {

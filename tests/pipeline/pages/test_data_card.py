@@ -103,9 +103,8 @@ def test_it_says_what_was_cleaned(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     assert "cleaned" not in data_card(record, 1)
     record["stages"]["ingest"]["cleaned"] = {"entities": 1234, "whitespace": 0, "nfc": 5}
-    said = (
-        "HTML entities in 1,234, line feeds, tabs and separators in 0, characters not in NFC in 5"
-    )
+    said = "HTML entities in 1,234, line feeds, tabs and separators in 0, "
+    said += "characters not in NFC in 5"
     assert said in words(record)
 
 

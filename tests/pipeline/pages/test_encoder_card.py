@@ -13,7 +13,10 @@ from huggingface_hub.repocard_data import eval_results_to_model_index, model_ind
 from paraloom.beam_jobs import storage
 from paraloom.models.files import digest
 from paraloom.pipeline import cli
-from tests.run_helpers import Capsys, manifest
+from paraloom.pipeline.pages import cards as card
+from paraloom.pipeline.pages.metadata import eval_results
+from paraloom.pipeline.run.records import Evaluation
+from tests.run_helpers import Capsys, manifest, record_of
 
 
 @pytest.fixture
@@ -98,9 +101,7 @@ def test_it_follows_the_evaluation_and_nothing_is_trained_again(
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_card_of_a_person_stays(
-    tmp_path: Path, arguments: list[str], whole: bool, capsys: Capsys
-) -> None:
+def test_own_cards_stay(tmp_path: Path, arguments: list[str], whole: bool, capsys: Capsys) -> None:
     assert train(*arguments) == 0
     path = tmp_path / "run" / "embeddings" / "README.md"
     marked, _, rest = path.read_text().partition("# Written by Paraloom")
@@ -124,3 +125,230 @@ def test_a_run_in_object_storage(
     assert train(*arguments, "--set", "evaluate.sts=null", "--", *s3) == 0
     assert "…" not in capsys.readouterr().err
     assert b"was not evaluated" in storage.read_bytes(f"{bucket}/run/embeddings/README.md")
+
+
+NATIVE = {"native": True, "equal_sentences": 1.0}
+
+
+def settings(export: dict[str, Any], **options: Any) -> dict[str, Any]:
+    chosen = {"model": "word-avg", "dim": 300, **options}
+    kind = "trigrams" if chosen["model"] == "trigram-avg" else "words"
+    found = {"options": chosen, "vocabularies": {kind: 1234}, "dim": 300}
+    found["reads_order"] = "lstm" in chosen["model"]
+    return {**found, "sentence_transformers": export} if export else found
+
+
+def text_of(values: dict[str, Any], **stages: Any) -> str:
+    given: dict[str, Any] = {"config": {"run": "/home/janet/runs/a"}, "stages": stages}
+    return " ".join(card.encoder_card(record_of(given), values).split())
+
+
+def test_it_says_how_the_encoder_is_opened() -> None:
+    text = text_of(settings(NATIVE))
+    assert 'SentenceTransformer("OWNER/NAME")' in text and "5.5 or later" in text
+    assert "The vectors agree with Paraloom's." in text
+    assert "janet" not in text and "The encoder was not evaluated." in text
+    assert "model-index" not in text and "metrics" not in text
+
+    near = {**NATIVE, "equal_sentences": 0.98765}
+    text = text_of({**settings(near), "language": "th"})
+    assert "98.77% of sentences have equal tokens." in text and "- th" in text
+
+    joined = {"native": False}
+    sizes = {"vocabularies": {"words": 1234, "trigrams": 5678}}
+    text = text_of({**settings(joined, model="word-avg+trigram-avg"), **sizes})
+    assert "| vocabulary | 1,234 words | | vocabulary | 5,678 trigrams |" in text
+    assert 'SentenceTransformer("DIR", trust_remote_code=True)' in text
+
+    phrases = {"task": "phrases", "phrases": {"table": "/home/janet/ppdb.gz"}, "model": "gru"}
+    text = text_of(settings({"native": False}, **phrases))
+    assert 'similarity_fn_name="dot"' in text and "a high dot product" in text
+    assert "janet" not in text and "table: ppdb.gz" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"model": "lstm"}, "is the last state of an LSTM over its words."),
+        ({"initial_vectors": "/home/janet/v.txt"}, "Word vectors start from the file v.txt."),
+        ({"task": "context", "context": {"text": ["b.gz"]}}, "is the mean of the vectors of its"),
+    ],
+)
+def test_options_in_words(options: dict[str, Any], said: str) -> None:
+    text = text_of(settings(NATIVE, **options))
+    assert said in text
+    assert ("The order of words does not count" in text) == ("lstm" not in str(options))
+    assert ('similarity_fn_name="dot"' in text) == ("context" in options)
+    assert "janet" not in text and "null" not in text
+
+
+def test_what_a_corpus_adds_to_the_card() -> None:
+    training = {"pairs": 1200, "initial_vectors": "PARAGRAM vectors of the run"}
+    model = {"path": "me/cs-en", "sha256": "5a", "revision": "0a1", "license": "mit"}
+    embeddings = {
+        "training": training,
+        "versions": {"torch": "2.1", "spacy": "not installed"},
+        "files": {"embeddings.development": {"path": "/home/janet/dev.tsv", "sha256": "de"}},
+    }
+    config: dict[str, Any] = {
+        **{
+            "run": "/home/janet/runs/a",
+            "seed": 7,
+            "select": {"by": "length_ratio", "deciles": [3, 4], "max_tokens": None},
+        },
+        "input": {"license": "CC BY 4.0", "source_language": "de", "target_language": "en"},
+        "score": {"scorers": ["length_ratio"], "phrases": "/home/janet/ppdb.gz"},
+    }
+    record: dict[str, Any] = {
+        **{"config": config, "versions": {"torch": "1.0"}},
+        "stages": {
+            "ingest": {"inputs": [{"path": "/home/janet/bitext.gz", "bytes": 1, "sha256": "b1"}]},
+            "back_translate": {"model": model},
+            "paragram": {"digest": "77"},
+            "select": {"rows_out": 1234, "digest": "c0"},
+            "embeddings": embeddings,
+        },
+    }
+
+    def words_of(number: int = 0, **options: Any) -> str:
+        values = settings(NATIVE, **options)
+        return " ".join(card.encoder_card(record_of(record), values, number).split())
+
+    text = words_of(2, dim=8)
+    for said in (
+        "license: cc-by-4.0 ",
+        "# a-round-2: English sentence encoder",
+        "| numbers in a vector | 300 | | vocabulary | 1,234 words |",
+        "the corpus of the run `a`, round 2 (1,234 pairs). One side is the English side of a "
+        "bitext, the other a machine translation of its German side. Selection: deciles 3–4 of "
+        "`length_ratio`; pairs with equal",
+        "Run `a`, seed 7. Packages: torch 2.1. |",
+        "| `embeddings.development` | `dev.tsv` | `de` | | PARAGRAM vectors of the run | | `77` | "
+        "| corpus of the run | | `c0` | "
+        "| bitext | `bitext.gz` | `b1` |",
+        "are made by the model `me/cs-en`, revision `0a1`, licence mit, with the SHA-256 `5a`.",
+        "Licence of the bitext: CC BY 4.0.",
+    ):
+        assert said in text, said
+    assert "# a: English" in words_of()
+
+    record["stages"]["nmt"] = {"training": {"bleu": 28.26}}
+    record["stages"]["pivot"] = {"model": {**model, "path": "me/en-de"}}
+    chosen = {"scorer": "order", "deciles": [5], "pairs": 9, "scores": [50.0]}
+    record["stages"]["auto_select"] = {"chosen": chosen}
+    config["select"] |= {"by": "auto", "labelled": "x.tsv"}
+    del embeddings["versions"], training["initial_vectors"]
+    text = words_of()
+    assert "machine translation into German. Selection: decile 5 of `order`; pairs" in text
+    assert "are made by a model `me/cs-en`, revision" in text and ", BLEU 28.3 on pairs" in text
+    assert "The sources are made by the model `me/en-de`, revision" in text
+    assert "Packages: torch 1.0." in text and "PARAGRAM" not in text and "ppdb" not in text
+
+    text = words_of(pairs=[{"paths": ["mine.tsv"]}])
+    assert "The licence of the training data is not stated" in text and "CC BY" not in text
+    for other in ("the corpus of the run", "corpus of the run |", "bitext", "The translations are"):
+        assert other not in text, other
+
+
+def test_language_models_that_made_the_pairs_are_named() -> None:
+    """As in the data card, whose test has the rest of the sentence."""
+    generators = {
+        "a": {"model": "owner/tiny", "models": ["/home/janet/tiny@main"], "license": "CC0"},
+        "b": {"model": "big-2026", "prompt_text": "Paraphrase."},
+    }
+    stages: dict[str, Any] = {"generate": {"generators": generators}}
+    stages["select"] = {"rows_out": 9, "digest": "c0"}
+    config = {"run": "a", "input": {"source_language": "de"}}
+
+    def words_of(**options: Any) -> str:
+        record = record_of({"config": config, "stages": stages})
+        return " ".join(card.encoder_card(record, settings(NATIVE, **options)).split())
+
+    text = words_of()
+    for said in (
+        "the other a candidate of a language model. Selection",
+        "- Generator `a`: the model `owner/tiny` (the server names it `tiny@main`), asked",
+        "; terms of its outputs: CC0. - Generator `b`: the model `big-2026`, asked",
+        "`Paraphrase.`; terms of its outputs: not stated in the configuration. ",
+    ):
+        assert said in text, said
+    assert "janet" not in text and "machine translation" not in text
+    assert "Generator" not in words_of(pairs=[{"paths": ["mine.tsv"]}])
+    stages["back_translate"] = {"model": {"path": "me/cs-en", "sha256": "5a"}}
+    text = words_of()
+    assert "a machine translation of its German side or a candidate of a language model." in text
+
+
+def evaluated(
+    sets: dict[str, list[str]],
+    pearson: dict[str, float],
+    values: dict[str, Any],
+    select: dict[str, Any] | None = None,
+    **stages: Any,
+) -> tuple[str, list[dict[str, Any]]]:
+    """The card of an encoder with these results on all data sets, and its model-index."""
+    found = {name: {"pearson": value, "spearman": None} for name, value in pearson.items()}
+    data = {"pairs": 1, "models": found}
+    groups = {group: {"data_sets": dict.fromkeys(of, data)} for group, of in sets.items()}
+    stages |= {"evaluate": {"results": {"models": [*found], "groups": groups}}}
+    select = {"by": "unigram_f1", **(select or {})}
+    config = {"score": {"scorers": ["unigram_f1"]}, "select": select}
+    record = {"config": config, "stages": stages}
+    text = card.encoder_card(record_of(record), values)
+    return text, yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+
+
+@pytest.mark.parametrize("without", [[], ["STS 2015 images"]])
+def test_a_mean_over_data_sets_that_were_used_is_left_out(without: list[str]) -> None:
+    found = {"word-avg": {"pearson": 50.0, "spearman": 50.0}}
+    data_sets = {name: {"pairs": 1, "models": found} for name in ("forums", "images")}
+    groups = {"STS 2015": {"data_sets": data_sets, "mean": found}}
+    record = Evaluation.model_validate({"models": ["word-avg"], "groups": groups})
+    results = eval_results(record, "word-avg", "cosine", without)
+    more = [] if without else ["STS 2015 images", "STS 2015 (mean of 2 data sets)"]
+    names = [*dict.fromkeys(result.dataset_name for result in results)]
+    assert names == ["STS 2015 forums", *more]
+
+
+@pytest.mark.parametrize(("model", "value"), [("gru", 0.512346), ("word-avg", 0.2)])
+def test_results_are_those_of_the_encoder_or_of_the_first(model: str, value: float) -> None:
+    pearson = {"letters": 20.0, "gru": 51.23456}
+    text, (result,) = evaluated({"SICK": ["test"]}, pearson, settings(NATIVE, model=model))
+    assert [metric["value"] for metric in result["metrics"]] == [value]
+    assert "| SICK test | 1 | 20.0 | undefined | 51.2 | undefined |" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/data/sts/2014", ["STS 2014 OnWN", "STS 2014 deft-news"]),
+        ("/data/2014/OnWN.tsv", ["STS 2014 OnWN"]),
+        ("2014/deft-news.tsv", ["STS 2014 deft-news"]),
+        ("/data/sick", ["SICK train", "SICK trial"]),
+        ("SICK_trial.txt", ["SICK trial"]),
+        ("/2014/captions/pairs.tsv", []),
+    ],
+)
+@pytest.mark.parametrize("use", ["development", "auto", "rounds", "none"])
+def test_data_that_chose_an_epoch_deciles_or_a_round(path: str, names: list[str], use: str) -> None:
+    sets = {"STS 2012": ["OnWN"], "STS 2014": ["OnWN", "deft-news"], "SICK": ["train", "trial"]}
+    values = settings(NATIVE, development=[path]) if use == "development" else settings(NATIVE)
+    select = {"by": "auto" if use == "auto" else "unigram_f1", "labelled": ["x.tsv", path]}
+    loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
+    stages = {"loop": loop} if use == "rounds" else {}
+    text, index = evaluated(sets, {"word-avg": 50.0}, values, select, **stages)
+    used = names if use != "none" else []
+    said = f"choose its epoch or its pairs: {', '.join(used)}.\n" in text
+    assert said == bool(used)
+    tests = {result["dataset"]["name"] for result in index}
+    assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(used)
+
+
+@pytest.mark.parametrize(("exclude", "tasks"), [(False, None), (True, ["STS14"])])
+def test_the_training_data_sets_are_known_without_evaluation_sentences(
+    exclude: bool, tasks: list[str] | None
+) -> None:
+    stages = {"exclude": {"data_sets": {"sts/2012": 9}}} if exclude else {}
+    values = settings(NATIVE, development=["/data/2014/OnWN.tsv"])
+    text, _ = evaluated({"STS 2014": ["OnWN", "images"]}, {"word-avg": 50.0}, values, **stages)
+    assert yaml.safe_load(text.split("---\n")[1]).get("training_datasets") == tasks

@@ -84,9 +84,8 @@ def address(made_run: MadeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
     record = copy.deepcopy(made_run.record)
     record["stages"]["auto_select"] = CHOICE
     record["stages"]["nmt"] = {"training": {"bleu": 31.64}, "seconds": 60.0}
-    record["stages"]["ingest"]["inputs"][0]["path"] = (
-        "/data/" + "a-long-name-of-a-corpus" * 5 + ".gz"
-    )
+    name = "/data/" + "a-long-name-of-a-corpus" * 5 + ".gz"
+    record["stages"]["ingest"]["inputs"][0]["path"] = name
     page = folder.parent / "page.html"
     page.write_text(document(str(folder), record), encoding="utf-8")
     return page.as_uri()
@@ -135,9 +134,8 @@ def test_pairs_are_browsed_by_bounds(browser: Browser, address: str, made_run: M
     page.get_by_role("button", name="No bounds").press("Enter")
     assert said.text_content() == "300 of 300 pairs, 20 shown"
     page.get_by_role("button", name="Bounds of the selection").press("Enter")
-    assert (
-        page.get_by_role("group", name="trigram overlap").get_by_label("to").input_value() == "0.6"
-    )
+    bounds = page.get_by_role("group", name="trigram overlap")
+    assert bounds.get_by_label("to").input_value() == "0.6"
     assert complaints == []
 
 

@@ -27,9 +27,8 @@ def select_of(**keys: Any) -> SelectOptions:
     return SelectOptions(**{"deciles": None, "max_tokens": None, "per_source": "all", **keys})
 
 
-SELECT = select_of(
-    by="unigram_f1", deciles=[4, 5, 6, 7, 8], max_tokens=11, where=["trigram_overlap <= 0.6"]
-)
+SELECT = select_of(by="unigram_f1", deciles=[4, 5, 6, 7, 8], max_tokens=11)
+SELECT = SELECT.replace(where=["trigram_overlap <= 0.6"])
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +68,7 @@ def short(row: dict[str, Any]) -> bool:
     return bool(max(row["reference_tokens"], row["translation_tokens"]) <= 11)
 
 
-def test_draws_are_few_rows_of_few_part_files(
-    made_run: MadeRun, shards: list[Shard], monkeypatch: Patch
-) -> None:
+def test_few_rows_of_few_files(made_run: MadeRun, shards: list[Shard], monkeypatch: Patch) -> None:
     drawn = draw(shards, 50, 1, TEXTS)
     assert drawn.equals(draw(shards, 50, 1, TEXTS))
     assert not drawn.equals(draw(shards, 50, 2, TEXTS))
@@ -157,9 +154,7 @@ def test_the_frontier_keeps_as_many_pairs_as_the_selection(
     assert sample.frontier(criteria_of(select, record), ["word_order", "translation_score"]) is None
 
 
-def test_a_sample_stands_for_all_rows(
-    shards: list[Shard], record: RunRecord, monkeypatch: Patch
-) -> None:
+def test_samples_stand_for_all(shards: list[Shard], record: RunRecord, monkeypatch: Patch) -> None:
     monkeypatch.setattr(tradeoffs, "PAIRS", 90)
     sample = Sample.read(shards, record, SCORERS, [])
     assert (len(sample.pairs), sample.scale, len(sample.rows)) == (90, 4.0, 90)
@@ -207,6 +202,5 @@ def test_the_command_shows_the_frontier(a_run: Path, capsys: Capsys) -> None:
     assert "the run's" in out
     with changed_manifest(a_run) as content:
         content["config"]["select"]["where"] = ["trigram_overlap >= 1", "trigram_overlap <= 0"]
-    assert "needs 20 selected pairs in a sample of 20,000, and a score" in refusal(
-        capsys, "frontier", run
-    )
+    line = refusal(capsys, "frontier", run)
+    assert "needs 20 selected pairs in a sample of 20,000, and a score" in line

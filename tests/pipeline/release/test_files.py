@@ -16,17 +16,16 @@ from paraloom.pipeline.release import files
 from paraloom.pipeline.release.files import PAIRS, SplitWriter, held_out, write_configurations
 from tests.run_helpers import Patch
 
-COLUMNS = pa.schema(
-    [pa.field(name, pa.string(), nullable=False) for name in ("id", "reference", "translation")]
-)
+NAMES = ("id", "reference", "translation")
+COLUMNS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in NAMES])
 TEXTS = st.text(st.sampled_from("aAbB .!?é"), max_size=5)
 
 
 def table(references: list[str], first: int = 0) -> pa.Table:
-    rows = [
-        {"id": str(first + i), "reference": text, "translation": f"t {i} {text}"}
-        for i, text in enumerate(references)
+    texts = [
+        {"reference": text, "translation": f"t {i} {text}"} for i, text in enumerate(references)
     ]
+    rows = [{"id": str(first + i), **of} for i, of in enumerate(texts)]
     return pa.Table.from_pylist(rows, COLUMNS)
 
 
@@ -41,9 +40,7 @@ def read(folder: Path, split: SplitFiles) -> pa.Table:
 
 @settings(max_examples=40)
 @given(st.lists(st.lists(TEXTS, max_size=8), max_size=5), st.floats(0, 0.999), st.integers(0, 9))
-def test_every_row_once_and_no_reference_in_both(
-    parts: list[list[str]], share: float, seed: int
-) -> None:
+def test_rows_once_and_references_apart(parts: list[list[str]], share: float, seed: int) -> None:
     tables = [table(texts, 100 * i) for i, texts in enumerate(parts)]
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -65,9 +62,7 @@ def test_every_row_once_and_no_reference_in_both(
 
 @settings(max_examples=40)
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.floats(0, 0.999), st.integers(0, 9))
-def test_the_split_of_a_reference_depends_on_it_alone(
-    texts: list[str], share: float, seed: int
-) -> None:
+def test_a_references_split_depends_on_it_alone(texts: list[str], share: float, seed: int) -> None:
     together = held_out(pa.array(texts), share, seed)
     alone = [held_out(pa.array([text]), share, seed)[0] for text in texts]
     assert list(together) == alone
@@ -86,9 +81,7 @@ def test_the_share_is_met_and_the_seed_counts() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 7, 100])
-def test_files_have_a_limited_size_however_rows_come(
-    cut: int, tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_files_have_a_limit_however_rows_come(cut: int, tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(files, "GROUP_ROWS", 10)
     monkeypatch.setattr(files, "FILE_ROWS", 30)
     rows = table([f"reference {i}" for i in range(75)])
@@ -100,10 +93,8 @@ def test_files_have_a_limited_size_however_rows_come(
     assert split.files == tuple(f"data/train-0000{i}-of-00003.parquet" for i in range(3))
     assert [*(tmp_path / "data").glob("*.unnamed")] == []
     assert split.rows == 75 and read(tmp_path, split).equals(rows)
-    opened = [pq.ParquetFile(tmp_path / name) for name in split.files]
-    groups = [
-        [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] for file in opened
-    ]
+    opened = [pq.read_metadata(tmp_path / name) for name in split.files]
+    groups = [[of.row_group(i).num_rows for i in range(of.num_row_groups)] for of in opened]
     assert groups == [[10, 10, 10], [10, 10, 10], [10, 5]]
     assert split.size == sum((tmp_path / name).stat().st_size for name in split.files)
 

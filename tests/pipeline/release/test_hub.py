@@ -66,9 +66,7 @@ def release(run: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in files_of(folder)}
 
 
-def test_every_file_is_sent_and_the_data_set_is_private(
-    run: Path, hub: Hub, capsys: Capsys
-) -> None:
+def test_every_file_is_sent_and_the_set_is_private(run: Path, hub: Hub, capsys: Capsys) -> None:
     assert push(run, "--dry-run") == 0
     assert hub.repositories == {}
     assert push(run) == 0

@@ -146,10 +146,8 @@ def test_workers_are_small_as_many_as_the_service_finds_right_and_get_no_main_se
     assert pool["machineType"] == "e2-standard-2"
     assert pool["autoscalingSettings"] == {"maxNumWorkers": 50}  # no algorithm: the service's own
     assert "numWorkers" not in pool
-    assert {path.name for path in staged} == {
-        "pipeline.pb",
-        "submission_environment_dependencies.txt",
-    }
+    names = {"pipeline.pb", "submission_environment_dependencies.txt"}
+    assert {path.name for path in staged} == names
     assert job["environment"]["sdkPipelineOptions"]["options"]["save_main_session"] is False
 
 
