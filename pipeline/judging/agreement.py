@@ -95,8 +95,8 @@ def _read(
     scores: Sequence[str],
     where: Sequence[Predicate],
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
-    """The judged rows of the run, each with a flag that it meets the conditions; and the number of
-    all rows that meet them, by score and decile."""
+    """The judged rows of the run, with the value `meets` for the conditions; and the number of all
+    rows that meet them, by score and decile."""
     ids = pa.array(sorted({id for id, *_ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *scores, *map(schema.decile, scores)]
     columns = list(dict.fromkeys([*columns, *(predicate.column for predicate in where)]))
