@@ -24,7 +24,7 @@ from paraloom.pipeline.config.options import MODEL_KEYS
 from paraloom.pipeline.run.records import ScoringModelRecord, StageRecord, UsedModel
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage
-from paraloom.pipeline.stages.translation import ENGINE, backward, used_model
+from paraloom.pipeline.stages.translation import ENGINE, backward, license_of
 
 
 def _stage(key: str, find: Callable[[str], Path]) -> Stage:
@@ -34,7 +34,13 @@ def _stage(key: str, find: Callable[[str], Path]) -> Stage:
         return find(remote.localise(getattr(config.score, key)))
 
     def make(run: Run, _: str) -> ScoringModelRecord:
-        model = used_model(UsedModel, getattr(run.config.score, key), folder(run.config))
+        where = folder(run.config)
+        model = UsedModel(
+            path=getattr(run.config.score, key),
+            sha256=digest(where),
+            revision=hub.revision(where),
+            license=license_of(where),
+        )
         return ScoringModelRecord(model=model, digest=model.sha256)
 
     def check(config: Config) -> None:
