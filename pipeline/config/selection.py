@@ -105,6 +105,6 @@ class NamedSelection(SelectOptions):
 
     def _check(self) -> None:
         if self.named:
-            raise ValueError("named: a named selection cannot have named selections")
+            raise ValueError("named: a named selection has no named selections")
         if own := sorted(name for name in self.model_fields_set if name.startswith("exclude")):
             raise ValueError(f"{own[0]}: belongs to all corpora; set select.{own[0]}")

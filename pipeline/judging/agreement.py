@@ -103,8 +103,8 @@ def judged_rows(
     where: Sequence[Predicate] = (),
     more: Sequence[str] = (),
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
-    """The judged rows of the run, each with a flag that it meets the conditions; and the number of
-    all rows that meet them, by score and decile."""
+    """The judged rows of the run, with the value `meets` for the conditions; and the number of all
+    rows that meet them, by score and decile."""
     ids = pa.array(sorted({id for id, *_ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *more]
     columns += [*scores, *map(schema.decile, scores)]

@@ -54,7 +54,7 @@ class TripletOptions:
             raise UserError(f"--triplets {min(unknown)}: there are {', '.join(KINDS)}, and all")
         changes = [kind for kind in self.kinds if kind in CHANGES]
         if changes and language != "en":
-            raise UserError(f"--triplets: only English has {', '.join(changes)}; there is {NEAR}")
+            raise UserError(f"--triplets: {', '.join(changes)}: for English only; use {NEAR}")
 
     def neighbours(self) -> str:
         """The names of the models that find neighbours, without paths; "" without the kind."""

@@ -41,7 +41,7 @@ class Run:
     config: Config
     arguments: Sequence[str] = ()  # for Beam
     base: Run | None = None
-    place: str = ""  # its folder below the base's
+    place: str = ""  # its folder, below the base's folder
     before: Run | None = None  # the round before, whose encoder scores the pairs
     records: dict[str, StageRecord] = field(default_factory=dict)  # of its own finished stages
 

@@ -19,7 +19,7 @@ from paraloom.models.structured import front_matter
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model
-from paraloom.pipeline.run.records import BackTranslateRecord, TranslationModel, UsedModel
+from paraloom.pipeline.run.records import BackTranslateRecord, TranslationModel
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
 
@@ -45,6 +45,17 @@ class Model(NamedTuple):
         """The model for workers, who fetch the same commit from the Hub."""
         return TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
 
+    def record(self) -> TranslationModel:
+        """Its entry in the manifest."""
+        folder = self.folder
+        return TranslationModel(
+            path=self.name,
+            sha256=digest(folder),
+            revision=hub.revision(folder),
+            license=license_of(folder),
+            family=open_model(folder, self.languages).family,
+        )
+
     def tags(self) -> list[Any]:
         """The languages for keys, as the tags that they choose; empty without tags."""
         layout = open_model(self.folder, self.languages).layout
@@ -67,15 +78,6 @@ def license_of(folder: Path) -> str | None:
         values = value if isinstance(value, list) else [value]
         return ", ".join(text for text in values if isinstance(text, str)) or None
     return None
-
-
-Used = TypeVar("Used", bound=UsedModel)
-
-
-def used_model(kind: type[Used], name: str, folder: Path, **more: Any) -> Used:
-    """The record of a model by its name, from its folder on this machine."""
-    revision, license = hub.revision(folder), license_of(folder)
-    return kind(path=name, sha256=digest(folder), revision=revision, license=license, **more)
 
 
 def backward(run: Run) -> Model:
@@ -114,8 +116,7 @@ def translate(
     """
     from paraloom.beam_jobs import back_translate
 
-    family = open_model(model.folder, model.languages).family
-    used = used_model(TranslationModel, model.name, model.folder, family=family)
+    used = model.record()
     job = back_translate.TranslationJob(
         model=model.factory,
         accelerator=run.config.accelerator,

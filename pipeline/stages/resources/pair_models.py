@@ -25,7 +25,7 @@ from paraloom.pipeline.run.records import ScoringModelRecord, StageRecord, UsedM
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages import needed
-from paraloom.pipeline.stages.translation import ENGINE, Model, backward, forward, used_model
+from paraloom.pipeline.stages.translation import ENGINE, Model, backward, forward, license_of
 
 
 def _stage(key: str, find: Callable[[str], Path]) -> Stage:
@@ -35,7 +35,13 @@ def _stage(key: str, find: Callable[[str], Path]) -> Stage:
         return find(remote.localise(getattr(config.score, key)))
 
     def make(run: Run, _: str) -> ScoringModelRecord:
-        model = used_model(UsedModel, getattr(run.config.score, key), folder(run.config))
+        where = folder(run.config)
+        model = UsedModel(
+            path=getattr(run.config.score, key),
+            sha256=digest(where),
+            revision=hub.revision(where),
+            license=license_of(where),
+        )
         return ScoringModelRecord(model=model, digest=model.sha256)
 
     def check(config: Config) -> None:
@@ -73,12 +79,10 @@ def _translation_stage(name: str, trained: str) -> Stage:
 
     def make(run: Run, key: str) -> StageRecord:
         model = translation_models(run)[name]
-        folder = model.folder
-        values = fingerprint(run), digest(folder)
+        made = content_key(fingerprint(run), digest(model.folder))
         if trained == "nmt":  # the record of the translations has the model
-            return StageRecord(digest=content_key(*values))
-        used = used_model(UsedModel, model.name, folder)
-        return ScoringModelRecord(model=used, digest=content_key(*values))
+            return StageRecord(digest=made)
+        return ScoringModelRecord(model=model.record(), digest=made)
 
     def check(config: Config) -> None:
         if name == "forward_model" and config.nmt.forward_model:
