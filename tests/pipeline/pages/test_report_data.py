@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraloom.beam_jobs.engine.shards import Deciles
+from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.pipeline.pages.differences import mark_differences
 from paraloom.pipeline.pages.plots import shades, ticks
 from paraloom.pipeline.pages.report_data import BINS, CELLS, axes, axis, density, histogram
