@@ -63,9 +63,8 @@ class _Decided:
         """Decide; the hashes of accepted rows."""
         table = read_shard(unit.shard, self.criteria.columns)
         reasons, hashed = decide(table, self.criteria)
-        names = [*schema.ROW, *[schema.GENERATOR.name] * (self.criteria.per_generator is not None)]
-        kept = table.select([name for name in names if name in table.column_names])
-        kept = kept.append_column(schema.REASON, pa.array(reasons, pa.string()))
+        names = [n for n in (*schema.ROW, schema.GENERATOR.name) if n in table.column_names]
+        kept = table.select(names).append_column(schema.REASON, pa.array(reasons, pa.string()))
         storage.write_bytes(f"{self.prefix}-{unit.index}", encode(kept))
         yield hashed, np.flatnonzero(reasons == "")
 
@@ -78,15 +77,14 @@ class _Decided:
 
     def accepted(self, element: tuple[Unit, np.ndarray]) -> Columns:
         """The rows to draw from."""
-        return {name: _column(*of) for name, *of in self.drawn_from(*self.read(*element))}
+        kept, reasons = self.read(*element)
+        return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
 
-    def drawn_from(
-        self, table: pa.Table, reasons: np.ndarray
-    ) -> Iterator[tuple[str, pa.Table, np.ndarray]]:
+    def drawn_from(self, kept: pa.Table, reasons: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
         """The kinds that are drawn from, and the accepted rows of each."""
-        kinds, accepted = kinds_of(table, self.criteria), reasons == ""
+        kinds, accepted = kinds_of(kept, self.criteria), reasons == ""
         for name in sorted({*kinds[accepted]} or {"sample"}):
-            yield name, table, np.flatnonzero(accepted & (kinds == name))
+            yield name, np.flatnonzero(accepted & (kinds == name))
 
 
 def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Sequence[str]) -> Result:
@@ -111,7 +109,7 @@ class _WriteCorpus(UnitDoFn):
         table, criteria = read_shard(unit.shard), self.decided.criteria
         kept, reasons = self.decided.read(unit, duplicates)
         if bound is not None:
-            for name, _, rows in self.decided.drawn_from(kept, reasons):
+            for name, rows in self.decided.drawn_from(kept, reasons):
                 column = _column(kept, rows)
                 beyond = position(column, bound.get(name, []), criteria.seed) > 0
                 more = f"more than the share of generator {name}"
