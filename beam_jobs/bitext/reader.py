@@ -75,8 +75,8 @@ class BitextReader:
         """Divide a bitext into ranges of `rows` rows, where the format allows it; here by lines.
         The names of copies of ranges begin with `copies`: see `index`."""
         files = enumerate(zip_longest(bitext.paths, bitext.sha256))
-        found = (index(*file, rows, copies and f"{copies}-{i}") for i, file in files)
-        counts, spans = zip(*found, strict=True)
+        indexed = (index(*file, rows, copies and f"{copies}-{i}") for i, file in files)
+        counts, spans = zip(*indexed, strict=True)
         if len(set(counts)) > 1:
             found = (
                 f"{path} has {n:,} lines" for path, n in zip(bitext.paths, counts, strict=True)
