@@ -18,7 +18,6 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.part_files import decode, extended
 from paraloom.beam_jobs.engine.shards import (
-    Deciles,
     Measurements,
     Receipt,
     Unit,
@@ -35,7 +34,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     position,
     sortable,
 )
-from paraloom.beam_jobs.transforms.shares import decile_ranks
+from paraloom.beam_jobs.transforms.shares import Deciles, decile_ranks
 
 
 def starts_of_deciles(rows: Mapping[str, int]) -> dict[str, list[int]]:

@@ -36,6 +36,7 @@ from paraloom.models.text.tokens import moses_tokens
 
 _REPEATS = "repeats an earlier pair"
 
+_SPANS = "_spans"  # folder of copies of ranges
 _SHARDS_PER_UNIT = 8  # a crashed worker loses one unit at most
 
 
@@ -119,11 +120,13 @@ def run(
 ) -> Result:
     """Read `bitexts` into `output`; `key` covers their content and the stage's settings.
 
-    First this process indexes them, so that workers can read ranges. At most the share
+    First this process indexes them, so that workers can read ranges; text from compressed files is
+    copied for them. At most the share
     `max_rejected` of the rows may be rejected; rejections by `where` and `unique_pairs` do not
     count.
     """
-    units = _units(bitexts, key, reading)
+    spans = storage.join(output, _SPANS)
+    units = _units(bitexts, key, reading, spans)
     limit = Limit(
         share=max_rejected, ignored=(f"{FAILED} ", _REPEATS), question="is input.format right?"
     )
@@ -137,6 +140,7 @@ def run(
         limit=limit,
     )
     result = launch(job, arguments)
+    storage.remove_all(storage.join(spans, name) for name in storage.names(spans))
     rows: Counter[str] = Counter()
     for unit, receipt in zip(units, result.receipts, strict=True):
         rows[unit.bitext.paths[0]] += receipt.rows_in
@@ -145,10 +149,11 @@ def run(
     return result
 
 
-def _units(bitexts: Sequence[Bitext], key: str, reading: Reading) -> list[IngestUnit]:
+def _units(bitexts: Sequence[Bitext], key: str, reading: Reading, spans: str) -> list[IngestUnit]:
     lines = reading.shard_rows * _SHARDS_PER_UNIT
     with ThreadPoolExecutor(cores()) as pool:
-        found = list(pool.map(lambda bitext: find_ranges(bitext, lines), bitexts))
+        copies = (storage.join(spans, f"{number:05d}") for number in range(len(bitexts)))
+        found = list(pool.map(lambda *of: find_ranges(of[0], lines, of[1]), bitexts, copies))
     units: list[IngestUnit] = []
     for number, (bitext, parts) in enumerate(zip(bitexts, found, strict=True)):
         file, whole = f"part-{number:05d}", content_key(key, bitext.name)

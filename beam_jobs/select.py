@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +15,10 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.options import local_workers
-from paraloom.beam_jobs.engine.shards import Receipt, Unit, read_shard
+from paraloom.beam_jobs.engine.part_files import decode, encode
+from paraloom.beam_jobs.engine.shards import HASHES, Receipt, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
-from paraloom.beam_jobs.transforms.corpus_text import export_tsv, tsv_path
+from paraloom.beam_jobs.transforms.corpus_text import export_tsv, tsv_path, write_member
 from paraloom.beam_jobs.transforms.criteria import NOT_DRAWN, REPEATS, Criteria, decide, kinds_of
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.order_statistics import (
@@ -29,75 +31,96 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 
 
 class Select(beam.PTransform):
-    """Selects pairs: units in, receipts out. `rows` is an estimate."""
+    """Selects pairs: units in, receipts out. `rows` is an estimate; with `text`, workers write the
+    parts of the text form, too."""
 
-    def __init__(self, output: str, criteria: Criteria, rows: int):
+    def __init__(self, output: str, criteria: Criteria, rows: int, *, text: bool = False):
         super().__init__()
-        self.output, self.criteria, self.rows = output, criteria, rows
+        self.output, self.criteria, self.rows, self.text = output, criteria, rows, text
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Scan once for duplicates, twice for sampling (if `size` is set), and once to write."""
-        criteria = self.criteria
-
-        def hashes(unit: Unit) -> Iterator[Hashes]:
-            reasons, hashed = decide(read_shard(unit.shard, criteria.columns), criteria)
-            yield hashed, np.flatnonzero(reasons == "")
-
-        def accepted(element: tuple[Unit, np.ndarray]) -> Columns:
-            unit, duplicates = element
-            table = read_shard(unit.shard, criteria.columns)
-            reasons, _ = decide(table, criteria)
-            reasons[duplicates] = REPEATS
-            return {name: _column(table, of) for name, of in _drawn_from(table, reasons, criteria)}
-
-        joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows, self.output)
-        write = _WriteCorpus(self.output, criteria)
+        """Scan once for the criteria and for duplicates, and once to write."""
+        prefix = storage.join(self.output, HASHES, f"{secrets.token_hex(4)}-decided")
+        criteria, decided = self.criteria, _Decided(prefix, self.criteria)
+        duplicates = WithDuplicates(decided.hashes, self.rows, self.output)
+        joined = units | "Duplicate pairs" >> duplicates
+        write = _WriteCorpus(self.output, decided, self.text)
         if not criteria.draws:
             return joined | "Write" >> beam.ParDo(write)
-        bound = joined | "Sample" >> OrderStatistics(accepted, criteria.ranks, seed=criteria.seed)
+        drawing = OrderStatistics(decided.accepted, criteria.ranks, seed=criteria.seed)
+        bound = joined | "Sample" >> drawing
         return joined | "Write" >> beam.ParDo(write, beam.pvalue.AsSingleton(bound))
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """What the criteria say of a unit's rows: decided once, and kept in files for further scans."""
+
+    prefix: str
+    criteria: Criteria
+
+    def hashes(self, unit: Unit) -> Iterator[Hashes]:
+        """Decide; the hashes of accepted rows."""
+        table = read_shard(unit.shard, self.criteria.columns)
+        reasons, hashed = decide(table, self.criteria)
+        names = [n for n in (*schema.ROW, schema.GENERATOR.name) if n in table.column_names]
+        kept = table.select(names).append_column(schema.REASON, pa.array(reasons, pa.string()))
+        storage.write_bytes(f"{self.prefix}-{unit.index}", encode(kept))
+        yield hashed, np.flatnonzero(reasons == "")
+
+    def read(self, unit: Unit, duplicates: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """The names of the rows, and the reasons."""
+        kept = decode(storage.read_bytes(f"{self.prefix}-{unit.index}"))
+        reasons = kept[schema.REASON.name].to_numpy()
+        reasons[duplicates] = REPEATS
+        return kept, reasons
+
+    def accepted(self, element: tuple[Unit, np.ndarray]) -> Columns:
+        """The rows to draw from."""
+        kept, reasons = self.read(*element)
+        return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
+
+    def drawn_from(self, kept: pa.Table, reasons: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """The kinds that are drawn from, and the accepted rows of each."""
+        kinds, accepted = kinds_of(kept, self.criteria), reasons == ""
+        for name in sorted({*kinds[accepted]} or {"sample"}):
+            yield name, np.flatnonzero(accepted & (kinds == name))
 
 
 def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Sequence[str]) -> Result:
     """Select from `units` into `output`, and export the TSV."""
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
-    select = Select(output, criteria, rows)
+    select = Select(output, criteria, rows, text=True)
     similar = criteria.exclude is not None and criteria.exclude.similarity is not None
     processes = 1 if similar else None  # load the model once
     job = UnitJob(name="select", units=units, transform=select, output=output, processes=processes)
     result = launch(job, arguments)
-    export_tsv(result.receipts, tsv_path(output), criteria.by, threads=local_workers(arguments))
+    export_tsv(output, result.receipts, criteria.by, local_workers(arguments))
     return result
 
 
 @dataclass(eq=False)
 class _WriteCorpus(UnitDoFn):
-    criteria: Criteria
+    decided: _Decided
+    text: bool
 
     def make(self, unit: Unit, duplicates: np.ndarray, bound: Targets | None = None) -> Receipt:
-        table = read_shard(unit.shard)
-        reasons, _ = decide(table, self.criteria)
-        reasons[duplicates] = REPEATS
+        table, criteria = read_shard(unit.shard), self.decided.criteria
+        kept, reasons = self.decided.read(unit, duplicates)
         if bound is not None:
-            for name, rows in _drawn_from(table, reasons, self.criteria):
-                column = _column(table, rows)
-                beyond = position(column, bound.get(name, []), self.criteria.seed) > 0
+            for name, rows in self.decided.drawn_from(kept, reasons):
+                column = _column(kept, rows)
+                beyond = position(column, bound.get(name, []), criteria.seed) > 0
                 more = f"more than the share of generator {name}"
-                reasons[rows[beyond]] = more if self.criteria.size is None else NOT_DRAWN
+                reasons[rows[beyond]] = more if criteria.size is None else NOT_DRAWN
         accepted = pa.array(reasons == "")
         names = [name for name in schema.ROW if name in table.column_names]
         rejected = table.select(names).append_column(schema.REASON, pa.array(reasons, pa.string()))
-        rejected = rejected.filter(pc.invert(accepted))
-        return self.commit(unit, table.num_rows, [(unit.name, table.filter(accepted), rejected)])
-
-
-def _drawn_from(
-    table: pa.Table, reasons: np.ndarray, criteria: Criteria
-) -> Iterator[tuple[str, np.ndarray]]:
-    kinds, accepted = kinds_of(table, criteria), reasons == ""
-    for name in sorted({*kinds[accepted]} or {"sample"}):
-        yield name, np.flatnonzero(accepted & (kinds == name))
+        rejected, corpus = rejected.filter(pc.invert(accepted)), table.filter(accepted)
+        wanted = self.text and len(corpus)
+        text = write_member(self.output, unit.name, corpus, criteria.by) if wanted else None
+        return self.commit(unit, table.num_rows, [(unit.name, corpus, rejected)], text)
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:

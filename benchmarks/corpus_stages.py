@@ -19,6 +19,7 @@ if __name__ == "__main__":  # workers import at the same time, as those of a com
 
 from paraloom.beam_jobs import bucket, score, select
 from paraloom.beam_jobs.engine.shards import receipts, units
+from paraloom.beam_jobs.transforms.criteria import Criteria
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 
@@ -29,7 +30,7 @@ def run(folder: Path, arguments: Sequence[str], stages: Sequence[str]) -> dict[s
     shutil.rmtree(output, ignore_errors=True)
     shards = [s for receipt in receipts(str(folder / "back_translate")) for s in receipt.shards]
     rows = sum(shard.rows for shard in shards)
-    criteria = select.Criteria(
+    criteria = Criteria(
         by="paragram_similarity", deciles=(8, 9), max_tokens=30, size=rows // 10, seed=1
     )
     seconds = {}

@@ -12,11 +12,14 @@ import psutil
 class Cost:
     """Wall-clock and CPU seconds, and peaks of the process tree: memory in bytes, open files.
 
-    `peak_rss` counts pages that processes share once for each of them, `peak_pss` once in all.
+    `own_seconds` are the CPU seconds of the command's first process: those of a run's launcher are
+    not shared by its workers. `peak_rss` counts pages that processes share once for each of them,
+    `peak_pss` once in all.
     """
 
     seconds: float
     cpu_seconds: float
+    own_seconds: float
     peak_rss: int
     peak_pss: int
     peak_files: int
@@ -60,4 +63,5 @@ def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> 
     if process.wait():
         raise subprocess.CalledProcessError(process.returncode, command)
     seconds = time.monotonic() - started
-    return Cost(seconds, sum(cpu.values()), peak_rss, peak_pss, peak_files)
+    own = cpu.get(process.pid, 0.0)
+    return Cost(seconds, sum(cpu.values()), own, peak_rss, peak_pss, peak_files)

@@ -1,11 +1,11 @@
 """A run of generated pairs from their translations to the data card, stage by stage.
 
-python -m benchmarks.scale [--workers N] [--shard-rows N] [--folder FOLDER] ROWS …
+python -m benchmarks.scale ROWS … [--workers N …] [--shard-rows N] [--folder FOLDER]
 
 Makes a run folder whose translations are finished, and runs the real commands on it: `score`,
 `bucket`, `select` (with duplicates, `size` and `where`; it writes report and data card), `select`
-once more with nothing to do, and those that look at a run. One pair in 50 repeats one of the
-shard before.
+once more with nothing to do, and those that look at a run, for each number of workers. The column
+"own" has the CPU seconds of the launcher alone. One pair in 50 repeats one of the shard before.
 """
 
 import argparse
@@ -33,9 +33,9 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "score": ("score",),
-    "bucket": ("bucket",),
-    "select, report, data card": ("select",),
+    "score": ("score", "--force"),
+    "bucket": ("bucket", "--force"),
+    "select, report, data card": ("select", "--force"),
     "nothing to do": ("select",),
 }
 
@@ -85,14 +85,14 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def measure(folder: Path, rows: int, shard_rows: int, workers: int) -> list[tuple[str, Cost, int]]:
-    """Make a run and measure its commands: name, cost, and bytes that were added on disk."""
-    config, run, log = make_run(folder, rows, shard_rows), folder / "run", folder / "log.txt"
+def measure(folder: Path, rows: int, config: Path, workers: int) -> list[tuple[str, Cost, int]]:
+    """Measure the commands of a run: name, cost, and bytes that were added on disk."""
+    run, log = folder / "run", folder / "log.txt"
     paraloom = [sys.executable, "-m", "paraloom.pipeline.cli"]
     beam = ["--", "--direct_num_workers", str(workers)]
     found = []
     before = size(run / "back_translate")
-    found.append(("input", Cost(0.0, 0.0, 0, 0, 0), before))
+    found.append(("input", Cost(0.0, 0.0, 0.0, 0, 0, 0), before))
     before = size(run)
     for name, arguments in COMMANDS.items():
         spent = cost([*paraloom, *arguments, "--config", str(config), *beam], log=log)
@@ -111,14 +111,14 @@ def measure(folder: Path, rows: int, shard_rows: int, workers: int) -> list[tupl
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2])
     parser.add_argument("--shard-rows", type=int, default=10_000)
     parser.add_argument("--folder", type=Path, help="keep the runs in this folder")
     parser.add_argument("rows", type=int, nargs="*", default=[400_000, 2_000_000])
     options = parser.parse_args(arguments)
-    columns = ("rows", "stage", "s", "rows/s", "CPU s", "RSS MB", "PSS MB", "files", "disk MB")
-    table = Table(*columns, title=f"{options.workers} workers, {options.shard_rows:,} rows a shard")
-    for column in table.columns[2:]:
+    columns = ("rows", "workers", "stage", "s", "rows/s", "CPU s", "own", "RSS MB", "PSS MB")
+    table = Table(*columns, "files", "disk MB", title=f"{options.shard_rows:,} rows a shard")
+    for column in table.columns[3:]:
         column.justify = "right"
     results: dict[str, Any] = {}
     for rows in options.rows:
@@ -127,16 +127,19 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             if folder:
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(parents=True)
-            for name, spent, disk in measure(
-                folder or Path(temporary), rows, options.shard_rows, options.workers
-            ):
-                results[f"{rows} {name}"] = (spent, disk)
-                seconds = spent.seconds
-                figures = (seconds, rows / seconds if seconds else 0, spent.cpu_seconds)
-                peaks = (spent.peak_rss / 1e6, spent.peak_pss / 1e6, spent.peak_files, disk / 1e6)
-                table.add_row(f"{rows:,}", name, *(f"{each:,.0f}" for each in (*figures, *peaks)))
+            place = folder or Path(temporary)
+            config = make_run(place, rows, options.shard_rows)
+            for workers in options.workers:
+                for name, spent, disk in measure(place, rows, config, workers):
+                    results[f"{rows} {workers} {name}"] = (spent, disk)
+                    seconds, cpu = spent.seconds, (spent.cpu_seconds, spent.own_seconds)
+                    figures = (seconds, rows / seconds if seconds else 0, *cpu)
+                    peaks = (spent.peak_rss / 1e6, spent.peak_pss / 1e6, spent.peak_files)
+                    shown = (f"{each:,.1f}" if each in cpu else f"{each:,.0f}" for each in figures)
+                    more = (f"{each:,.0f}" for each in (*peaks, disk / 1e6))
+                    table.add_row(f"{rows:,}", str(workers), name, *shown, *more)
         table.add_section()
-    Console(width=100).print(table)
+    Console(width=120).print(table)
     return results
 
 

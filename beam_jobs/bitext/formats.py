@@ -136,7 +136,7 @@ class Csv(RecordReader):
             raise UserError(f"{path}: the first row names no columns: {fault}")
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
 
-    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+    def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
         """Do not divide the file, because quoted text may contain line feeds; its lines bound its
         rows."""
         return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
@@ -229,10 +229,10 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
     return [replace(bitext, kept=kept) for bitext in found]
 
 
-def find_ranges(bitext: Bitext, lines: int) -> list[Range]:
+def find_ranges(bitext: Bitext, lines: int, copies: str | None = None) -> list[Range]:
     """Divide a bitext into ranges of `lines` rows or more (the last may be shorter), where its
     format allows it. `lines` is a multiple of the rows per shard."""
-    return READERS[bitext.format].ranges(bitext, lines)
+    return READERS[bitext.format].ranges(bitext, lines, copies)
 
 
 def read_bitext(

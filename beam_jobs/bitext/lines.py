@@ -1,10 +1,10 @@
-"""Reading lines of text files in bounded memory, whole or by ranges of plain files."""
+"""Reading lines of text files in bounded memory, whole or by ranges."""
 
 import hashlib
 import io
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from paraloom.beam_jobs.storage import MissingError, is_remote, open_file, size, why
+from paraloom.beam_jobs.storage import MissingError, is_remote, open_file, size, why, writing
 from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.files import looked_up
-from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain
+from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain, unpacked
 
 _HEAD = 1 << 22  # compressed bytes read at the beginning of a file
 _TEXT = 1 << 25  # decompressed bytes kept of them: gzip may expand a thousandfold
@@ -23,11 +23,12 @@ _SHOWN = 4_000  # bytes kept of a line that is too long
 
 
 class Span(NamedTuple):
-    """Consecutive lines of a plain file."""
+    """Consecutive lines of a file."""
 
-    start: int  # offset in bytes
-    size: int  # bytes
+    start: int  # offset in the text, bytes
+    size: int  # bytes of text
     digest: str  # XXH3
+    copy: str = ""  # path of its text (zstd), unless the file is plain
 
 
 class _Digested(io.RawIOBase):
@@ -76,41 +77,74 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
 
 @contextmanager
 def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
-    """Open a range of lines in a plain file.
+    """Open a range of lines in a file.
 
     Raises:
         UserError: as `open_text`; or, after the block, the lines changed since they were indexed.
     """
-    with file_errors(path), open_file(path) as raw:
-        raw.seek(span.start)
-        text = _Digested(raw, xxhash.xxh3_128, span.size)
+    with file_errors(path), open_file(span.copy or path) as raw:
+        raw.seek(0 if span.copy else span.start)
+        file = unpacked(buffered(raw), span.copy) if span.copy else raw
+        text = _Digested(file, xxhash.xxh3_128, span.size)
         yield buffered(text)
         if text.digest() != span.digest:
             raise changed(path)
 
 
-def index(path: str, sha256: str | None, lines: int) -> tuple[int, list[Span]]:
+def index(
+    path: str, sha256: str | None, lines: int, copies: str | None = None
+) -> tuple[int, list[Span]]:
     """Count the lines of a file, and divide it into spans of `lines` lines (the last may be
-    shorter). A compressed file has no spans, since it can only be read from its beginning."""
-    spans, total, here, last = list[Span](), 0, 0, b""
-    with open_text(path, sha256) as stream:
-        plain = is_plain(stream)
-        start = at = stream.tell() if plain else 0
-        digest = xxhash.xxh3_128()
+    shorter). A file that is compressed, or not in UTF-8, can only be read from its beginning: the
+    text of its spans is copied to files whose names begin with `copies`; without it, there are no
+    spans."""
+    total, here, last = 0, 0, b""
+    with open_text(path, sha256) as stream, ExitStack() as stack:
+        divided = _Divided(0, stack, copies)
+        if plain := is_plain(stream):
+            divided = _Divided(stream.tell(), stack)
         while text := stream.read(CHUNK):
             found, begin = text.count(b"\n"), 0
             if here + found >= lines:
                 ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
                 for end in ends[lines - here - 1 :: lines].tolist():
-                    digest.update(text[begin:end])
-                    spans.append(Span(start, at + end - start, digest.hexdigest()))
-                    start, begin, digest = at + end, end, xxhash.xxh3_128()
-            digest.update(text[begin:])
-            total, here = total + found, (here + found) % lines
-            at, last = at + len(text), text[-1:]
-        if at > start:
-            spans.append(Span(start, at - start, digest.hexdigest()))
-    return total + (last != b"\n"), spans if plain else []
+                    divided.add(text[begin:end])
+                    divided.end()
+                    begin = end
+            divided.add(text[begin:])
+            total, here, last = total + found, (here + found) % lines, text[-1:]
+        divided.end()
+    return total + (last != b"\n"), divided.spans if plain or copies else []
+
+
+class _Divided:
+    """The spans of a text that is read from its beginning, and copies of them if asked for."""
+
+    def __init__(self, start: int, stack: ExitStack, copies: str | None = None) -> None:
+        self.spans: list[Span] = []
+        self._at, self._stack, self._copies = start, stack, copies
+        self._begin()
+
+    def _begin(self) -> None:
+        self._size, self._digest = 0, xxhash.xxh3_128()
+        self._copy = f"{self._copies}-{len(self.spans):05d}" if self._copies else ""
+        self._sink: BinaryIO | None = None
+
+    def add(self, text: bytes) -> None:
+        """Add text to the span."""
+        self._size += len(text)
+        self._digest.update(text)
+        if text and self._copy:
+            self._sink = self._sink or self._stack.enter_context(writing(self._copy))
+            self._sink.write(pa.compress(text, codec="zstd", asbytes=True))
+
+    def end(self) -> None:
+        """End the span, unless it is empty."""
+        if self._size:
+            self._stack.close()  # publishes the copy
+            self.spans.append(Span(self._at, self._size, self._digest.hexdigest(), self._copy))
+            self._at += self._size
+            self._begin()
 
 
 def beginning(path: str) -> tuple[bytes, int]:

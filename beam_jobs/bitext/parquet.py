@@ -35,7 +35,7 @@ class Parquet(RecordReader):
         example = {name: _example(schema.field(name).type) for name in schema.names}
         return [example] * min(rows, 1), schema.names
 
-    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+    def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
         """Divide a file at row groups, where they are small enough."""
         with _opened(bitext.paths[0]) as file:
             *starts, total = _starts(file)

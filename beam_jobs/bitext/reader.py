@@ -71,10 +71,12 @@ class BitextReader:
         """Columns of one file; override if files of the format may differ."""
         return self.columns
 
-    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
-        """Divide a bitext into ranges of `rows` rows, where the format allows it; here by lines."""
-        files = zip_longest(bitext.paths, bitext.sha256)
-        counts, spans = zip(*(index(*file, rows) for file in files), strict=True)
+    def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
+        """Divide a bitext into ranges of `rows` rows, where the format allows it; here by lines.
+        The names of copies of ranges begin with `copies`: see `index`."""
+        files = enumerate(zip_longest(bitext.paths, bitext.sha256))
+        indexed = (index(*file, rows, copies and f"{copies}-{i}") for i, file in files)
+        counts, spans = zip(*indexed, strict=True)
         if len(set(counts)) > 1:
             found = (
                 f"{path} has {n:,} lines" for path, n in zip(bitext.paths, counts, strict=True)

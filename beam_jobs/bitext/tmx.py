@@ -53,7 +53,7 @@ class Tmx(RecordReader):
             units = [unit for unit, _ in islice(_units(stream, path), HEAD)]
         return units, sorted({name for unit in units for name in unit})
 
-    def ranges(self, bitext: Bitext, rows: int) -> list[Range]:
+    def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
         """Do not divide XML; overestimate its rows."""
         return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT)]
 

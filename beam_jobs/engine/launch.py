@@ -116,9 +116,9 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     """
     units, output = job.units, job.output
     keys = {unit.name: unit.key for unit in units}
-    shard_files.outdate(
-        output, [r for r in shard_files.receipts(output) if keys.get(r.name) != r.key]
-    )
+    before = shard_files.receipts(output)
+    shard_files.expand(output)
+    shard_files.outdate(output, [r for r in before if keys.get(r.name) != r.key])
     rows = {unit.name: unit.rows for unit in units}
     known = [n for n in rows.values() if n is not None]
 
@@ -161,6 +161,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     receipts = tuple(written[unit.name] for unit in units)
     remove_orphans(output, receipts)
     watch.check_all(receipts)
+    shard_files.compact(output, receipts)
     return Result(receipts=receipts, metrics=metrics)
 
 

@@ -9,6 +9,7 @@ import difflib
 import io
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from paraloom.beam_jobs import storage
@@ -75,6 +76,19 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
         remote.check_access(path)
 
 
+@cache
+def _declare() -> type:
+    """Declare our own option, what Ctrl-C does to a remote job: Beam looks for subclasses."""
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    class InterruptOptions(PipelineOptions):
+        @classmethod
+        def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
+            parser.add_argument("--on_interrupt", choices=("leave", "cancel"))
+
+    return InterruptOptions
+
+
 def parse_options(arguments: Sequence[str]) -> PipelineOptions:
     """Parse Beam's options; raises UserError."""
     from apache_beam.options.pipeline_options import (
@@ -83,8 +97,7 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
         StandardOptions,
     )
 
-    from paraloom.beam_jobs.runners import interrupts  # noqa: F401  (Beam learns its option)
-
+    _declare()
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):

@@ -7,6 +7,7 @@ and its part files have their checksums. A part file without a receipt is ignore
     <stage>/part-…-<digest>.parquet             accepted rows
     <stage>/_rejected/part-…-<digest>.parquet   rejected rows, with a reason
     <stage>/_receipts/<unit>.json
+    <stage>/_receipts/all.jsonl                 all of them, once the stage has ended
     <stage>/_earlier/<unit>.json                outdated receipts whose columns may be copied
 
 Data set readers skip names with a leading underscore, so they read only a stage's accepted rows.
@@ -23,6 +24,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -37,6 +39,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
 
 RECEIPTS = "_receipts"
+_ALL = "all.jsonl"
 REJECTED = "_rejected"
 EARLIER = "_earlier"  # folder of outdated receipts
 
@@ -113,14 +116,6 @@ class Saved(BaseModel):
 
     rows: int
     tokens: int
-
-
-class Deciles(BaseModel):
-    """Rows, lowest and highest value in each decile of a score, 0 to 9; None if empty."""
-
-    rows: list[int]
-    lowest: list[float | None]
-    highest: list[float | None]
 
 
 class Measurements(BaseModel):
@@ -306,6 +301,8 @@ def write_receipt(
     """
     text = receipt.at("").model_dump_json(indent=1, exclude_unset=True)
     path = receipt_path(folder, receipt.name, kind)
+    if replace and kind == RECEIPTS:
+        expand(folder)
     return storage.write_bytes(path, text.encode(), replace=replace)
 
 
@@ -329,9 +326,32 @@ def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
     storage.several(set_aside, receipts)
 
 
+def compact(folder: str, receipts: Iterable[Receipt]) -> None:
+    """Write all receipts of a stage that has ended into one file: a request in place of thousands
+    says that there is nothing to do."""
+    in_order = sorted(receipts, key=lambda receipt: receipt.name)
+    lines = "\n".join(of.at("").model_dump_json(exclude_unset=True) for of in in_order).encode()
+    storage.write_bytes(_compacted(folder), storage.digest(lines).encode() + b"\n" + lines)
+
+
+def expand(folder: str) -> None:
+    """Remove the file of all receipts, before single ones change."""
+    storage.remove(_compacted(folder))
+
+
+def _compacted(folder: str) -> str:
+    return storage.join(folder, RECEIPTS, _ALL)
+
+
 def receipts(folder: str) -> list[Receipt]:
-    """All receipts of a stage, sorted by name."""
-    names = [n.removesuffix(".json") for n in storage.names(storage.join(folder, RECEIPTS))]
+    """All receipts of a stage, sorted by name: from one file if the stage has ended and the file is
+    whole."""
+    with suppress(MissingError, ValueError):
+        digest, _, lines = storage.read_bytes(_compacted(folder)).partition(b"\n")
+        if storage.digest(lines).encode() == digest:
+            return [Receipt.model_validate_json(of).at(folder) for of in lines.split(b"\n") if of]
+    places = storage.names(storage.join(folder, RECEIPTS))
+    names = [name.removesuffix(".json") for name in places if name.endswith(".json")]
     several = storage.several if storage.is_remote(folder) else map
     found = several(lambda name: read_receipt(folder, name), names)
     return [receipt for receipt in found if receipt is not None]
@@ -373,4 +393,5 @@ def copy_pairs(source: str, target: str) -> None:
 
     before = storage.join(target, RECEIPTS)
     storage.remove_all(storage.join(before, name) for name in storage.names(before))
-    remove_orphans(target, storage.several(copied, receipts(source)))
+    remove_orphans(target, copies := storage.several(copied, receipts(source)))
+    compact(target, copies)

@@ -96,9 +96,7 @@ class User:
         By default it does, because nobody may be there to end it later. A second Ctrl-C lets it
         run.
         """
-        from paraloom.beam_jobs.runners.interrupts import InterruptOptions
-
-        choice = self.options.view_as(InterruptOptions).on_interrupt
+        choice = self.options.get_all_options().get("on_interrupt")
         asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()
         if choice is None and self.progress and asks:
             self.progress.stop()

@@ -52,13 +52,15 @@ def open_file(path: str) -> BinaryIO:
         return opened(path) if is_remote(path) else Path(path).open("rb")
 
 
-def read_bytes(path: str) -> bytes:
-    """Read a whole file."""
+def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
+    """Read a whole file, or its bytes from `start` to `end`: one request to a store."""
     with _file_errors(path, "read"):
-        if not is_remote(path):
-            return Path(path).read_bytes()
-        place, bucket, name = store(path)
-        return place.read(bucket, name)
+        if is_remote(path):
+            place, bucket, name = store(path)
+            return place.read(bucket, name, start, end)
+        with Path(path).open("rb") as stream:
+            stream.seek(start)
+            return stream.read(-1 if end is None else end - start)
 
 
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:

@@ -4,13 +4,15 @@ import gzip
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.shards import Receipt, Shard, read_shard
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, read_shard
+
+_TEXT = "_text"  # folder of members that are not yet in the corpus
 
 
 def tsv_path(output: str) -> str:
@@ -27,23 +29,49 @@ def tsv_state(path: str) -> str:
         return f"{size}-{stream.read(8).hex()}"
 
 
-def export_tsv(receipts: Sequence[Receipt], path: str, score: str, threads: int = 1) -> None:
+class TextMeasurements(Measurements):
+    """The checksum of a shard's text."""
+
+    text: str = ""
+
+
+def write_member(output: str, name: str, table: pa.Table, score: str) -> TextMeasurements:
+    """Write the text of a shard, for the launcher to append to the corpus."""
+    member = _member(table, score)
+    storage.write_bytes(_path(output, name), member)
+    return TextMeasurements(text=storage.digest(member))
+
+
+def export_tsv(output: str, receipts: Sequence[Receipt], score: str, threads: int = 1) -> None:
     """Write reference, translation and score, tab-separated, one pair per line, gzip.
 
-    Each part file becomes one gzip member, so that several are compressed at once. Texts hold no
-    tabs and line ends: `ingest` and the translators reject them.
+    Each part file becomes one gzip member. Workers wrote them; one that is not as it was written,
+    or was removed after an earlier export, is made again. Texts hold no tabs and line ends:
+    `ingest` and the translators reject them.
     """
-    shards = [shard for receipt in receipts for shard in receipt.shards if shard.rows]
-    with ThreadPoolExecutor(threads) as pool, storage.writing(path) as stream:
-        for at in range(0, len(shards), threads):
-            for member in pool.map(_tsv_member, shards[at : at + threads], repeat(score)):
-                stream.write(member)
-        if not shards:
+
+    def member(receipt: Receipt) -> bytes:
+        with suppress(storage.MissingError):
+            data = storage.read_bytes(_path(output, receipt.name))
+            if storage.digest(data) == receipt.measured(TextMeasurements).text:
+                return data
+        return _member(read_shard(receipt.shards[0], ["reference", "translation", score]), score)
+
+    filled = [receipt for receipt in receipts if receipt.rows_out]
+    with ThreadPoolExecutor(threads) as pool, storage.writing(tsv_path(output)) as stream:
+        for at in range(0, len(filled), threads):
+            stream.writelines(pool.map(member, filled[at : at + threads]))
+        if not filled:
             stream.write(gzip.compress(b"", mtime=0))
+    members = storage.join(output, _TEXT)
+    storage.remove_all(storage.join(members, name) for name in storage.names(members))
 
 
-def _tsv_member(shard: Shard, score: str) -> bytes:
-    table = read_shard(shard, ["reference", "translation", score])
+def _path(output: str, name: str) -> str:
+    return storage.join(output, _TEXT, f"{name}.gz")
+
+
+def _member(table: pa.Table, score: str) -> bytes:
     values = table[score].cast(pa.string())
     lines = pc.binary_join_element_wise(table["reference"], table["translation"], values, "\t")
     lines = lines.combine_chunks()

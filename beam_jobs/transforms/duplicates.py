@@ -61,9 +61,8 @@ def read_hashes(places: Iterable[Place]) -> list[tuple[int, np.ndarray, np.ndarr
 
     def read(place: Place) -> tuple[int, np.ndarray, np.ndarray]:
         unit, path, start, rows = place
-        with storage.open_file(path) as stream:
-            stream.seek(start * _RECORD)
-            records = np.frombuffer(stream.read(rows * _RECORD), np.uint64).reshape(-1, 3)
+        data = storage.read_bytes(path, start * _RECORD, (start + rows) * _RECORD)
+        records = np.frombuffer(data, np.uint64).reshape(-1, 3)
         return unit, records[:, :2], records[:, 2].astype(np.int64)
 
     return storage.several(read, places)

@@ -3,6 +3,16 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
+from pydantic import BaseModel
+
+
+class Deciles(BaseModel):
+    """Rows, lowest and highest value in each decile of a score, 0 to 9; None if empty."""
+
+    rows: list[int]
+    lowest: list[float | None]
+    highest: list[float | None]
+
 
 def decile_ranks(rows: int) -> list[int]:
     """Ranks at which deciles 1 to 9 begin: ⌊k·n/10⌋.

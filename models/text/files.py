@@ -105,6 +105,11 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
     return stream
 
 
+def unpacked(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
+    """Decompress a file of ours (zstd), whatever its text looks like."""
+    return buffered(_Decoded(path, "zstd", _zstd(stream)))
+
+
 def recoded(stream: io.BufferedReader, path: Path | str, encoding: str) -> io.BufferedReader:
     """Convert text from another encoding to UTF-8; invalid characters become invalid UTF-8."""
     return buffered(_Decoded(path, encoding, _decoded(encoding, stream)))

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraloom.beam_jobs.engine.shards import Deciles
+from paraloom.beam_jobs.transforms.shares import Deciles
 
 BINS = 40
 CELLS = 32  # a side of the density's grid

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Deciles, Shard, read_shard
+from paraloom.beam_jobs.engine.shards import Shard, read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.criteria import Criteria, conditions, decide
+from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN, SelectOptions
 from paraloom.pipeline.judging.agreement import by_pair

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
-from paraloom.beam_jobs.engine.shards import Deciles, Saved
+from paraloom.beam_jobs.engine.shards import Saved
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.models.nmt.options import Precision
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.stages import TABLE, own

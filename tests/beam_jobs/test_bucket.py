@@ -10,8 +10,8 @@ from paraloom.beam_jobs.bucket import summarise
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine import shards as shard_files
 from paraloom.beam_jobs.engine.launch import Result
-from paraloom.beam_jobs.engine.shards import Deciles, Shard, read_shard, units
-from paraloom.beam_jobs.transforms.shares import decile_ranks
+from paraloom.beam_jobs.engine.shards import Shard, read_shard, units
+from paraloom.beam_jobs.transforms.shares import Deciles, decile_ranks
 from tests.run_helpers import Patch
 from tests.shards import ONE, cut, deciles_by_a_sort, filled, rows_of, shards_of
 

@@ -1,5 +1,7 @@
+import bz2
 import gzip
 import hashlib
+import lzma
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,6 +14,7 @@ import pytest
 
 from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.bitext import Format, Paths, find_bitext
+from paraloom.beam_jobs.bitext import lines as bitext_lines
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import Saved, read_shard, receipts
@@ -135,13 +138,20 @@ def test_rows_of_a_file_that_changed_are_not_written(tmp_path: Path) -> None:
     assert receipts(str(tmp_path / "ingest")) == []
 
 
+def zstd(text: bytes) -> bytes:
+    return bytes(pa.Codec("zstd").compress(text, asbytes=True))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd])
 def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]
 ) -> None:
-    """Ids repeat, rows are invalid, and pairs repeat within ranges and over their ends."""
+    """Ids repeat, rows are invalid, and pairs repeat within ranges and over their ends. Ranges of a
+    compressed file are copied while it is indexed, whatever they look like."""
     lines = [f"{i % 37}\t{i % 5} pes\tdog {i % 11}" if i % 7 != 3 else "bad" for i in range(101)]
+    lines[16], lines[32] = "%PDF-\tpes\tdog", "\ufeff32\tpes\tdog"  # ranges begin here
     paths = []
-    for name, pack in (("a.tsv", bytes), ("b.tsv.gz", gzip.compress)):
+    for name, pack in (("a.tsv", bytes), ("b.tsv.packed", compress)):
         paths.append(str(tmp_path / name))
         halves = ["".join(f"{line}\n" for line in half) for half in (lines[:55], lines[55:])]
         Path(paths[-1]).write_bytes(b"".join(pack(half.encode()) for half in halves))
@@ -153,8 +163,8 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
     whole, split = made("whole", 1000), made("split", 2)
     assert [receipt.name for receipt in whole.receipts] == ["part-00000", "part-00001"]
     names = [receipt.name for receipt in split.receipts]
-    assert names[:7] == [f"part-00000-{number:05d}" for number in range(0, 13, 2)]
-    assert names[7:] == ["part-00001"]  # it is read from its beginning
+    assert names == [f"part-0000{file}-{of:05d}" for file in (0, 1) for of in range(0, 13, 2)]
+    assert not list(tmp_path.glob("*/_spans/*"))
     for folder in ("", "rejected"):
         files = ((tmp_path / name / folder).glob("*.parquet") for name in ("whole", "split"))
         assert sorted(p.name for p in next(files)) == sorted(p.name for p in next(files))
@@ -163,7 +173,15 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
 
     (tmp_path / "split" / "_receipts" / f"{names[2]}.json").unlink()  # a worker was lost
     stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "split").rglob("*.parquet")}
+    opened, reading = list[str](), bitext_lines.open_file
+
+    def seen(path: str) -> Any:
+        opened.append(path)
+        return reading(path)
+
+    monkeypatch.setattr(bitext_lines, "open_file", seen)
     made("split", 2)
+    assert opened.count(paths[1]) == 2  # described, and indexed
     again = {str(path) for path, before in stamps.items() if path.stat().st_mtime_ns != before}
     assert again == set(split.receipts[2].paths)
 

@@ -1,5 +1,6 @@
 import gzip
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import DamagedError, Shard, units
+from paraloom.beam_jobs.engine.shards import DamagedError, Shard, read_shard, receipts, units
+from paraloom.beam_jobs.transforms import corpus_text
 from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.beam_jobs.transforms.corpus_text import tsv_path
+from paraloom.beam_jobs.transforms.corpus_text import export_tsv, tsv_path
 from paraloom.beam_jobs.transforms.criteria import Criteria, decide, near_misses
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from tests.shards import ONE, cut, filled, rows_of
@@ -184,10 +186,52 @@ def test_the_text_form_equals_the_shards_with_any_number_of_threads(tmp_path: Pa
     for (reference, translation, score), row in zip(lines, kept, strict=True):
         assert [reference, translation] == [row["reference"], row["translation"]]
         assert np.float32(score) == np.float32(row["translation_score"])
-    for threads in (1, 3, 9):
-        path = str(tmp_path / "pairs.gz")
-        select.export_tsv(result.receipts, path, "translation_score", threads=threads)
-        assert Path(path).read_bytes() == text
+    for threads in (1, 3, 9):  # without the parts that the workers had written
+        Path(tsv_path(str(tmp_path / "out"))).unlink()
+        export_tsv(str(tmp_path / "out"), result.receipts, "translation_score", threads)
+        assert Path(tsv_path(str(tmp_path / "out"))).read_bytes() == text
+
+
+@pytest.mark.parametrize(
+    ("damage", "made"),
+    [(Path.exists, 0), (Path.unlink, 1), (lambda part: part.write_bytes(b"another"), 1)],
+)
+def test_workers_compress_the_text_and_the_launcher_appends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object], made: int
+) -> None:
+    shards, out = bucketed(tmp_path, [pair(i) for i in range(23)]), str(tmp_path / "again")
+    run(shards, tmp_path / "corpus")
+    text = Path(tsv_path(str(tmp_path / "corpus"))).read_bytes()
+    assert not list(tmp_path.glob("corpus/_text/*"))
+    monkeypatch.setattr(select, "export_tsv", lambda *_: None)  # as if killed there
+    run(shards, tmp_path / "again")
+    parts = sorted(tmp_path.glob("again/_text/*"))
+    assert b"".join(part.read_bytes() for part in parts) == text and len(parts) > 1
+    damage(parts[1])
+    read: list[Shard] = []
+
+    def seen(shard: Shard, columns: list[str]) -> pa.Table:
+        read.append(shard)
+        return read_shard(shard, columns)
+
+    monkeypatch.setattr(corpus_text, "read_shard", seen)
+    export_tsv(out, receipts(out), "translation_score")
+    assert (Path(tsv_path(out)).read_bytes(), len(read)) == (text, made)
+    assert not list(tmp_path.glob("again/_text/*"))
+
+
+def test_the_criteria_are_applied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing and writing read what was decided: the criteria may need a model."""
+    shards = bucketed(tmp_path, [pair(i // 2) for i in range(23)])
+    decided: list[int] = []
+
+    def seen(rows: pa.Table, criteria: Criteria) -> Any:
+        decided.append(len(rows))
+        return decide(rows, criteria)
+
+    monkeypatch.setattr(select, "decide", seen)
+    kept, reasons = run(shards, tmp_path / "corpus", size=5)
+    assert (len(kept), len(reasons), sorted(decided)) == (5, 18, sorted(s.rows for s in shards))
 
 
 def test_a_selection_that_fails_leaves_no_text_of_another(tmp_path: Path) -> None:

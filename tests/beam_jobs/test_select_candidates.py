@@ -18,7 +18,7 @@ from paraloom.beam_jobs.diff import diff_shards
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
-from paraloom.beam_jobs.transforms.criteria import Criteria, PerSource, decide
+from paraloom.beam_jobs.transforms.criteria import Criteria, PerSource, decide, preview
 from paraloom.beam_jobs.transforms.shares import quotas
 from paraloom.models.scorers import PairScorer
 from tests.shards import ONE, cut, filled, rows_of, shards_of
@@ -199,7 +199,7 @@ def run(shards: list[Shard], folder: Path, **options: Any) -> pa.Table:
     criteria = replace(ALL, generators=True, rank=SCORE[0], **options)
     result = select.run(units(shards, "key"), str(folder), criteria, ONE)
     found = pa.concat_tables(map(read_shard, shards_of(result)))
-    assert select.preview(shards, criteria).counts["selected"] == len(found)
+    assert preview(shards, criteria).counts["selected"] == len(found)
     return found
 
 

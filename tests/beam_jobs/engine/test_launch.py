@@ -14,6 +14,7 @@ from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import launch as launching
 from paraloom.beam_jobs.engine.launch import NAMESPACE, Work, beam_options, launch, run_pipeline
+from paraloom.beam_jobs.engine.options import parse_options
 from paraloom.beam_jobs.engine.shards import (
     EARLIER,
     Unit,
@@ -196,7 +197,7 @@ def test_an_option_that_beam_refuses_or_would_ignore_is_one_line(
     ],
 )
 def test_options_that_beam_or_its_job_server_knows(arguments: list[str]) -> None:
-    launching.parse_options(arguments)
+    parse_options(arguments)
 
 
 class Terminal(io.StringIO):
@@ -227,6 +228,6 @@ def test_ctrl_c_leaves_a_job_elsewhere_or_cancels_it(
     terminal = Terminal() if keyboard else io.StringIO()
     monkeypatch.setattr("sys.stdin", keyboard or io.StringIO())
     with meter("score", stream=terminal) as progress:
-        assert User(launching.parse_options(option), progress, terminal).cancels() == cancels
+        assert User(parse_options(option), progress, terminal).cancels() == cancels
     asked = "Cancel the job, too? Otherwise it goes on. [cancel/LEAVE]" in terminal.getvalue()
     assert asked == (keyboard is not None and not option)

@@ -23,6 +23,7 @@ from paraloom.beam_jobs.engine.shards import (
     Receipt,
     Shard,
     commit,
+    compact,
     copy_pairs,
     finished,
     outdate,
@@ -31,6 +32,7 @@ from paraloom.beam_jobs.engine.shards import (
     receipts,
     remove_orphans,
     units,
+    write_receipt,
     write_shard,
 )
 from paraloom.beam_jobs.storage import MissingError
@@ -154,6 +156,49 @@ def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
     (shard,), (rejected,) = first.shards, first.rejected_shards
     of_unit = [shard.file, "_receipts/part-0.json", f"_rejected/{rejected.file}"]
     assert left == sorted(["README.txt", *of_unit])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-9]),
+        lambda path: path.write_bytes(path.read_bytes().replace(b"part-1", b"part-9")),
+        lambda path: path.write_text("é", "latin-1"),
+        Path.unlink,
+    ],
+)
+def test_one_file_has_all_receipts_of_a_stage_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object]
+) -> None:
+    """If it is damaged, the single ones count."""
+    folder = str(tmp_path)
+    made = [put(tmp_path, f"part-{i}") for i in range(7)]
+    single = receipts(folder)
+    compact(folder, reversed(made))
+    reads: list[str] = []
+    monkeypatch.setattr(
+        storage,
+        "read_bytes",
+        lambda path, read=storage.read_bytes: reads.append(path) or read(path),
+    )
+    assert (receipts(folder), len(reads)) == (single, 1)
+    damage(tmp_path / "_receipts/all.jsonl")
+    assert (receipts(folder), len(reads)) == (single, 1 + 1 + 7)
+
+
+def test_a_changed_receipt_counts_also_after_the_stage_has_ended(tmp_path: Path) -> None:
+    folder, first = str(tmp_path), put(tmp_path, "part-0")
+    compact(folder, [first])
+    changed = first.model_copy(update={"seconds": 5.0})
+    write_receipt(folder, changed)
+    assert receipts(folder) == [changed]
+    compact(folder, [changed])
+    copy_pairs(folder, str(tmp_path / "copy"))
+    assert receipts(str(tmp_path / "copy")) == [changed.at(str(tmp_path / "copy"))]
+    assert "all.jsonl" in storage.names(str(tmp_path / "copy/_receipts"))
+    compact(folder, [])
+    assert receipts(folder) == []
 
 
 def test_rejected_rows_are_counted_over_the_pieces_by_reason(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import beam_options, run_pipeline
 from paraloom.beam_jobs.engine.shards import remove_orphans
+from paraloom.beam_jobs.storage.clients import store
 from paraloom.beam_jobs.transforms import duplicates, exclusion
 from paraloom.beam_jobs.transforms.criteria import Criteria, decide
 from paraloom.beam_jobs.transforms.duplicates import (
@@ -209,6 +210,27 @@ def test_any_number_of_partitions_gives_the_same(
     assert len(storage.names(f"{place}/_hashes")) == 2 * len(units)
     remove_orphans(place, [])
     assert storage.names(f"{place}/_hashes") == []
+
+
+def test_a_partition_fetches_its_own_bytes_in_one_request(
+    stored: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, fetched = stored[0], list[int]()
+    hashed = row_hash(pa.array(map(str, range(900)))), np.arange(900)
+    parts = list(write_hashes(f"{place}/1", 1, [hashed], 9))
+    kind = type(store(place)[0])
+
+    def read(*of: Any, read: Any = kind.read) -> bytes:
+        data: bytes = read(*of)
+        fetched.append(len(data))
+        return data
+
+    monkeypatch.setattr(kind, "read", read)
+    monkeypatch.setattr(kind, "size", None)  # another request
+    for partition, where in parts:
+        ((_, found, _),) = read_hashes([where])
+        assert (found[:, 0] % 9 == partition).all() and len(found) == where[-1]
+    assert fetched == [24 * rows for _, (*_, rows) in parts] and sum(fetched) == 900 * 24
 
 
 def test_no_hashes_are_shuffled(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.shards import receipts, write_receipt
+from paraloom.beam_jobs.engine.shards import expand, receipts, write_receipt
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.run.folder import locked
@@ -93,6 +93,7 @@ def test_ingest_and_a_stage_of_a_further_round(a_run: Path) -> None:
     under_way = {"stage": "rounds/2/score", "since": NOW - 5}
     change(a_run, **{**before, "wanted": wanted, "under_way": under_way})
     shutil.copytree(run / "score", run / "rounds/2/score")
+    expand(str(run / "rounds/2/score"))
     max((run / "rounds/2/score/_receipts").iterdir()).unlink()
     *_, stage, last = status(str(run), NOW)
     rows = before["stages"]["score"]["rows_in"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paraloom.beam_jobs.engine.shards import Deciles
+from paraloom.beam_jobs.transforms.shares import Deciles
 from tests.run_helpers import write_record
 from tests.shards import accepted, bucketed_pairs
 

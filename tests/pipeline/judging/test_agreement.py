@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, pearsonr, spearmanr
 
-from paraloom.beam_jobs.engine.shards import read_shard
+from paraloom.beam_jobs.engine.shards import Shard, read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import SelectOptions
+from paraloom.pipeline.judging import agreement
 from paraloom.pipeline.judging.agreement import (
     JudgedPairs,
     corpus_precisions,
@@ -161,7 +162,10 @@ def test_under_conditions_only_pairs_that_meet_them_count(write_run: WriteConfig
     )
 
 
-def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: WriteConfig) -> None:
+def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(
+    write_run: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cards and the report, which ask for it each, read each corpus once."""
     folder = str(write_run())
     run = ScoredRun(folder)
     table = read_shard(run.shards()[0])
@@ -181,11 +185,22 @@ def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(write_run: Wri
     actions = [Action(score=s, **{n: r[n] for n in texts}) for s, r in judged]
     JudgeFile(folder, "Anna").append(actions)
     JudgeFile(folder, "Ben").append([actions[20].model_copy(update={"score": 10.0})])  # mean 45
+    scanned = list[str]()
+
+    def scan(shard: Shard, columns: list[str]) -> pa.Table:
+        scanned.append(shard.path.removeprefix(folder))
+        return read_shard(shard, columns)
+
+    monkeypatch.setattr(agreement, "read_shard", scan)
     assert corpus_precisions(folder, record) == {
         "": "Precision of the corpus: 29 of 50, 95% interval 0.44 to 0.71",
         "selections/strict": "Precision of the corpus strict: 10 of 10, 95% interval 0.72 to 1.00",
     }
     assert corpus_precisions(folder, record, good=40)[""].startswith("Precision of the corpus: 40")
+    assert sorted(Path(path).parent.as_posix() for path in scanned) == [
+        "/corpus",
+        "/selections/strict/corpus",
+    ]
 
 
 def labelled(folder: Path, *first: str) -> str:

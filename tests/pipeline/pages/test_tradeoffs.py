@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from paraloom.beam_jobs.engine.shards import Deciles, Shard
+from paraloom.beam_jobs.engine.shards import Shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.equal_texts import normalised
+from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging.judgments import Judgment

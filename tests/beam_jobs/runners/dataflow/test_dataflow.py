@@ -13,8 +13,10 @@ from apache_beam.portability.api import beam_runner_api_pb2
 from paraloom.beam_jobs import back_translate, bucket, idf, ingest, score, select
 from paraloom.beam_jobs.bitext import Bitext
 from paraloom.beam_jobs.engine import launch
+from paraloom.beam_jobs.engine import options as beam_options
 from paraloom.beam_jobs.engine.shards import Shard, content_key, units
 from paraloom.beam_jobs.runners import dataflow
+from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
@@ -49,7 +51,7 @@ def built(libraries: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> B
         raise BuiltError
 
     monkeypatch.setattr(launch, "run_pipeline", stop)
-    monkeypatch.setattr(dataflow, "_VISIBLE", "/")  # the folder is on this machine
+    monkeypatch.setattr(beam_options, "_VISIBLE", "/")  # the folder is on this machine
 
     def description(
         job: Callable[[list[str]], Any], *arguments: str
@@ -75,7 +77,7 @@ def jobs(tmp_path: Path) -> Jobs:
     """All jobs of a run."""
     work = units([Shard(f"gs://bucket/part-{i}.parquet", 10, content_key(i)) for i in range(3)], "")
     at, scorers = str(tmp_path), ["translation_score", "trigram_overlap"]
-    criteria = select.Criteria(by="trigram_overlap", deciles=(8, 9), max_tokens=30, size=5, seed=1)
+    criteria = Criteria(by="trigram_overlap", deciles=(8, 9), max_tokens=30, size=5, seed=1)
     (text := tmp_path / "a.tsv").write_text("pes\tdog\n")
     bitext = Bitext(format="tsv", paths=(str(text),), name="1-a.tsv")
     reading = ingest.Reading(shard_rows=10, max_characters=100)
