@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, local_workers
-from paraloom.beam_jobs.engine.shards import Receipt, Shard, Unit, as_counted, read_shard
+from paraloom.beam_jobs.engine.shards import HASHES, Receipt, Shard, Unit, as_counted, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.transforms.candidates import best_candidates, best_first, diverse_candidates
 from paraloom.beam_jobs.transforms.conditions import Predicate
@@ -240,9 +240,12 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     """Select from `units` into `output`, and export the TSV."""
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
+    processes = None
+    if criteria.exclude is not None and criteria.exclude.similarity is not None:
+        processes = 1  # load the model once, and apply it once to each text
+        kept = storage.join(output, HASHES)  # `launch` empties it at the end
+        criteria = replace(criteria, exclude=replace(criteria.exclude, kept=kept))
     select = Select(output, criteria, rows)
-    similar = criteria.exclude is not None and criteria.exclude.similarity is not None
-    processes = 1 if similar else None  # load the model once
     job = UnitJob(name="select", units=units, transform=select, output=output, processes=processes)
     result = launch(job, arguments)
     export_tsv(result.receipts, tsv_path(output), criteria.by, threads=local_workers(arguments))

@@ -4,8 +4,8 @@ python -m benchmarks.gpu [--model DIR] [--sentence-model DIR] [--times N] [PART 
 
 Parts: `translation` (the job by size of its shards, beside what the engine reaches alone in the
 same run), `fairseq` (its own generator), `encoders` (`benchmarks.training` on the GPU), `sentences`
-(the scorer `sentence_similarity`), `devices` (eight made-up GPUs, on any machine). Without a GPU, a
-model or a library, a part is left out, and the command says so.
+(the scorer `sentence_similarity`) and `devices` (eight made-up GPUs), both on any machine. Without
+a GPU, a model or a library, a part is left out, and the command says so.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import sacrebleu
 
@@ -138,28 +139,58 @@ def encoders(measured: Measured, options: argparse.Namespace) -> None:
 
 
 def sentences(measured: Measured, options: argparse.Namespace) -> None:
-    """`sentence_similarity` of neighbouring captions."""
+    """`sentence_similarity` of neighbouring captions, against the library's own `encode`."""
     from paraloom.models.scorers import PairScorer
     from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
+    from paraloom.models.sentence_models import load_sentence_model
 
     if not options.sentence_model:
         raise UserError("sentences: left out; give --sentence-model")
-    model = open_sentence_model(Path(options.sentence_model))
-    scorer = PairScorer(["sentence_similarity"], sentence_model=model)
-    texts = captions(1)["reference"].combine_chunks()
+    folder = Path(options.sentence_model)
+    library, models = load_sentence_model(folder), {"auto": open_sentence_model(folder)}
+    device = library.device.type
+    if device == "cpu":
+        models["int8"] = open_sentence_model(folder, "int8")
+    texts = captions(1)["reference"].combine_chunks()[: options.sentences]
+    sides = texts[:-1], texts[1:]
     distinct = texts.unique().to_pylist()
-    model.encode(distinct[:1000], batch_size=256)
-    started = time.monotonic()
-    model.encode(distinct, batch_size=256)
-    bare = len(distinct) / (time.monotonic() - started)
-    measured.add("the library's encode: texts/s", bare)
-    sides = texts.take(pa.array(range(0, len(texts) - 1))), texts.slice(1)
-    scorer.score(sides[0][:100], sides[1][:100])
-    started = time.monotonic()
-    scorer.score(*sides)
-    rate = len(sides[0]) / (time.monotonic() - started)
-    measured.add("sentence_similarity, neighbouring captions: pairs/s", rate)
-    measured.ratio("sentence_similarity against the library's encode, texts/s", rate, bare)
+    seconds: dict[str, list[float]] = {}  # of the clock, and of all cores
+    cosines: dict[str, np.ndarray] = {}
+
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        started = time.monotonic(), time.process_time()
+        found = work()
+        spent = time.monotonic() - started[0], time.process_time() - started[1]
+        seconds[name] = [a + b for a, b in zip(seconds.get(name, (0.0, 0.0)), spent, strict=True)]
+        return found
+
+    def encode() -> np.ndarray:
+        return library.encode(distinct, batch_size=256 if device == "cuda" else 32)
+
+    library.encode(distinct[:100])
+    for _ in range(options.times):  # in turns, since other programs share the machine
+        timed("library", encode)
+        for kind, model in models.items():
+            scorer = PairScorer(["sentence_similarity"], sentence_model=model)
+            cosines[kind] = timed(kind, lambda: scorer.score(*sides))["sentence_similarity"]  # noqa: B023
+    for name, (clock, cores) in seconds.items():
+        count = len(distinct) * options.times
+        measured.add(f"{name}, {device}: texts/s", count / clock)
+        measured.add(f"{name}, {device}: texts per second of a core", count / cores)
+        if name != "library":
+            what = f"{name} against the library, {device}"
+            measured.ratio(f"{what}: the clock", seconds["library"][0], clock)
+            measured.ratio(f"{what}: seconds of cores", seconds["library"][1], cores)
+    vectors = dict(zip(distinct, library.encode(distinct, normalize_embeddings=True), strict=True))
+    exact = np.array(
+        [vectors[a] @ vectors[b] for a, b in zip(*(of.to_pylist() for of in sides), strict=True)]
+    )
+    for kind, found in cosines.items():
+        off = np.abs(found - exact)
+        decile = [np.argsort(np.argsort(of)) * 10 // len(of) for of in (found, exact)]
+        measured.add(f"{kind}: largest difference of a cosine, times 1e6", 1e6 * off.max())
+        measured.add(f"{kind}: mean difference, times 1e6", 1e6 * off.mean())
+        measured.add(f"{kind}: % of pairs in another decile", 100 * (decile[0] != decile[1]).mean())
 
 
 def devices(measured: Measured, options: argparse.Namespace) -> None:
@@ -237,7 +268,7 @@ PARTS: dict[str, Callable[[Measured, argparse.Namespace], None]] = {
 def chosen(parts: Sequence[str]) -> Iterator[str]:
     """The parts that this machine can measure; says which it leaves out."""
     for part in parts or PARTS:
-        if part != "devices" and not gpu.devices():
+        if part not in ("devices", "sentences") and not gpu.devices():
             print(f"gpu: {part} left out: CTranslate2 finds no CUDA device")
         else:
             yield part
@@ -249,6 +280,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     parser.add_argument("parts", nargs="*", metavar="PART")
     parser.add_argument("--model", default=str(DATA.parent / "nmt" / "multi30k-cs-en"))
     parser.add_argument("--sentence-model")
+    parser.add_argument("--sentences", type=int, default=29_000, help="captions for `sentences`")
     parser.add_argument("--times", type=int, default=2, help="of 29,000 captions")
     parser.add_argument("--rate", type=int, default=3_500, help="sentences/s of a made-up GPU")
     options = parser.parse_args(arguments)

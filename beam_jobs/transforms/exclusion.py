@@ -9,9 +9,12 @@ must be equal.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from operator import matmul
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,11 +25,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy.sparse import csr_array, vstack
 
-from paraloom.beam_jobs.engine.shards import ROW_NUMBER
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine.shards import ROW_NUMBER, content_key
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.models.hashing import splitmix64, text_hashes
-from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
+from paraloom.models.scorers.learned.sentence_similarity import encode, open_sentence_model
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 if TYPE_CHECKING:
@@ -135,10 +139,8 @@ def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
     """Vectors with length 1, computed once for equal texts: float32 [n, dim]."""
     coded = texts.dictionary_encode()
-    vectors = model.encode(
-        coded.dictionary.to_pylist(), normalize_embeddings=True, show_progress_bar=False
-    )
-    return np.asarray(np.asarray(vectors, np.float32)[coded.indices.to_numpy()])
+    vectors = encode(model, coded.dictionary.to_pylist())
+    return np.asarray(vectors[coded.indices.to_numpy()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +151,26 @@ class Exclusion:
     digest: str  # of the folder
     similarity: float | None = None  # reject pairs with a higher cosine; None: ignore cosines
     model: str | None = None  # of sentence-transformers, for the cosines
+    kept: str | None = None  # folder for the results, if the same texts come several times
 
     def reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
         """Reasons for rejection: object [n], "" for other rows. Both arguments have one column per
         side."""
+        if self.kept is None:
+            return self._reasons(texts, normal)
+        held = sha256()
+        for side in texts:
+            for buffer in pa.concat_arrays([side]).buffers():  # without an offset
+                held.update(buffer or b"-")
+        key = content_key(self.digest, self.similarity, self.model, held.hexdigest())
+        path = storage.join(self.kept, f"excluded-{key}.json")
+        with suppress(storage.MissingError, ValueError):
+            return np.array(json.loads(storage.read_bytes(path)), object)
+        found = self._reasons(texts, normal)
+        storage.write_bytes(path, json.dumps(found.tolist()).encode())
+        return found
+
+    def _reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
         sentences = _opened(self)
         sides = [sentences.find(*side) for side in zip(texts, normal, strict=True)]
         reasons = np.full(len(normal[0]), "", object)

@@ -1,6 +1,7 @@
 """Evaluation sentences in texts, against the definition; the reasons that name them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,8 @@ def test_what_counts_as_the_same_sentence(sentence: str, text: str, rules: list[
 class Letters:
     """A model whose vectors count three letters."""
 
+    device = SimpleNamespace(type="cpu")
+
     def __init__(self, letters: str) -> None:
         self.letters = letters
 
@@ -131,3 +134,39 @@ def test_a_pair_with_an_evaluation_sentence_is_rejected(tmp_path: Path, monkeypa
     found, hashes = decide(rows, criteria)
     assert found.tolist() == [reason for *_, reason in pairs]
     assert len(hashes) == 1
+
+
+def test_passes_over_the_same_texts_embed_them_once(tmp_path: Path, monkeypatch: Patch) -> None:
+    """Other texts, another bound and a damaged file are another matter."""
+    sentences = table("abc")
+    pq.write_table(sentences, tmp_path / SENTENCES)
+    model: Any = Letters("abc")
+    np.save(tmp_path / "vectors.npy", exclusion.embed(model, sentences["text"].combine_chunks()))
+    monkeypatch.setattr(exclusion, "open_sentence_model", lambda path: model)
+    embedded: list[list[str]] = []
+    own = model.encode
+    model.encode = lambda texts, **options: embedded.append(texts) or own(texts, **options)
+    texts = pa.array(["x", "cab", "b", "", "bca", "b"])
+
+    def reasons(rows: pa.Array, similarity: float = 0.99) -> list[str]:
+        exclude = Exclusion(
+            folder=str(tmp_path),
+            digest="2",
+            similarity=similarity,
+            model="letters",
+            kept=str(tmp_path / "kept"),
+        )
+        found: list[str] = exclude.reasons([rows, rows], [normalised(rows)] * 2).tolist()
+        return found
+
+    expected = ["", "in a (similarity), row 1", "", "", "in a (similarity), row 1", ""]
+    assert reasons(texts) == reasons(texts) == expected
+    assert len(embedded) == 2  # the two sides
+    assert reasons(texts[1:4]) == reasons(texts[1:4]) == expected[1:4]
+    assert reasons(pa.array(["xc", "ab"])) == ["", ""]  # the letters of "x", "cab"
+    assert reasons(texts, -1.0) == ["in a (similarity), row 1"] * 6
+    assert len(embedded) == 8
+    for file in (tmp_path / "kept").iterdir():
+        file.write_bytes(file.read_bytes()[:3])
+    assert reasons(texts) == expected
+    assert len(embedded) == 10
