@@ -82,7 +82,7 @@ def run(
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:
         translate = translate.with_resource_hints(accelerator=job.accelerator)
-        arguments = dataflow.one_process(arguments, job.accelerator)
+    arguments = dataflow.one_process(arguments, job.accelerator)
     work = UnitJob(
         name=job.direction.job,
         units=units,

@@ -189,9 +189,10 @@ def run(
     """
     scoring = replace(scoring, threads=threads_here(arguments))
     score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
-    if scoring.models and scoring.accelerator:
-        score = score.with_resource_hints(accelerator=scoring.accelerator)
+    if scoring.models:
         arguments = dataflow.one_process(arguments, scoring.accelerator)
+        if scoring.accelerator:
+            score = score.with_resource_hints(accelerator=scoring.accelerator)
     job = UnitJob(
         name="score",
         units=units,

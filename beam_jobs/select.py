@@ -21,6 +21,7 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch, local_workers
 from paraloom.beam_jobs.engine.shards import HASHES, Receipt, Shard, Unit, as_counted, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.candidates import best_candidates, best_first, diverse_candidates
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.duplicates import (
@@ -243,6 +244,7 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     processes = None
     if criteria.exclude is not None and criteria.exclude.similarity is not None:
         processes = 1  # load the model once, and apply it once to each text
+        arguments = dataflow.one_process(arguments, None)
         kept = storage.join(output, HASHES)  # `launch` empties it at the end
         criteria = replace(criteria, exclude=replace(criteria.exclude, kept=kept))
     select = Select(output, criteria, rows)

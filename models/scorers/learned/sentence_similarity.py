@@ -64,7 +64,7 @@ def _in_batches(
 ) -> np.ndarray:
     """Apply a model: one call for everything if torch computes, as the library makes batches of
     similar length; otherwise batches in parallel, by characters with padding."""
-    from paraloom.models.fast_networks import parallel
+    from paraloom.models.scorers.fast_networks import parallel
 
     if (threads := parallel(model)) == 1 or len(items) <= 1:
         return work(items)
@@ -172,7 +172,7 @@ def find_cross_encoder(name: str) -> Path:
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
     """Load a model from a folder or the Hub: in float16 on a GPU, if there is one; on a CPU in
     CTranslate2, if it gives the same cosines, with `compute_type` auto (float32) or int8."""
-    from paraloom.models.fast_networks import SENTENCES, accelerate
+    from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     model = sentence_models.load_sentence_model(find_sentence_model(str(path)))
 
@@ -188,7 +188,7 @@ def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
     """Load a model that scores pairs, as `open_sentence_model`."""
     from sentence_transformers import CrossEncoder
 
-    from paraloom.models.fast_networks import SENTENCES, accelerate
+    from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     folder = find_cross_encoder(str(path))
     model: CrossEncoder = sentence_models.load(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from paraloom.models import fast_networks
 from paraloom.models.errors import UserError
-from paraloom.models.fast_networks import FastNetwork, parallel
+from paraloom.models.scorers import fast_networks
+from paraloom.models.scorers.fast_networks import FastNetwork, parallel
 from paraloom.models.scorers.learned.sentence_similarity import (
     encode,
     open_cross_encoder,
