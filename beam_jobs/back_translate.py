@@ -94,7 +94,7 @@ def run(
     return launch(work, arguments)
 
 
-_AT_ONCE = 64  # units in flight, at most
+_AT_ONCE = 256  # units in flight, at most
 
 
 @dataclass(eq=False)
@@ -111,7 +111,7 @@ class _Translate(UnitDoFn):
 
     def setup(self) -> None:
         threads = self.threads or cores()
-        loading = partial(self.job.model.open, threads, self.job.accelerator)
+        loading = partial(self.job.model.open_each, threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
         self.pool = ThreadPoolExecutor(_AT_ONCE)
         self.counters: dict[str, Counters] = {}  # of finished units, by name

@@ -19,8 +19,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+from threading import Lock
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -31,8 +32,11 @@ import sacrebleu
 from benchmarks.back_translation import through_job
 from benchmarks.report import Measured
 from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
+from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator, gpu
+from paraloom.models.nmt.gpu_processes import GpuProcesses
 from paraloom.models.nmt.translate import batches_by_class
 
 DATA = Path(os.environ.get("PARALOOM_DATA", "../shared/data"))
@@ -173,14 +177,14 @@ def sentences(measured: Measured, options: argparse.Namespace) -> None:
         for kind, model in models.items():
             scorer = PairScorer(["sentence_similarity"], sentence_model=model)
             cosines[kind] = timed(kind, lambda: scorer.score(*sides))["sentence_similarity"]  # noqa: B023
-    for name, (clock, cores) in seconds.items():
+    for name, (clock, spent) in seconds.items():
         count = len(distinct) * options.times
         measured.add(f"{name}, {device}: texts/s", count / clock)
-        measured.add(f"{name}, {device}: texts per second of a core", count / cores)
+        measured.add(f"{name}, {device}: texts per second of a core", count / spent)
         if name != "library":
             what = f"{name} against the library, {device}"
             measured.ratio(f"{what}: the clock", seconds["library"][0], clock)
-            measured.ratio(f"{what}: seconds of cores", seconds["library"][1], cores)
+            measured.ratio(f"{what}: seconds of cores", seconds["library"][1], spent)
     vectors = dict(zip(distinct, library.encode(distinct, normalize_embeddings=True), strict=True))
     exact = np.array(
         [vectors[a] @ vectors[b] for a, b in zip(*(of.to_pylist() for of in sides), strict=True)]
@@ -193,53 +197,67 @@ def sentences(measured: Measured, options: argparse.Namespace) -> None:
         measured.add(f"{kind}: % of pairs in another decile", 100 * (decile[0] != decile[1]).mean())
 
 
+GPUS, CORES = 8, 16  # of the machine that `devices` makes up
+MEASURED = 3_500
+"""Sentences/s of an H200 with a transformer of 6+6 layers of 512, beam 12."""
+
+
 def devices(measured: Measured, options: argparse.Namespace) -> None:
-    """The job on eight made-up GPUs, on which a batch takes the time that an H200 took for it."""
+    """The job on eight made-up GPUs, on which a batch takes the time that an H200 took for it.
+
+    Where this machine has fewer cores than one with eight H200, the GPUs are slower in proportion.
+    """
+    rate = options.rate or MEASURED * min(cores(), CORES) / CORES
+    rows, table = SHARDS[0], captions(4 * options.times)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        loading = partial(made_up_gpu, options.model, rate, str(folder))
+        patch = mock.patch.object(
+            TranslatorFactory, "open_each", lambda *_: GpuProcesses(loading, range(GPUS))
+        )
+        stack.enter_context(patch)
+        arguments = ["--direct_num_workers=1"]
+        through_job(table, options.model, NmtOptions(), folder, None, rows, arguments)
+        times = np.stack([np.load(path) for path in folder.glob("busy-*.npy")])
+    took = times[:, 2].max() - times[:, 1].min()
+    share = f"{GPUS} made-up GPUs of {rate:,.0f} sentences/s, shards of {rows:,}"
+    measured.add(f"{share}: sentences/s", len(table) / took)
+    measured.add(f"{share}: % of the time busy, the least", 100 * times[:, 0].min() / took)
+    measured.add(f"{share}: % of the time busy, the mean", 100 * times[:, 0].mean() / took)
+
+
+def made_up_gpu(model: str, rate: float, folder: str) -> Translator:
+    """A translator on a GPU that sleeps and gives sources back; it keeps in a file for how many
+    seconds it was busy, when it began, and when it ended."""
     import ctranslate2
 
-    table = captions(options.times)
-    busy, times = [0.0] * 8, list[float]()
-    made_up = {
-        "chosen": lambda options: [*range(8)],
-        "memory": lambda device: 139 << 30,
-        "precision": lambda *_: "float16",
-    }
+    gpu.chosen = lambda options: [0]
+    gpu.memory = lambda device: 139 << 30
+    gpu.precision = lambda *_: "float16"
+    path = Path(folder, f"busy-{os.environ['CUDA_VISIBLE_DEVICES']}.npy")
+    times = np.lib.format.open_memmap(path, "w+", float, (3,))
+    busy = Lock()
 
     class Sleeping:
-        """A translator whose streams sleep, and give sources back."""
+        """A translator whose streams sleep."""
 
         def __init__(self, path: str, **_: Any) -> None:
-            self.idle: SimpleQueue[int] = SimpleQueue()
-            for stream in range(8 * gpu.STREAMS):
-                self.idle.put(stream)
-            self.pool = ThreadPoolExecutor(8 * gpu.STREAMS)
+            self.pool = ThreadPoolExecutor(gpu.STREAMS)
 
         def translate_batch(self, batch: list[list[str]], *_: Any, **__: Any) -> list[Any]:
             def decode() -> None:
-                stream = self.idle.get()
-                times.append(time.monotonic())
-                seconds = len(batch) / options.rate * gpu.STREAMS
+                started, seconds = time.time(), len(batch) / rate * gpu.STREAMS
                 time.sleep(seconds)
-                busy[stream % 8] += seconds / gpu.STREAMS
-                times.append(time.monotonic())
-                self.idle.put(stream)
+                with busy:
+                    times[0] += seconds / gpu.STREAMS
+                    times[1] = times[1] or started
+                    times[2] = time.time()
 
             done = self.pool.submit(decode)
             return [Decoded(done, pieces) for pieces in batch]
 
-    for rows in SHARDS:
-        busy[:], times[:] = [0.0] * 8, []
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            for name, function in made_up.items():
-                stack.enter_context(mock.patch.object(gpu, name, function))
-            stack.enter_context(mock.patch.object(ctranslate2, "Translator", Sleeping))
-            arguments = ["--direct_num_workers=1"]
-            through_job(table, options.model, NmtOptions(), folder, None, rows, arguments)
-        share = f"eight made-up GPUs of {options.rate:,} sentences/s, shards of {rows:,}"
-        measured.add(
-            f"{share}: % of the time busy, the least", 100 * min(busy) / (max(times) - min(times))
-        )
+    ctranslate2.Translator = Sleeping
+    return Translator(model, NmtOptions())
 
 
 class Decoded(NamedTuple):
@@ -282,7 +300,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     parser.add_argument("--sentence-model")
     parser.add_argument("--sentences", type=int, default=29_000, help="captions for `sentences`")
     parser.add_argument("--times", type=int, default=2, help="of 29,000 captions")
-    parser.add_argument("--rate", type=int, default=3_500, help="sentences/s of a made-up GPU")
+    parser.add_argument("--rate", type=float, help="sentences/s of a made-up GPU")
     options = parser.parse_args(arguments)
     measured = Measured("On this machine's GPU, beam 12")
     for part in chosen(options.parts):
