@@ -192,8 +192,8 @@ def sentences(measured: Measured, options: argparse.Namespace) -> None:
     for kind, found in cosines.items():
         off = np.abs(found - exact)
         decile = [np.argsort(np.argsort(of)) * 10 // len(of) for of in (found, exact)]
-        measured.add(f"{kind}: largest difference of a cosine, times 1e6", 1e6 * off.max())
-        measured.add(f"{kind}: mean difference, times 1e6", 1e6 * off.mean())
+        measured.add(f"{kind}: largest difference of a cosine, times 1e6", float(1e6 * off.max()))
+        measured.add(f"{kind}: mean difference, times 1e6", float(1e6 * off.mean()))
         measured.add(f"{kind}: % of pairs in another decile", 100 * (decile[0] != decile[1]).mean())
 
 
