@@ -81,7 +81,7 @@ def run(
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:
         translate = translate.with_resource_hints(accelerator=job.accelerator)
-        arguments = dataflow.one_process(arguments, job.accelerator)
+    arguments = dataflow.one_process(arguments, job.accelerator)
     work = UnitJob(
         name=job.direction.job,
         units=units,
@@ -93,7 +93,7 @@ def run(
     return launch(work, arguments)
 
 
-_AT_ONCE = 64  # units in flight, at most
+_AT_ONCE = 256  # units in flight, at most
 
 
 @dataclass(eq=False)
@@ -110,7 +110,7 @@ class _Translate(UnitDoFn):
 
     def setup(self) -> None:
         threads = self.threads or cores()
-        loading = partial(self.job.model.open, threads, self.job.accelerator)
+        loading = partial(self.job.model.open_each, threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
         self.pool = ThreadPoolExecutor(_AT_ONCE)
         self.counters: dict[str, Counters] = {}  # of finished units, by name

@@ -72,9 +72,10 @@ def run(
     """
     threads = threads_here(arguments)
     generate = beam.ParDo(_Generate(output, job, threads))
-    if job.model and job.accelerator:
-        generate = generate.with_resource_hints(accelerator=job.accelerator)
+    if job.model:
         arguments = dataflow.one_process(arguments, job.accelerator)
+        if job.accelerator:
+            generate = generate.with_resource_hints(accelerator=job.accelerator)
     work = UnitJob(
         name="generate",
         units=units,

@@ -127,6 +127,7 @@ class Scoring:
     language: str = ENGLISH  # of references and translations
     threads: int | None = None  # for a model; None: all cores
     accelerator: str | None = None  # Beam resource hint, if there is a model
+    int8: bool = False  # 8-bit weights of models of sentence-transformers, on a CPU
 
     def __post_init__(self) -> None:
         self.scorers, self.resources = tuple(self.scorers), dict(self.resources)
@@ -164,7 +165,8 @@ class Scoring:
 
             required(self.accelerator)
             torch.set_num_threads(threads)
-        opened = kind.open(Path(localise(resource)))
+        opening = kind.open_int8 if self.int8 and kind.open_int8 else kind.open
+        opened = opening(Path(localise(resource)))
         if kind.is_model:
             hear_batches(opened)
         return opened
@@ -187,9 +189,10 @@ def run(
     """
     scoring = replace(scoring, threads=threads_here(arguments))
     score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
-    if scoring.models and scoring.accelerator:
-        score = score.with_resource_hints(accelerator=scoring.accelerator)
+    if scoring.models:
         arguments = dataflow.one_process(arguments, scoring.accelerator)
+        if scoring.accelerator:
+            score = score.with_resource_hints(accelerator=scoring.accelerator)
     job = UnitJob(
         name="score",
         units=units,

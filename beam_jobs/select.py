@@ -18,6 +18,7 @@ from paraloom.beam_jobs.engine.options import local_workers
 from paraloom.beam_jobs.engine.part_files import decode, encode
 from paraloom.beam_jobs.engine.shards import HASHES, Receipt, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.corpus_text import export_tsv, tsv_path, write_member
 from paraloom.beam_jobs.transforms.criteria import NOT_DRAWN, REPEATS, Criteria, decide, kinds_of
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
@@ -91,9 +92,10 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     """Select from `units` into `output`, and export the TSV."""
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
-    select = Select(output, criteria, rows, text=True)
-    similar = criteria.exclude is not None and criteria.exclude.similarity is not None
-    processes = 1 if similar else None  # load the model once
+    select, processes = Select(output, criteria, rows, text=True), None
+    if criteria.exclude is not None and criteria.exclude.similarity is not None:
+        processes = 1  # load the model once
+        arguments = dataflow.one_process(arguments, None)
     job = UnitJob(name="select", units=units, transform=select, output=output, processes=processes)
     result = launch(job, arguments)
     export_tsv(output, result.receipts, criteria.by, local_workers(arguments))

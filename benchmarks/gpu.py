@@ -4,24 +4,27 @@ python -m benchmarks.gpu [--model DIR] [--sentence-model DIR] [--times N] [PART 
 
 Parts: `translation` (the job by size of its shards, beside what the engine reaches alone in the
 same run), `fairseq` (its own generator), `encoders` (`benchmarks.training` on the GPU), `sentences`
-(the scorer `sentence_similarity`), `devices` (eight made-up GPUs, on any machine). Without a GPU, a
-model or a library, a part is left out, and the command says so.
+(the scorer `sentence_similarity`) and `devices` (eight made-up GPUs), both on any machine. Without
+a GPU, a model or a library, a part is left out, and the command says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+from threading import Lock
 from typing import Any, NamedTuple
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import sacrebleu
 
@@ -29,8 +32,11 @@ from benchmarks.back_translation import through_job
 from benchmarks.noisy_bitext import read_side
 from benchmarks.report import MODEL, Measured
 from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
+from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator, gpu
+from paraloom.models.nmt.gpu_processes import GpuProcesses
 from paraloom.models.nmt.translate import batches_by_class
 
 SHARDS = (1_000, 10_000)  # rows
@@ -130,77 +136,121 @@ def encoders(measured: Measured, options: argparse.Namespace) -> None:
 
 
 def sentences(measured: Measured, options: argparse.Namespace) -> None:
-    """`sentence_similarity` of neighbouring captions."""
+    """`sentence_similarity` of neighbouring captions, against the library's own `encode`."""
     from paraloom.models.scorers import PairScorer
     from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
+    from paraloom.models.sentence_models import load_sentence_model
 
     if not options.sentence_model:
         raise UserError("sentences: left out; give --sentence-model")
-    model = open_sentence_model(Path(options.sentence_model))
-    scorer = PairScorer(["sentence_similarity"], sentence_model=model)
-    texts = captions(1)["reference"].combine_chunks()
+    folder = Path(options.sentence_model)
+    library, models = load_sentence_model(folder), {"auto": open_sentence_model(folder)}
+    device = library.device.type
+    if device == "cpu":
+        models["int8"] = open_sentence_model(folder, "int8")
+    texts = captions(1)["reference"].combine_chunks()[: options.sentences]
+    sides = texts[:-1], texts[1:]
     distinct = texts.unique().to_pylist()
-    model.encode(distinct[:1000], batch_size=256)
-    started = time.monotonic()
-    model.encode(distinct, batch_size=256)
-    bare = len(distinct) / (time.monotonic() - started)
-    measured.add("the library's encode: texts/s", bare)
-    sides = texts.take(pa.array(range(0, len(texts) - 1))), texts.slice(1)
-    scorer.score(sides[0][:100], sides[1][:100])
-    started = time.monotonic()
-    scorer.score(*sides)
-    rate = len(sides[0]) / (time.monotonic() - started)
-    measured.add("sentence_similarity, neighbouring captions: pairs/s", rate)
-    measured.ratio("sentence_similarity against the library's encode, texts/s", rate, bare)
+    seconds: dict[str, list[float]] = {}  # of the clock, and of all cores
+    cosines: dict[str, np.ndarray] = {}
+
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        started = time.monotonic(), time.process_time()
+        found = work()
+        spent = time.monotonic() - started[0], time.process_time() - started[1]
+        seconds[name] = [a + b for a, b in zip(seconds.get(name, (0.0, 0.0)), spent, strict=True)]
+        return found
+
+    def encode() -> np.ndarray:
+        return library.encode(distinct, batch_size=256 if device == "cuda" else 32)
+
+    library.encode(distinct[:100])
+    for _ in range(options.times):  # in turns, since other programs share the machine
+        timed("library", encode)
+        for kind, model in models.items():
+            scorer = PairScorer(["sentence_similarity"], sentence_model=model)
+            cosines[kind] = timed(kind, lambda: scorer.score(*sides))["sentence_similarity"]  # noqa: B023
+    for name, (clock, spent) in seconds.items():
+        count = len(distinct) * options.times
+        measured.add(f"{name}, {device}: texts/s", count / clock)
+        measured.add(f"{name}, {device}: texts per second of a core", count / spent)
+        if name != "library":
+            what = f"{name} against the library, {device}"
+            measured.ratio(f"{what}: the clock", seconds["library"][0], clock)
+            measured.ratio(f"{what}: seconds of cores", seconds["library"][1], spent)
+    vectors = dict(zip(distinct, library.encode(distinct, normalize_embeddings=True), strict=True))
+    exact = np.array(
+        [vectors[a] @ vectors[b] for a, b in zip(*(of.to_pylist() for of in sides), strict=True)]
+    )
+    for kind, found in cosines.items():
+        off = np.abs(found - exact)
+        decile = [np.argsort(np.argsort(of)) * 10 // len(of) for of in (found, exact)]
+        measured.add(f"{kind}: largest difference of a cosine, times 1e6", float(1e6 * off.max()))
+        measured.add(f"{kind}: mean difference, times 1e6", float(1e6 * off.mean()))
+        measured.add(f"{kind}: % of pairs in another decile", 100 * (decile[0] != decile[1]).mean())
+
+
+GPUS, CORES = 8, 16  # of the machine that `devices` makes up
+MEASURED = 3_500
+"""Sentences/s of an H200 with a transformer of 6+6 layers of 512, beam 12."""
 
 
 def devices(measured: Measured, options: argparse.Namespace) -> None:
-    """The job on eight made-up GPUs, on which a batch takes the time that an H200 took for it."""
+    """The job on eight made-up GPUs, on which a batch takes the time that an H200 took for it.
+
+    Where this machine has fewer cores than one with eight H200, the GPUs are slower in proportion.
+    """
+    rate = options.rate or MEASURED * min(cores(), CORES) / CORES
+    rows, table = SHARDS[0], captions(4 * options.times)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        loading = partial(made_up_gpu, options.model, rate, str(folder))
+        patch = mock.patch.object(
+            TranslatorFactory, "open_each", lambda *_: GpuProcesses(loading, range(GPUS))
+        )
+        stack.enter_context(patch)
+        arguments = ["--direct_num_workers=1"]
+        through_job(table, options.model, NmtOptions(), folder, None, rows, arguments)
+        times = np.stack([np.load(path) for path in folder.glob("busy-*.npy")])
+    took = times[:, 2].max() - times[:, 1].min()
+    share = f"{GPUS} made-up GPUs of {rate:,.0f} sentences/s, shards of {rows:,}"
+    measured.add(f"{share}: sentences/s", len(table) / took)
+    measured.add(f"{share}: % of the time busy, the least", 100 * times[:, 0].min() / took)
+    measured.add(f"{share}: % of the time busy, the mean", 100 * times[:, 0].mean() / took)
+
+
+def made_up_gpu(model: str, rate: float, folder: str) -> Translator:
+    """A translator on a GPU that sleeps and gives sources back; it keeps in a file for how many
+    seconds it was busy, when it began, and when it ended."""
     import ctranslate2
 
-    table = captions(options.times)
-    busy, times = [0.0] * 8, list[float]()
-    made_up = {
-        "chosen": lambda options: [*range(8)],
-        "memory": lambda device: 139 << 30,
-        "precision": lambda *_: "float16",
-    }
+    gpu.chosen = lambda options: [0]
+    gpu.memory = lambda device: 139 << 30
+    gpu.precision = lambda *_: "float16"
+    path = Path(folder, f"busy-{os.environ['CUDA_VISIBLE_DEVICES']}.npy")
+    times = np.lib.format.open_memmap(path, "w+", float, (3,))
+    busy = Lock()
 
     class Sleeping:
-        """A translator whose streams sleep, and give sources back."""
+        """A translator whose streams sleep."""
 
         def __init__(self, path: str, **_: Any) -> None:
-            self.idle: SimpleQueue[int] = SimpleQueue()
-            for stream in range(8 * gpu.STREAMS):
-                self.idle.put(stream)
-            self.pool = ThreadPoolExecutor(8 * gpu.STREAMS)
+            self.pool = ThreadPoolExecutor(gpu.STREAMS)
 
         def translate_batch(self, batch: list[list[str]], *_: Any, **__: Any) -> list[Any]:
             def decode() -> None:
-                stream = self.idle.get()
-                times.append(time.monotonic())
-                seconds = len(batch) / options.rate * gpu.STREAMS
+                started, seconds = time.time(), len(batch) / rate * gpu.STREAMS
                 time.sleep(seconds)
-                busy[stream % 8] += seconds / gpu.STREAMS
-                times.append(time.monotonic())
-                self.idle.put(stream)
+                with busy:
+                    times[0] += seconds / gpu.STREAMS
+                    times[1] = times[1] or started
+                    times[2] = time.time()
 
             done = self.pool.submit(decode)
             return [Decoded(done, pieces) for pieces in batch]
 
-    for rows in SHARDS:
-        busy[:], times[:] = [0.0] * 8, []
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            for name, function in made_up.items():
-                stack.enter_context(mock.patch.object(gpu, name, function))
-            stack.enter_context(mock.patch.object(ctranslate2, "Translator", Sleeping))
-            arguments = ["--direct_num_workers=1"]
-            through_job(table, options.model, NmtOptions(), folder, None, rows, arguments)
-        share = f"eight made-up GPUs of {options.rate:,} sentences/s, shards of {rows:,}"
-        measured.add(
-            f"{share}: % of the time busy, the least", 100 * min(busy) / (max(times) - min(times))
-        )
+    ctranslate2.Translator = Sleeping
+    return Translator(model, NmtOptions())
 
 
 class Decoded(NamedTuple):
@@ -229,7 +279,7 @@ PARTS: dict[str, Callable[[Measured, argparse.Namespace], None]] = {
 def chosen(parts: Sequence[str]) -> Iterator[str]:
     """The parts that this machine can measure; says which it leaves out."""
     for part in parts or PARTS:
-        if part != "devices" and not gpu.devices():
+        if part not in ("devices", "sentences") and not gpu.devices():
             print(f"gpu: {part} left out: CTranslate2 finds no CUDA device")
         else:
             yield part
@@ -241,8 +291,9 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     parser.add_argument("parts", nargs="*", metavar="PART")
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--sentence-model")
+    parser.add_argument("--sentences", type=int, default=29_000, help="captions for `sentences`")
     parser.add_argument("--times", type=int, default=2, help="of 29,000 captions")
-    parser.add_argument("--rate", type=int, default=3_500, help="sentences/s of a made-up GPU")
+    parser.add_argument("--rate", type=float, help="sentences/s of a made-up GPU")
     options = parser.parse_args(arguments)
     measured = Measured("On this machine's GPU, beam 12")
     for part in chosen(options.parts):

@@ -9,11 +9,12 @@ import re
 import secrets
 import shutil
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Container, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from paraloom.models.errors import UserError, in_one_line
 
@@ -21,6 +22,10 @@ T = TypeVar("T", bound=Hashable)
 
 LOCKS = "PARALOOM_LOCKS"
 """Environment variable; `off` disables locks, for file systems without them."""
+
+_LARGE = 1 << 20  # bytes; smaller files are read as fast as a kept digest
+_SHA256 = re.compile(rb"[0-9a-f]{64}")
+_SETTLED = 2.0  # seconds; within them, a file may change again with the same times
 
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
 
@@ -195,7 +200,8 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
     """SHA-256 of a file, or of a folder's relative paths and files, in hexadecimal.
 
     It ignores hidden files and folders, which hold caches; model cards and records that a run
-    writes, which change with its results; and the relative paths in `ignored`.
+    writes, which change with its results; and the relative paths in `ignored`. Digests of large
+    files are kept, see `kept_digest`.
     """
     path = Path(path)
     if path.is_dir():
@@ -213,8 +219,50 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
                 continue
             total.update(os.fsencode(name) + f"\0{digest(file)}\n".encode())
         return total.hexdigest()
-    with in_one_line(f"{path}: cannot be read"), path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def read() -> str:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    with in_one_line(f"{path}: cannot be read"):
+        large = path.stat().st_size >= _LARGE
+        return (
+            kept_digest(str(path.absolute()), lambda: file_state(path), read) if large else read()
+        )
+
+
+def kept_digest(
+    place: str, state: Callable[[], tuple[list[Any], float]], compute: Callable[[], str]
+) -> str:
+    """SHA-256 of a file, which is read again only if it may have changed.
+
+    Digests are kept in the user's cache, under a name made from the file's place and `state`, as
+    `file_state` gives it. A damaged cache file is ignored and rewritten.
+    """
+    started, (before, _) = time.time(), state()
+    record = digest_record(place, before)
+    with suppress(OSError):
+        if _SHA256.fullmatch(known := record.read_bytes()):
+            return known.decode()
+    sha256 = compute()
+    with suppress(OSError, UserError):  # the file is then read again
+        after, changed = state()
+        if after == before and changed < started - _SETTLED:
+            with atomic_file(record) as temporary:
+                temporary.write_text(sha256)
+    return sha256
+
+
+def digest_record(place: str, state: list[Any]) -> Path:
+    """Path of a kept digest; the place is hashed, because it may hold a password."""
+    return user_cache() / "digests" / hashlib.sha256(repr((place, state)).encode()).hexdigest()
+
+
+def file_state(path: Path) -> tuple[list[Any], float]:
+    """A value that differs if a file may have changed, and the time of its last change."""
+    of = path.stat()
+    state = [of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns]
+    return state, max(of.st_mtime, of.st_ctime)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Progress of long work: a bar on a terminal, otherwise a line every few seconds."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,14 +21,16 @@ _WHOLE_TIME = 1e9  # seconds: the rate is averaged over the whole work
 
 listeners: list[Callable[[int], None]] = []
 """The last listener gets the batch sizes of models passed to `hear_batches`."""
+_TELLING = threading.Lock()
 
 
 def hear_batches(model: Any) -> None:
     """Report the size of every batch in a model of sentence-transformers."""
 
     def tell(_: Any, inputs: tuple[Any, ...], __: Any) -> None:
-        for listener in listeners[-1:]:
-            listener(sum(len(of.get("input_ids", ())) for of in inputs if hasattr(of, "get")))
+        with _TELLING:  # batches may be computed in parallel
+            for listener in listeners[-1:]:
+                listener(sum(len(of.get("input_ids", ())) for of in inputs if hasattr(of, "get")))
 
     if hasattr(model, "register_forward_hook"):
         model.register_forward_hook(tell)

@@ -25,7 +25,7 @@ from paraloom.beam_jobs.engine.shards import ROW_NUMBER
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.models.hashing import splitmix64, text_hashes
-from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
+from paraloom.models.scorers.learned.sentence_similarity import encode, open_sentence_model
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 if TYPE_CHECKING:
@@ -143,10 +143,8 @@ def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
     """Vectors with length 1, computed once for equal texts: float32 [n, dim]."""
     coded = texts.dictionary_encode()
-    vectors = model.encode(
-        coded.dictionary.to_pylist(), normalize_embeddings=True, show_progress_bar=False
-    )
-    return np.asarray(np.asarray(vectors, np.float32)[coded.indices.to_numpy()])
+    vectors = encode(model, coded.dictionary.to_pylist())
+    return np.asarray(vectors[coded.indices.to_numpy()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

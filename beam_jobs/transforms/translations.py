@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.models.nmt import gpu
 from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.gpu_processes import GpuProcesses
 from paraloom.models.nmt.options import NmtOptions
 
 if TYPE_CHECKING:
@@ -56,11 +58,21 @@ class TranslatorFactory(NamedTuple):
         """Load the model as a `Translator`, on a GPU if `accelerator` asks for one."""
         from paraloom.models.nmt.translate import Translator
 
-        options = self.options
-        if options.device == "auto" and gpu.required(accelerator):
-            options = options.replace(device="cuda")
-        model = localise(self.model)
+        options, model = self._options(accelerator), localise(self.model)
         return Translator(model, options, languages=self.languages, threads=threads)
+
+    def open_each(self, threads: int, accelerator: str | None = None) -> Any:
+        """Load the model as `open`, but each of several GPUs in a process of its own."""
+        gpus = gpu.chosen(self._options(accelerator))
+        if len(gpus) < 2:
+            return self.open(threads, accelerator)
+        here = self._replace(model=localise(self.model))  # the others know no store's options
+        return GpuProcesses(partial(here.open, threads, accelerator), gpus)
+
+    def _options(self, accelerator: str | None) -> NmtOptions:
+        if self.options.device == "auto" and gpu.required(accelerator):
+            return self.options.replace(device="cuda")
+        return self.options
 
 
 def drawing_seed(seed: int, content: object) -> int:

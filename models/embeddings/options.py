@@ -137,7 +137,8 @@ class EmbeddingOptions(Options):
     """Training ends after this number of evaluations without a better one; null: after all epochs.
     """
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to train; auto takes a GPU if there is one."""
+    """Where to train; auto takes a GPU if there is one. There, recurrent encoders compute in TF32,
+    which is faster: losses differ from a CPU's by up to 0.006."""
 
     @model_validator(mode="before")
     @classmethod

@@ -1,15 +1,13 @@
 """Decoding with CTranslate2."""
 
 import math
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from paraloom.models.cpu import cores
+from paraloom.models.cpu import allow_avx512, cores
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.nmt import gpu
 from paraloom.models.nmt.families.base import NmtModel
@@ -80,7 +78,7 @@ class Engine:
 
     def __init__(self, nmt: NmtModel, options: NmtOptions, threads: int | None = None) -> None:
         """Load the model, with `threads` CPU threads (None: all cores)."""
-        _allow_avx512()
+        allow_avx512()
         threads, gpus = threads or cores(), gpu.chosen(options)
         self._nmt, self._options, self._layout = nmt, options, nmt.layout
         self.device = "cuda" if gpus else "cpu"
@@ -242,14 +240,3 @@ class Engine:
             score *= len(pieces) / len(made)
         ended = bool(made) and made[-1] == "</s>"
         return Hypothesis(made[:-1] if ended else made, score, len(made), ended)
-
-
-def _allow_avx512() -> None:
-    """Let CTranslate2 use AVX-512 on CPUs with VNNI; it defaults to AVX2, since older CPUs clock
-    down."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text().split("flags", 2)[1].split("\n")[0].split()
-    except (OSError, IndexError):  # not Linux on x86
-        return
-    if {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"} <= set(flags):
-        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")

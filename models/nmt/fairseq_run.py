@@ -20,6 +20,12 @@ from typing import Any
 
 import numpy as np
 
+TO_USER = "paraloom: "  # begins lines that `train` shows
+
+# Mixed precision; batches are prepared beside the training; one GPU, since fairseq trains on
+# several with processes that lack the changes of `main`.
+_ON_GPU = ["--fp16", "--num-workers=2", "--distributed-world-size=1"]
+
 
 def _end_with_parent() -> None:
     while os.read(0, 1):  # sys.stdin has a lock, which forks would inherit locked
@@ -84,7 +90,12 @@ def _batch_by_size(
 def main() -> None:
     """Run the commands in the file named on the command line."""
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def watch() -> None:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    watch()
+    os.register_at_fork(after_in_child=watch)  # fairseq forks further processes
     import torch
 
     torch.serialization.add_safe_globals([argparse.Namespace])
@@ -94,8 +105,11 @@ def main() -> None:
     data_utils.batch_by_size = _batch_by_size
     TranslationTask.post_save = _copy_checkpoint
     for name, *arguments in json.loads(Path(sys.argv[1]).read_text()):
-        if name == "train" and not torch.cuda.is_available():
-            arguments.append("--cpu")
+        if name == "train":
+            gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+            arguments += _ON_GPU if gpus else ["--cpu"]
+            if gpus > 1:
+                print(f"{TO_USER}training on one of {gpus} GPUs", flush=True)
         sys.argv[:] = [f"fairseq-{name}", *arguments]
         importlib.import_module(f"fairseq_cli.{name}").cli_main()
 

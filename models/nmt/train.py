@@ -114,6 +114,7 @@ def _run_fairseq(
         "trainpref": data / "train",
         "srcdict": data / f"dict.{languages[0]}.txt",
         "destdir": binary,
+        "workers": threads,
     }
     train: dict[str, object] = {
         **pair,
@@ -175,6 +176,8 @@ def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
                 stream.write(line)
                 stream.flush()
                 last = line.strip() or last
+                if line.startswith(fairseq_run.TO_USER):
+                    progress.say(line.removeprefix(fairseq_run.TO_USER).strip())
                 found = re.search(r"train_inner.*?({.*})", line)
                 if found:
                     state = json.loads(found[1])
@@ -205,15 +208,13 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
         history = {"num_updates": updates, "lr_scheduler_state": {}}  # required by fairseq
         states[f"update {updates}"] = kept = {
             "args": settings,
-            "model": state["model"],
+            "model": {key: of.float() for key, of in state["model"].items()},  # float16 on a GPU
             "optimizer_history": [history],
             "extra_state": {},
         }
     last = [state["model"] for state in list(states.values())[-_AVERAGED:]]
     if len(last) > 1:
-        mean = {
-            key: torch.stack([weights[key].float() for weights in last]).mean(0) for key in last[0]
-        }
+        mean = {key: torch.stack([weights[key] for weights in last]).mean(0) for key in last[0]}
         states[f"average of the last {len(last)}"] = {**kept, "model": mean}
     return states
 

@@ -17,6 +17,7 @@ class Resource:
     for plug-ins, the key in `score.resources` with its file or folder."""
     open: Callable[[Path], Any]  # loads it from a file or folder
     remedy: str  # ends the message "<scorer> needs …" if the resource is missing
+    open_int8: Callable[[Path], Any] | None = None  # the same with 8-bit weights, on a CPU
     is_model: bool = False
     """Whether it is a neural model that uses all cores or the GPU: loaded once per process. Other
     resources are opened by each of its threads that scores."""

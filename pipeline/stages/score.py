@@ -36,9 +36,16 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 def fingerprint(run: Run) -> Any:
     """The names of the scorers, the keys of the user's own scorers, and versions above 1."""
     names, own = run.with_language(run.scorers), plugin_keys(run.config)
-    versions = {name: SCORERS[name].version for name in run.scorers if name in SCORERS}
-    more = own | {name: version for name, version in versions.items() if version > 1}
+    versions = {name: _version(run.config, name) for name in run.scorers if name in SCORERS}
+    more = own | {name: version for name, version in versions.items() if version != 1}
     return [names, more] if more else names
+
+
+def _version(config: Config, name: str) -> Any:
+    """The version of a scorer's values."""
+    scorer, kind = SCORERS[name], config.score.compute_type
+    rough = kind != "auto" and scorer.resource and scorer.resource.open_int8
+    return [scorer.version, kind] if rough else scorer.version
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
@@ -53,9 +60,8 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
             keys[name] = content_key(name, VERSIONS["score"], run.language, own[name])
         elif name in SCORERS:
             of = digests.get(SCORERS[name].resource_name or "")
-            keys[name] = content_key(
-                name, VERSIONS["score"], run.language, SCORERS[name].version, of
-            )
+            version = _version(run.config, name)
+            keys[name] = content_key(name, VERSIONS["score"], run.language, version, of)
     return keys
 
 
@@ -89,6 +95,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         run.config.score.sources,
         run.language,
         accelerator=run.config.accelerator,
+        int8=run.config.score.compute_type == "int8",
     )
     result = score.run(
         units(pairs, key),

@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,7 +29,7 @@ from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import Unit, read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.translations import COUNTERS, TranslatorFactory
 from paraloom.models.errors import UserError
-from paraloom.models.nmt import gpu
+from paraloom.models.nmt import gpu, gpu_processes
 from paraloom.models.nmt.engine import Engine, Hypothesis, Ranked
 from paraloom.models.nmt.options import NmtOptions, SamplingOptions
 from paraloom.models.nmt.translate import SCHEMA, Counters, RetryHints, Translator
@@ -180,6 +182,34 @@ def test_shards_that_are_translated_at_once_give_the_rows_of_one_after_another(
     assert tables(at_once) == tables(alone)
     assert at_once.metrics == alone.metrics
     assert 4 < max(Slow.rows) <= 9
+
+
+@pytest.mark.parametrize(("gpus", "streams"), [(2, 9), (3, 1), (8, 20)])
+def test_gpus_that_answer_in_any_order_give_the_rows_of_one(
+    tmp_path: Path, reversing: type[Reversing], monkeypatch: Patch, gpus: int, streams: int
+) -> None:
+    """Threads stand for the processes; repeated shards of 0 to 6 rows, some rows rejected."""
+    shards = [[f"{'x' * (n % 3 == 0)}a{n} {i}" for i in range(n % 7)] for n in range(60)]
+    work = ingested(tmp_path, *shards)
+    alone = run(work, tmp_path / "alone")
+    serving: list[int] = []
+
+    def start(load: gpu_processes.Load, number: int) -> Connection:
+        ours, theirs = Pipe()
+        serving.append(number)
+        threading.Thread(target=gpu_processes.serve, args=(theirs, load), daemon=True).start()
+        return ours
+
+    monkeypatch.setattr(gpu_processes, "start", start)
+    monkeypatch.setattr(gpu, "chosen", lambda options: [*range(gpus)])
+    monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Slow)
+    monkeypatch.setattr(Slow, "under_way", streams)
+    Slow.rows.clear()
+    at_once = run(work, tmp_path / "out")
+    assert serving == [*range(gpus)]
+    assert tables(at_once) == tables(alone)
+    assert at_once.metrics == alone.metrics
+    assert 6 < max(Slow.rows) <= gpus * max(2 * streams, 6)
 
 
 def test_a_shard_at_which_a_worker_died_is_translated_alone(

@@ -163,9 +163,7 @@ def kept(random: Random, folder: Path) -> None:
 
     with mock.patch.dict(os.environ, XDG_CACHE_HOME=str(folder)):
         place, sha256 = str(path), storage.file_digest(str(path))
-        record = (
-            files.user_cache() / "digests" / shards.content_key(place, digests._state(place)[0])
-        )
+        record = files.digest_record(place, files.file_state(path)[0])
         record.parent.mkdir(parents=True)
         record.write_bytes(damaged(sha256.encode(), random))
         assert re.fullmatch("[0-9a-f]{64}", digests.file_digest(place))

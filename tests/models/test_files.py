@@ -1,6 +1,7 @@
 """Files and folders that are complete or absent, when a disk is full; locks."""
 
 import errno
+import hashlib
 import os
 import resource
 import signal
@@ -257,3 +258,29 @@ def test_a_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
         assert not (tmp_path / name).is_symlink()
     assert (tmp_path / "victim").read_text() == "precious"
     assert not (tmp_path / "new").exists()
+
+
+def test_a_large_file_of_a_folder_is_read_once(tmp_path: Path, monkeypatch: Patch) -> None:
+    """Until it changes, even to the same size and time; a small one is read again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(files, "_SETTLED", -10.0)  # what changed a moment ago counts as old
+    folder = tmp_path / "model"
+    folder.mkdir()
+    large, small = folder / "model.bin", folder / "config.json"
+    large.write_bytes(bytes(1 << 20))
+    small.write_text("{}")
+    read: list[str] = []
+    whole = hashlib.file_digest
+    monkeypatch.setattr(
+        hashlib, "file_digest", lambda stream, how: read.append(stream.name) or whole(stream, how)
+    )
+    first = files.digest(folder)
+    assert files.digest(folder) == first
+    assert read == [str(small), str(large), str(small)]
+    moved = folder.rename(tmp_path / "moved")
+    assert files.digest(moved) == first
+    assert read.count(str(moved / large.name)) == 1
+    times = (moved / large.name).stat()
+    (moved / large.name).write_bytes(b"\1" * (1 << 20))
+    os.utime(moved / large.name, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert files.digest(moved) != first

@@ -11,7 +11,7 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
-from paraloom.beam_jobs.engine.options import DATAFLOW, check_visible
+from paraloom.beam_jobs.engine.options import DATAFLOW, check_visible, runner_of
 from paraloom.beam_jobs.runners.local.worker import hide_options
 from paraloom.models.errors import UserError
 
@@ -35,13 +35,16 @@ def prepare(options: PipelineOptions, output: str) -> None:
     hide_options()
 
 
-def one_process(arguments: Sequence[str], accelerator: str) -> list[str]:
-    """Add arguments for one worker process per machine, so that its GPU holds one model.
+def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
+    """Add arguments for one worker process per machine, so that it holds each model once.
 
-    By default Dataflow starts one process per core with 12 threads, and so many shards would be in
-    memory. Each GPU needs one shard to decode, and another to read or write meanwhile. The user's
+    By default Dataflow starts one process per core with 12 threads: each would load the model and
+    use all cores, and so many shards would be in memory. Each GPU, or all cores together, need one
+    shard to decode, and another to read or write meanwhile. The user's
     `--number_of_worker_harness_threads` takes precedence.
     """
-    gpus = int(found[1]) if (found := re.search(r"\bcount:(\d+)", accelerator)) else 1
-    threads = f"--number_of_worker_harness_threads={gpus + 1}"
+    if accelerator is None and runner_of(arguments) != DATAFLOW:
+        return [*arguments]
+    found = re.search(r"\bcount:(\d+)", accelerator or "")
+    threads = f"--number_of_worker_harness_threads={int(found[1]) + 1 if found else 2}"
     return [threads, *arguments, "--experiments=no_use_multiple_sdk_containers"]

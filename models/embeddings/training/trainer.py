@@ -24,6 +24,7 @@ Batch = TypeVar("Batch")
 Produced = TypeVar("Produced", covariant=True)
 
 LOG_EVERY = 100  # minimum steps between lines of metrics.jsonl
+READ_EVERY = 20  # steps between readings of the losses on a GPU; divides `LOG_EVERY`
 
 
 class Pool(Protocol[Produced]):
@@ -121,6 +122,7 @@ class Trainer(Generic[Batch]):
         self.kept: dict[str, Tensor] = {}  # weights with the best score
         matrices = embedding_matrices(encoder)
         self.device = next(iter(matrices.values())).weight.device
+        self.read_every = 1 if self.device.type == "cpu" else READ_EVERY
         self.matrices = matrices if self.trains_words else {}
         for matrix in self.matrices.values():
             matrix.prepare(options.learning_rate, towards=options.lambda_w, adam=self.adam)
@@ -170,6 +172,7 @@ class Trainer(Generic[Batch]):
                         f"{progress.pairs:,} no negative"
                     )
                 self.evaluate_weights()
+        self.read_losses()
         for matrix in self.matrices.values():
             matrix.finalize()
         if self.kept:
@@ -233,21 +236,27 @@ class Trainer(Generic[Batch]):
 
         if options.evaluate_every and due(options.evaluate_every):
             self.evaluate_weights()
-        if not self.losses:
-            return
-        losses = torch.stack(self.losses).tolist()
+        saves = self.folder is not None and due(options.checkpoint_every)
+        if saves or due(self.read_every):
+            self.read_losses()
+        if self.losses and due(LOG_EVERY):
+            self.losses = []
+            self.log(loss=progress.loss)
+        if self.folder is not None and saves:
+            self.folder.save(progress.step, asdict(progress), self.tensors())
+
+    def read_losses(self) -> None:
+        """Check the losses since the last metrics line; waits for a GPU."""
+        options, progress = self.options, self.progress
+        losses = torch.stack(self.losses).tolist() if self.losses else []
         for step, loss in enumerate(losses, progress.step - len(losses) + 1):
             if not math.isfinite(loss):
                 raise UserError(
                     f"the loss is {loss} at step {step}: lower learning_rate "
                     f"({options.learning_rate}) or check the initial vectors"
                 )
-        progress.loss = float(np.mean(losses))
-        if due(LOG_EVERY):
-            self.losses = []
-            self.log(loss=progress.loss)
-        if self.folder is not None and due(options.checkpoint_every):
-            self.folder.save(progress.step, asdict(progress), self.tensors())
+        if losses:
+            progress.loss = float(np.mean(losses))
 
     def evaluate_weights(self) -> None:
         """Evaluate the present weights, unless already done; keep them if they are the best."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _BATCH = {"cpu": 32, "cuda": 256}  # texts per batch, by device
 _ON_GPU = 1024  # texts per batch, with one vector each
+_CHARACTERS = 16_384  # per batch on a CPU, including padding
 
 
 def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) -> np.ndarray:
@@ -29,13 +32,12 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     Each distinct text is encoded once, in batches of equal length. The other texts in a batch
     affect a value only by rounding (below 1e-5 in float32, 1e-2 in float16, which GPUs use), and
     swapping the sides does not change it. Texts above the model's limit are truncated, as in the
-    library.
+    library. int8 moves cosines by up to about 0.03.
     """
     sides = pairs.reference_text, pairs.translation_text
     texts = pa.concat_arrays(sides).cast(pa.string())
     distinct = texts.unique()
     distinct = distinct.take(pc.sort_indices(distinct))  # the same batches if sides are swapped
-    encode = encode_on_gpu if sentence_model.device.type == "cuda" else _encode
     with in_one_line("score.sentence_model: the model fails"):
         vectors = encode(sentence_model, distinct.to_pylist())
     first, second = np.split(pc.index_in(texts, value_set=distinct).to_numpy(), 2)
@@ -44,11 +46,50 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     return np.where(empty.to_numpy(zero_copy_only=False), np.float32(0), cosine.clip(-1, 1))
 
 
-def _encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
+def encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
     """Unit vectors of texts, float32 [n, dim]."""
-    return model.encode(
-        texts, batch_size=_BATCH["cpu"], normalize_embeddings=True, show_progress_bar=False
-    ).astype(np.float32, copy=False)
+    if model.device.type == "cuda":
+        return encode_on_gpu(model, texts)
+
+    def work(batch: list[str]) -> np.ndarray:
+        return model.encode(
+            batch, batch_size=_BATCH["cpu"], normalize_embeddings=True, show_progress_bar=False
+        ).astype(np.float32, copy=False)
+
+    return _in_batches(model, work, texts, [len(text) for text in texts])
+
+
+def _in_batches(
+    model: Any, work: Callable[[list[Any]], np.ndarray], items: list[Any], lengths: list[int]
+) -> np.ndarray:
+    """Apply a model: one call for everything if torch computes, as the library makes batches of
+    similar length; otherwise batches in parallel, by characters with padding."""
+    from paraloom.models.scorers.fast_networks import parallel
+
+    if (threads := parallel(model)) == 1 or len(items) <= 1:
+        return work(items)
+    import torch
+
+    batches: list[list[int]] = [[]]
+    for row in sorted(range(len(items)), key=lambda row: -lengths[row]):
+        batch = batches[-1]
+        if (
+            len(batch) == _BATCH["cpu"]
+            or (len(batch) + 1) * lengths[(*batch, row)[0]] > _CHARACTERS
+        ):
+            batches.append(batch := [])
+        batch.append(row)
+    batches = [batch for batch in batches if batch]
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # in each of the threads
+    try:
+        with ThreadPoolExecutor(threads + 1) as pool:  # one tokenises, while the others compute
+            found = list(pool.map(lambda rows: work([items[row] for row in rows]), batches))
+    finally:
+        torch.set_num_threads(before)
+    values = np.concatenate(found)
+    values[np.concatenate(batches)] = values.copy()
+    return values
 
 
 def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
@@ -92,14 +133,20 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
     label = _entailment(cross_encoder_model)
     directions = distinct if label is None else [*distinct, *(pair[::-1] for pair in distinct)]
     with in_one_line("score.cross_encoder_model: the model fails"):
-        scores = cross_encoder_model.predict(
-            directions,
-            batch_size=_BATCH.get(cross_encoder_model.device.type, 32),
-            show_progress_bar=False,
-            apply_softmax=label is not None,
-        )
-    values = np.asarray(scores, np.float32).reshape(len(directions), -1)[:, label or 0]
+        scores = _predict(cross_encoder_model, directions, softmax=label is not None)
+    values = scores.reshape(len(directions), -1)[:, label or 0]
     return np.asarray(values.reshape(-1, len(distinct)).min(axis=0)[back])
+
+
+def _predict(model: CrossEncoder, pairs: list[tuple[str, str]], *, softmax: bool) -> np.ndarray:
+    """The outputs of a cross-encoder: float32 [n] or [n, labels]."""
+
+    def work(batch: list[tuple[str, str]]) -> np.ndarray:
+        size = _BATCH.get(model.device.type, 32)
+        made = model.predict(batch, batch_size=size, show_progress_bar=False, apply_softmax=softmax)
+        return np.asarray(made, np.float32)
+
+    return _in_batches(model, work, pairs, [len(one) + len(other) for one, other in pairs])
 
 
 def _entailment(model: CrossEncoder) -> int | None:
@@ -122,25 +169,39 @@ def find_cross_encoder(name: str) -> Path:
     return sentence_models.find_model(name, "score.cross_encoder_model", "config.json")
 
 
-def open_sentence_model(path: Path) -> SentenceTransformer:
-    """Load a model from a folder or the Hub; in float16 on a GPU, if there is one."""
+def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
+    """Load a model from a folder or the Hub: in float16 on a GPU, if there is one; on a CPU in
+    CTranslate2, if it gives the same cosines, with `compute_type` auto (float32) or int8."""
+    from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
+
     model = sentence_models.load_sentence_model(find_sentence_model(str(path)))
+
+    def cosines() -> np.ndarray:
+        vectors = encode(model, [*SENTENCES])
+        return np.asarray(vectors @ vectors.T)
+
+    accelerate(model, cosines, compute_type)
     return model.half() if model.device.type == "cuda" else model
 
 
-def open_cross_encoder(path: Path) -> CrossEncoder:
-    """Load a model that scores pairs, on a GPU if there is one."""
+def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
+    """Load a model that scores pairs, as `open_sentence_model`."""
     from sentence_transformers import CrossEncoder
+
+    from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     folder = find_cross_encoder(str(path))
     model: CrossEncoder = sentence_models.load(
         lambda: CrossEncoder(str(folder), local_files_only=True), folder
     )
-    if model.num_labels != 1 and _entailment(model) is None:
+    label = _entailment(model)
+    if model.num_labels != 1 and label is None:
         raise UserError(
             f"score.cross_encoder_model: {path} has the labels {', '.join(_labels(model))}; choose "
             "a model with the label entailment, or one number a pair, as for the STS Benchmark"
         )
+    pairs = [(one, other) for one in SENTENCES for other in SENTENCES[:3]]
+    accelerate(model, lambda: _predict(model, pairs, softmax=label is not None), compute_type)
     return model
 
 
@@ -153,9 +214,11 @@ SCORERS = {
         resource=Resource(
             name="sentence_model",
             open=open_sentence_model,
+            open_int8=partial(open_sentence_model, compute_type="int8"),
             remedy="a model: set score.sentence_model to its folder or its name on the Hub",
             is_model=True,
         ),
+        version=2,
         whole_shard=True,
     ),
     "cross_encoder": Scorer(
@@ -166,9 +229,11 @@ SCORERS = {
         resource=Resource(
             name="cross_encoder_model",
             open=open_cross_encoder,
+            open_int8=partial(open_cross_encoder, compute_type="int8"),
             remedy="a model: set score.cross_encoder_model to its folder or its name on the Hub",
             is_model=True,
         ),
+        version=2,
         whole_shard=True,
     ),
 }

@@ -173,8 +173,10 @@ def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
     if not models and stage not in ("pivot", "back_translate"):
         return job
     name = f"{workers} CPU cores"
-    if gpu.chosen(run.config.nmt):
+    if gpus := gpu.chosen(run.config.nmt):
         import torch
 
         name = torch.cuda.get_device_name() if torch.cuda.is_available() else "a GPU"
+        if len(gpus) > 1 and not models:
+            name = f"{len(gpus)} GPUs ({name}), {job.rate / len(gpus):,.0f} rows/s each"
     return replace(job, cores=workers, device=name)

@@ -16,7 +16,8 @@ from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, EvaluationSentences, embed, first_found
 from paraloom.models.embeddings.datasets.sentences import Sentences, sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
-from paraloom.models.sentence_models import find_model, load_sentence_model
+from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
+from paraloom.models.sentence_models import find_model
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
 from paraloom.pipeline.run.folder import is_run, shards_of
@@ -64,7 +65,7 @@ def command(
     connect(beam_options(context), [corpus, *against])
     table, similar = read_data_sets([localise(path) for path in against]), None
     if similarity is not None and model is not None:
-        opened = load_sentence_model(find_model(localise(model), "--model", "modules.json"))
+        opened = open_sentence_model(find_model(localise(model), "--model", "modules.json"))
         similar = opened, embed(opened, table["text"].combine_chunks()), similarity
     counts, rows, shown = contamination(corpus, EvaluationSentences(table, similar), examples)
     rules = RULES[: 3 if similar else 2]

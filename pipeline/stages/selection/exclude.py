@@ -17,7 +17,8 @@ from paraloom.beam_jobs.transforms.exclusion import SENTENCES, VECTORS, embed
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
-from paraloom.models.sentence_models import find_model, load_sentence_model
+from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
+from paraloom.models.sentence_models import find_model
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import StageRecord
 from paraloom.pipeline.run.run import Run, excluding_model
@@ -82,7 +83,7 @@ def make(run: Run, key: str) -> ExcludeRecord:
         pq.write_table(table, folder / SENTENCES, compression="zstd")
         if model := _model(run.config):
             texts = table["text"].combine_chunks()
-            np.save(folder / VECTORS, embed(load_sentence_model(model), texts))
+            np.save(folder / VECTORS, embed(open_sentence_model(model), texts))
     return ExcludeRecord(data_sets=sentences_of(table), digest=run.publish("exclude"))
 
 

@@ -23,6 +23,7 @@ from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.storage import clients, digests, remote
 from paraloom.beam_jobs.transforms import answer_files
 from paraloom.beam_jobs.transforms.answer_files import AnswerFiles
+from paraloom.models import files
 from paraloom.models.chat.answers import Answer
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD, digest, user_cache
@@ -210,7 +211,7 @@ def read(monkeypatch: Patch) -> list[str]:
         return whole(path)
 
     monkeypatch.setattr(storage, "file_digest", recorded)
-    monkeypatch.setattr(digests, "_SETTLED", -10.0)
+    monkeypatch.setattr(files, "_SETTLED", -10.0)
     return paths
 
 
@@ -275,7 +276,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_remembered(
     with monkeypatch.context() as patch:
         patch.setattr(storage, "file_digest", grows)
         digests.file_digest(str(file))
-    monkeypatch.setattr(digests, "_SETTLED", 2.0)
+    monkeypatch.setattr(files, "_SETTLED", 2.0)
     assert [digests.file_digest(str(file)) for _ in range(2)] == [expected(b"more")] * 2
     assert len(read) == 3
 

@@ -102,6 +102,8 @@ def test_what_counts_as_the_same_sentence(sentence: str, text: str, rules: list[
 class Letters:
     """A model whose vectors count three letters."""
 
+    device = SimpleNamespace(type="cpu")
+
     def __init__(self, letters: str) -> None:
         self.letters = letters
 

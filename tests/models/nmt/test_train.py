@@ -1,8 +1,10 @@
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import Mock
 
@@ -80,6 +82,7 @@ def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: pytest.Monke
     languages = {"--source-lang=de", "--target-lang=fr"}
     places = ("--trainpref= data/train", "--srcdict= data/dict.de.txt", "--destdir= binary")
     files = {place.replace(" ", f"{tmp_path}/") for place in places}
+    assert "--workers=4" in preprocess
     assert preprocess[0] == "preprocess" and files | languages <= set(preprocess)
     assert "--joined-dictionary" in preprocess and "--share-all-embeddings" in of_training
     assert of_training[:2] == ["train", f"{tmp_path}/binary"] and languages <= set(of_training)
@@ -206,20 +209,27 @@ def test_when_fairseq_fails_its_log_is_named(
 def test_the_board_gets_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = {"epoch": 1, "num_updates": "7", "loss": "2.5", "lr": "0.5", "wall": "3"}
     script = tmp_path / "fairseq.py"
-    script.write_text(f"print('2026 | INFO | train_inner | ' + {json.dumps(line)!r})")
+    script.write_text(
+        f"print('2026 | INFO | train_inner | ' + {json.dumps(line)!r})\n"
+        f"print('{fairseq_run.TO_USER}training on one of 8 GPUs')"
+    )
     monkeypatch.setattr(fairseq_run, "__file__", str(script))
+    said: list[str] = []
+    monkeypatch.setattr(Meter, "say", lambda self, line: said.append(line))
     board = Board(tmp_path / "run" / "nmt")
     train._run_commands(tmp_path, 1, 10, board)
+    assert said == ["training on one of 8 GPUs"]
     board.close()
     assert events(board.place) == {"loss": [(7, 2.5)], "lr": [(7, 0.5)], "epoch": [(7, 1.0)]}
 
 
 def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
-    """A module stands in for a fairseq command that never ends."""
+    """And what it forks. A module stands in for a fairseq command that never ends."""
     (tmp_path / "fairseq_cli").mkdir()
     (tmp_path / "fairseq_cli" / "__init__.py").touch()
     (tmp_path / "fairseq_cli" / "endless.py").write_text(
-        "import time\ndef cli_main():\n    print('runs', flush=True)\n    time.sleep(600)\n"
+        "import os, time\ndef cli_main():\n"
+        "    print('runs' if os.fork() else 'forked', flush=True)\n    time.sleep(600)\n"
     )
     (tmp_path / "commands.json").write_text('[["endless"]]')
     process = subprocess.Popen(
@@ -229,10 +239,36 @@ def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(tmp_path)},
     )
     assert process.stdin is not None and process.stdout is not None
-    assert process.stdout.readline() == b"runs\n"
+    assert {process.stdout.readline(), process.stdout.readline()} == {b"runs\n", b"forked\n"}
     process.stdin.close()
+    assert process.stdout.read() == b""  # waits for both
     assert process.wait(timeout=120) == 1
     process.stdout.close()
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 8])
+def test_one_gpu_trains_in_mixed_precision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], gpus: int
+) -> None:
+    given: list[list[str]] = []
+    for name in ("preprocess", "train"):
+        stub: Any = ModuleType(f"fairseq_cli.{name}")
+        stub.cli_main = lambda: given.append(list(sys.argv))
+        monkeypatch.setitem(sys.modules, stub.__name__, stub)
+    monkeypatch.setattr(fairseq_run, "_end_with_parent", lambda: None)
+    monkeypatch.setattr(os, "register_at_fork", lambda **_: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.serialization, "add_safe_globals", lambda _: None)
+    commands = tmp_path / "commands.json"
+    commands.write_text('[["preprocess", "--a"], ["train", "--num-workers=0"]]')
+    monkeypatch.setattr(sys, "argv", ["fairseq_run", str(commands)])
+    fairseq_run.main()
+    more = ["--fp16", "--num-workers=2", "--distributed-world-size=1"] if gpus else ["--cpu"]
+    trained = ["fairseq-train", "--num-workers=0", *more]
+    assert given == [["fairseq-preprocess", "--a"], trained]
+    line = f"{fairseq_run.TO_USER}training on one of 8 GPUs\n" if gpus > 1 else ""
+    assert capsys.readouterr().out == line
 
 
 @pytest.mark.parametrize(

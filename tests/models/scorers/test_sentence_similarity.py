@@ -16,7 +16,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.learned.sentence_similarity import (
-    _encode,
+    encode,
     encode_on_gpu,
     open_cross_encoder,
     open_sentence_model,
@@ -74,7 +74,7 @@ def test_the_way_on_gpus_gives_the_vectors_of_the_library(sentence_model: Path) 
     many = texts(2500, 6).to_pylist()
     empty: list[str] = []
     for some in (many, many[:1], empty):
-        found, expected = encode_on_gpu(model, some), _encode(model, some)
+        found, expected = encode_on_gpu(model, some), encode(model, some)
         assert len(found) == len(some)
         np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=0, atol=BOUND)
 

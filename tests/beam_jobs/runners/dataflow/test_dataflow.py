@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from paraloom.beam_jobs.engine import options as beam_options
 from paraloom.beam_jobs.engine.shards import Shard, content_key, units
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.criteria import Criteria
+from paraloom.beam_jobs.transforms.exclusion import Exclusion
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
@@ -136,6 +138,29 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
         assert "use_multiple_sdk_containers" in experiments
     assert containers == images(pipeline) == {IMAGE}
     assert job["type"] == "JOB_TYPE_BATCH"
+
+
+@pytest.mark.parametrize("name", ["back_translate", "score", "select"])
+def test_one_process_of_a_machine_without_gpu_has_the_model(
+    built: Built, jobs: Jobs, tmp_path: Path, name: str
+) -> None:
+    work = units([Shard("gs://bucket/part-0.parquet", 10, content_key(0))], "")
+    at, names = str(tmp_path), ["sentence_similarity"]
+    model = TranslatorFactory("/opt/model", NmtOptions(model="/opt/model"))
+    translation = back_translate.TranslationJob(model=model)
+    scoring = score.Scoring(names, {"sentence_model": "/opt/sentences"})
+    exclude = Exclusion(folder="/opt", digest="1", similarity=0.9, model="/opt/sentences")
+    criteria = select.Criteria(by="x", deciles=None, max_tokens=9, size=None, seed=1)
+    criteria = replace(criteria, exclude=exclude)
+    given: Jobs = {
+        "back_translate": lambda a: back_translate.run(work, at, translation, a),
+        "score": lambda a: score.run(work, at, scoring, a),
+        "select": lambda a: select.run(work, at, criteria, a),
+    }
+    _, job, _ = built(given[name], f"--sdk_container_image={IMAGE}")
+    (pool,) = job["environment"]["workerPools"]
+    assert "no_use_multiple_sdk_containers" in job["environment"]["experiments"]
+    assert pool["numThreadsPerWorker"] == 1 + 1
 
 
 def test_workers_are_small_as_many_as_the_service_finds_right_and_get_no_main_session(

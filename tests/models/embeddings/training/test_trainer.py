@@ -259,9 +259,14 @@ class Recorder:
         self.saved.append(step)
 
 
-def test_lines_and_checkpoints_are_due_after_so_many_steps(monkeypatch: Patch) -> None:
+@pytest.mark.parametrize("read_every", [1, 5])
+def test_lines_and_checkpoints_are_due_after_so_many_steps(
+    monkeypatch: Patch, read_every: int
+) -> None:
+    """Also where losses are read less often, as on a GPU."""
     monkeypatch.setattr("paraloom.models.embeddings.training.trainer.LOG_EVERY", 5)
     trainer = make_trainer(epochs=2, checkpoint_every=4)
+    trainer.read_every = read_every
     folder: Any = Recorder()
     trainer.folder = folder
     steps: list[float] = []

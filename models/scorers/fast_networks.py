@@ -1,0 +1,133 @@
+"""Networks like BERT computed by CTranslate2 on a CPU, inside models of sentence-transformers.
+
+The library's tokenizer, pooling and classifier stay; only the layers of the transformer change.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import ctranslate2
+import numpy as np
+import torch
+from ctranslate2.converters import transformers as converters
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+from paraloom.models.cpu import allow_avx512
+from paraloom.models.errors import UserError, in_one_line, one_line
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+SAME = 1e-5  # largest difference of a value from torch's
+_LOADERS = {
+    **{name: name for name in ("BertConfig", "DistilBertConfig", "RobertaConfig")},
+    **dict.fromkeys(("CamembertConfig", "XLMRobertaConfig"), "RobertaConfig"),
+}
+"""CTranslate2's loaders by the class of a network's settings."""
+
+SENTENCES = (
+    "A dog.",
+    "A dog runs on the beach, and two children in red jackets run after it.",
+    "Dva muži sedí na lavičce (1 250 m n. m.) …",
+    "犬が浜辺を走っている。",
+    "What did she say? Nobody knows; it was 5 o'clock in the morning. " * 12,
+)
+"""Sentences of several lengths and scripts, on which the networks are compared."""
+
+
+class FastNetwork(torch.nn.Module):
+    """The layers of a network in CTranslate2; `parallel` threads compute a batch each, so that a
+    value does not depend on their number."""
+
+    device = torch.device("cpu")
+    dtype = torch.float32
+
+    def __init__(self, network: Any, compute_type: str) -> None:
+        super().__init__()
+        self.config, self.pooler = network.config, getattr(network, "pooler", None)
+        self.parallel = torch.get_num_threads()
+        if not hasattr(self.config, "position_embedding_type"):  # Transformers 5 has no other
+            self.config.position_embedding_type = "absolute"
+        loader = converters._MODEL_LOADERS[_LOADERS[type(network.config).__name__]]
+        spec = loader.get_model_spec(network)
+        spec.register_vocabulary([str(token) for token in range(network.config.vocab_size)])
+        spec.config.unk_token = "0"
+        spec.config.layer_norm_epsilon = getattr(network.config, "layer_norm_eps", 1e-12)
+        spec.validate()
+        spec.optimize()
+        allow_avx512()
+        with tempfile.TemporaryDirectory() as folder:  # writing costs less than checking a cache
+            spec.save(folder)
+            self._encoder = ctranslate2.Encoder(
+                folder, compute_type=compute_type, inter_threads=self.parallel, intra_threads=1
+            )
+        torch.set_num_threads(self.parallel)  # CTranslate2 sets it to 1 for this thread
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+        **_: Any,
+    ) -> BaseModelOutputWithPooling:
+        """What the network gives for ids, int64 [n, tokens], padded on the right."""
+        ids, lengths = (
+            ctranslate2.StorageView.from_array(of.to(torch.int32).numpy())
+            for of in (input_ids, attention_mask.sum(1))
+        )
+        second = token_type_ids is not None and bool(token_type_ids.any())
+        kinds = token_type_ids.tolist() if second and token_type_ids is not None else None
+        found = self._encoder.forward_batch(ids, lengths, kinds).last_hidden_state
+        hidden: Any = torch.from_numpy(np.array(found))
+        pooled = self.pooler(hidden) if self.pooler else None
+        return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=pooled)
+
+
+def accelerate(
+    model: SentenceTransformer | CrossEncoder, values: Callable[[], np.ndarray], compute_type: str
+) -> None:
+    """Let CTranslate2 compute the model's network on a CPU, where that gives the same `values`.
+
+    `values` applies the model to `SENTENCES`. Otherwise torch goes on computing.
+
+    Raises:
+        UserError: `compute_type` is int8, which only CTranslate2 has.
+    """
+    whole = getattr(model[0], "model", None)
+    if model.device.type != "cpu" or whole is None:
+        return
+    base = getattr(whole, "base_model", whole)
+
+    def use(network: Any) -> None:
+        if base is whole:
+            model[0].model = network
+        else:
+            setattr(whole, whole.base_model_prefix, network)
+
+    try:
+        with in_one_line("the model fails"):  # a tokenizer that panics is no Exception
+            expected = values()
+        use(FastNetwork(base, "float32"))
+        difference = np.abs(values() - expected).max()
+        if not difference <= SAME:
+            raise ValueError(f"values differ by {difference:.1g}")
+        if compute_type == "int8":
+            use(FastNetwork(base, "int8"))
+    except Exception as error:
+        use(base)
+        reason = f"{type(base).__name__}: CTranslate2 cannot compute this network"
+        if compute_type == "int8":
+            raise UserError(
+                f"score.compute_type: int8 is not possible with {reason}; set it to auto"
+            ) from error
+        logging.getLogger(__name__).info("%s (%s); torch does", reason, one_line(error))
+
+
+def parallel(model: Any) -> int:
+    """Batches that the model computes at once: 1 if torch computes, with all threads."""
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    return next((of.parallel for of in modules if isinstance(of, FastNetwork)), 1)
