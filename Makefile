@@ -3,6 +3,7 @@
 #     make setup PYTHON=python3.12        with another Python, 3.11 or later
 #     make setup TORCH=cpu                without CUDA, from PyTorch's own package index
 #     make setup INSTALLER=pip            without uv: slower, and compiles fairseq's extensions
+# uv is taken from PATH; where it is missing there, or old, .venv gets its own.
 PYTHON ?= python3
 CONFIG ?= sample
 INSTALLER ?= uv
@@ -11,13 +12,14 @@ TORCH ?= default
 TEST_WORKERS ?= 4
 BIN := .venv/bin
 UV := uv==0.13.9
-# Hundreds of processes import torch and Beam: Python must keep what it compiled of them.
+UV_HERE := $(shell uv --version 2> /dev/null | grep -qE '^uv (0\.(9|[1-9][0-9])|[1-9])\.' && echo uv)
+# Hundreds of processes import torch and Beam: Python must keep what it compiles of them.
 unexport PYTHONDONTWRITEBYTECODE
 RUN := .venv/.installed
 DEV := .venv/.installed-dev
 
-.PHONY: setup setup-dev corpus train-embeddings test test-all test-portable test-pages test-faults test-dataflow \
-	test-flink flink-up flink-down fuzz rehearse bench experiments docs lock
+.PHONY: setup setup-dev corpus sample-model train-embeddings test test-all test-portable test-pages test-faults \
+	test-dataflow test-flink flink-up flink-down fuzz rehearse bench experiments docs lock
 
 # Packages that torch needs on a GPU only.
 CUDA := ^(cuda|nvidia|triton)
@@ -27,9 +29,13 @@ ifeq ($(INSTALLER),pip)
 install := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 lock := PIP_CONSTRAINT=requirements.lock $(install)
 else
-install := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
+install := $(or $(UV_HERE),$(BIN)/uv) pip install --quiet --python $(BIN)/python
 lock := $(install) --no-deps --build-constraints requirements.lock
 endif
+
+# Python compiles what a run imports now, on two cores; all packages would take a minute.
+COMPILED = $(BIN)/python -W ignore -c 'import ctranslate2.converters, fairseq.models.transformer' & \
+	$(BIN)/python -W ignore -c 'import paraloom.pipeline.run.make, sacrebleu'; wait
 
 setup: $(RUN)
 
@@ -37,16 +43,18 @@ setup-dev: $(DEV)
 
 $(RUN): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Paraloom needs Python 3.11 or later: make PYTHON=…" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv --clear .venv
-ifneq ($(INSTALLER),pip)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(UV)
+	@echo 'Set-up of .venv: 226 packages, 7 GB. About a minute, if they need not be downloaded.'
+	@$(PYTHON) -m venv --clear .venv
+ifeq ($(or $(UV_HERE),$(filter pip,$(INSTALLER))),)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(UV)
 endif
 ifeq ($(TORCH),default)
-	$(lock) --requirement requirements.lock
+	@$(lock) --requirement requirements.lock
 else
-	grep -vE '$(CUDA)' requirements.lock | $(lock) --torch-backend $(TORCH) --requirement -
+	@grep -vE '$(CUDA)' requirements.lock | $(lock) --torch-backend $(TORCH) --requirement -
 endif
-	$(install) --no-deps --no-build-isolation --editable .
+	@$(install) --no-deps --no-build-isolation --editable .
+	@$(COMPILED)
 	@touch $@
 
 # What tests and checks need besides; torch's packages for a GPU, or their absence, stay as they are.
@@ -56,7 +64,11 @@ $(DEV): $(RUN) requirements-dev.lock
 	@touch $@
 
 corpus: setup
-	$(BIN)/paraloom corpus --config $(CONFIG)
+	@$(BIN)/paraloom corpus --config $(CONFIG)
+
+# The model that the sample brings, trained anew; in some minutes.
+sample-model: setup
+	$(BIN)/python -m benchmarks.sample_model
 
 train-embeddings: setup
 	$(BIN)/paraloom train-embeddings --config $(CONFIG)

@@ -15,6 +15,8 @@ DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
 """Real corpora, where they are at hand; see `real_data`."""
 HOW_TO_GET_DATA = "PARALOOM_DATA to a folder of corpora (CONTRIBUTING.md, Tests)"
 SAMPLE = ROOT / "pipeline" / "sample"
+MODEL = SAMPLE / "cs-en"
+"""A small translation model; do not change it."""
 PHRASES = SAMPLE / "phrases.tsv.gz"
 SIMILARITY = SAMPLE / "similarity"
 LABELLED = SIMILARITY / "sample" / "development.tsv"

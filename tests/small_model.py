@@ -1,4 +1,4 @@
-"""A translation model trained on part of the sample in seconds: fluent, and often wrong."""
+"""Short pairs of the sample, and a translation model trained on some of them: it is often wrong."""
 
 import os
 import re
@@ -14,10 +14,10 @@ from paraloom.models.nmt.train import train_nmt
 from tests.sample import sample_rows
 
 TEXTS = 600
-"""Pairs of the sample that the model was not trained on."""
+"""Pairs of the sample that the model does not see."""
 TRAINED_ON = 3000
 SEED = int(os.environ.get("PARALOOM_TEST_SEED", "1"))
-"""With another one the model says other things, as one that another processor trains."""
+"""With another one the tests have a model of their own, which says other things than the sample's."""
 OPTIONS = NmtTrainingOptions(
     pieces=2000, layers=1, dim=64, heads=2, ffn=128, dropout=0.0, learning_rate=0.007,
     warmup=40, updates=500, batch_tokens=800, checkpoints=2, held_out=20,
@@ -37,7 +37,7 @@ def short_pairs() -> Iterator[tuple[str, str]]:
 
 
 def new_pairs(count: int) -> list[tuple[str, str]]:
-    """The first short pairs, which the model was not trained on."""
+    """The first short pairs, which the model that is trained here does not see."""
     assert count <= TEXTS
     return list(islice(short_pairs(), count))
 

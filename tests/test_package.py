@@ -38,6 +38,7 @@ def test_the_wheel_holds_all_that_the_folders_hold(wheel: Path) -> None:
         files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
         there |= {f"paraloom/{path.relative_to(folder.parent)}" for path in files}
     assert inside == there
+    assert wheel.stat().st_size < 8_000_000
 
 
 def test_it_needs_nothing_of_the_checkout(wheel: Path, tmp_path: Path) -> None:

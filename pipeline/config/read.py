@@ -22,12 +22,17 @@ def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str 
     `key.sub+=value` appends to a list. With a name, changes of `select` go to the named selection,
     and the run's own selection stays. `sample` is the package's sample, if no file has that name.
     """
-    if path == "sample" and not Path(path).exists():
+    if is_sample(path):
         path = SAMPLE / "sample.yaml"
     values = {} if path is None else read_yaml(path)
     if not isinstance(values, dict):
         raise UserError(f"{path}: not a configuration (key: value)")
     return parse_config(values, changes, name, where=path)
+
+
+def is_sample(path: str | Path | None) -> bool:
+    """Whether this names the package's sample: `sample`, and no file is called that."""
+    return path == "sample" and not Path(path).exists()
 
 
 def parse_config(

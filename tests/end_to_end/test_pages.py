@@ -44,7 +44,7 @@ WORDS = {
     r"--against DATA --against DATA": f"--against {SIMILARITY} --against sentences.txt",
     r"--against DATA": f"--against {SIMILARITY}",
     r"'unigram_f1 <= 0\.7'": "'content_overlap <= 0.7'",  # the sample's score
-    r" --set input\.shard_rows=100000": "",  # would train the translation model again
+    r" --set input\.shard_rows=100000": "",  # would translate again
     r"\bRUN RUN\b": "runs/sample runs/copy",
     r"\bRUN\b": "runs/sample",
     r"\bNAME\b": "strict",

@@ -1,7 +1,6 @@
 """What is fuzzed of models: one function for each kind of folder."""
 
 import argparse
-import atexit
 import json
 import os
 import shutil
@@ -23,9 +22,8 @@ from paraloom.papers.heads import open_head
 from tests.fuzz.harness import Case, allowed
 from tests.fuzz.mutations import changed, damaged
 from tests.models.scorers.small_transformers import write_sentence_model
-from tests.sample import DATA
+from tests.sample import DATA, MODEL
 from tests.small_encoder import encoder_of_texts
-from tests.small_model import train_small_model
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -70,15 +68,11 @@ def encoder(random: Random, folder: Path) -> None:
         found.similarity(["a"], ["b"])
 
 
-@cache
 def translation_model() -> Path:
     """A fairseq model that is small enough to be built for every case."""
     if (real := DATA.parent / "nmt" / "multi30k-cs-en").is_dir():
         return real
-    folder = Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    train_small_model(folder)
-    return folder / "model"
+    return MODEL
 
 
 def checkpoint(random: Random, folder: Path) -> None:

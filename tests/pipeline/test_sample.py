@@ -1,14 +1,21 @@
 """The sample in `pipeline/sample` holds what its page lists, broken rows included."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
-from tests.run_helpers import again, table
-from tests.sample import SAMPLE, sample_config
+from paraloom.models.nmt.families import open_model
+from paraloom.models.nmt.options import NmtTrainingOptions
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.run import make
+from tests.run_helpers import Capsys, Patch, again, table
+from tests.sample import MODEL, SAMPLE, sample_config
 
 PAGE = (SAMPLE / "README.md").read_text("utf-8")
 
@@ -43,3 +50,35 @@ def test_poor_rows_are_kept(ingested: Path) -> None:
         elif re.search(r"\d", english):
             kinds["boilerplate"] += 1
     assert kinds == {"numbers": 20, "untranslated": 20, "boilerplate": 20}
+
+
+def test_the_model_is_small_and_of_the_configuration() -> None:
+    """`make sample-model` trains what `nmt.model: null` would; the card has its figures."""
+    report, card = (
+        json.loads((MODEL / "training.json").read_text()),
+        (MODEL / "README.md").read_text(),
+    )
+    nmt = read_config("sample").nmt
+    assert nmt.model == str(MODEL) and open_model(MODEL).languages == ("cs", "en")
+    assert NmtTrainingOptions.of(report["options"]) == nmt.training
+    assert f"{report['bleu']:.1f}" in card and f"{nmt.training.updates:,} updates" in card
+    assert sum(path.stat().st_size for path in MODEL.iterdir()) < 6_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["corpus", "--config", "sample"], True),
+        (["select", "--config", "sample"], False),
+        (["corpus", "--config", str(SAMPLE / "sample.yaml")], False),
+    ],
+)
+def test_the_first_run_says_how_long_it_takes_and_what_to_do_next(
+    arguments: list[str], said: bool, monkeypatch: Patch, capsys: Capsys
+) -> None:
+    run = SimpleNamespace(config=SimpleNamespace(run="runs/sample"))
+    monkeypatch.setattr(make, "run_stages", lambda *_, **__: run)
+    assert main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert ("explain runs/sample " in out and "init FILES" in out) == said
+    assert ("20 s" in err) == said and (said or not out + err)

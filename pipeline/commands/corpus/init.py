@@ -24,7 +24,7 @@ from paraloom.models.text.files import CHUNK, PARQUET, csv_delimiter
 from paraloom.models.text.language_identifier import spoken
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
-from paraloom.pipeline.config.read import SAMPLE, parse_config
+from paraloom.pipeline.config.read import SAMPLE, is_sample, parse_config
 from paraloom.pipeline.stages import back_translate
 
 _READ = 500  # rows whose languages are identified
@@ -202,7 +202,9 @@ def _names(form: str, path: str) -> list[str]:
 
 def _sections(start: str) -> str:
     """The text of all sections of a configuration but run and input."""
-    path = SAMPLE / "sample.yaml" if start == "sample" and not Path(start).exists() else Path(start)
-    text = path.read_text("utf-8-sig").replace("${PARALOOM_SAMPLE}", str(SAMPLE))
+    path = SAMPLE / "sample.yaml" if is_sample(start) else Path(start)
+    text = path.read_text("utf-8-sig")
+    text = text.replace("${PARALOOM_SAMPLE}/cs-en", "null")  # it knows the sample's sentences only
+    text = text.replace("${PARALOOM_SAMPLE}", str(SAMPLE))
     sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
     return "".join(of for of in sections if not re.match("(run|input):", of))

@@ -86,7 +86,7 @@ def model(toy_model: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def czech() -> list[str]:
-    """64 sentences that the small model was not trained on."""
+    """64 short sentences of the sample."""
     return [source for source, _ in new_pairs(64)]
 
 
