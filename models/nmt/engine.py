@@ -104,6 +104,7 @@ class Engine:
             "length_penalty": 1,
             "max_input_length": 0,  # no truncation: the caller rejects long sources
             "min_decoding_length": nmt.shortest,
+            "disable_unk": nmt.suppresses_unknown,
             "no_repeat_ngram_size": options.no_repeat_ngram,
             "repetition_penalty": options.repetition_penalty,
             "return_scores": True,

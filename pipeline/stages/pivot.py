@@ -4,7 +4,6 @@ from typing import Any
 
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.transforms.translations import PIVOT
-from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import PivotRecord
 from paraloom.pipeline.run.run import Run
@@ -16,7 +15,7 @@ def fingerprint(run: Run) -> Any:
     """How the forward model decodes, and the model."""
     model = forward(run.config)
     shared = ["unique source"] if shares_translations(run.config) else []
-    return [*decoding(model.options), digest(model.folder), *model.tags(), *shared]
+    return [*decoding(model.options), model.digest, *model.tags(), *shared]
 
 
 def make(run: Run, key: str) -> PivotRecord:

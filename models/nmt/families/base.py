@@ -50,6 +50,8 @@ class NmtModel(ABC):
     shortest = 0
     """Minimum subwords in a translation, without the end of sentence; CTranslate2 gives that no
     probability earlier."""
+    suppresses_unknown = False
+    """Whether `<unk>` is never generated."""
 
     @property
     @abstractmethod

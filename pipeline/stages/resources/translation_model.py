@@ -7,7 +7,6 @@ from typing import Any
 
 from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
-from paraloom.models.files import digest
 from paraloom.pipeline.run.records import StageRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage, needed_by_scorers
@@ -25,13 +24,13 @@ def fingerprint(run: Run) -> Any:
     """The options that scores depend on, and the model if `nmt.model` names it."""
     model, options = backward(run), run.config.nmt
     computing = [ENGINE, options.compute_type, options.batch_tokens]
-    named = [digest(model.folder), *model.tags()] if options.model else []
+    named = [model.digest, *model.tags()] if options.model else []
     return [*computing, options.max_source_subwords, *named]
 
 
 def make(run: Run, key: str) -> StageRecord:
     """Record the model."""
-    return StageRecord(digest=content_key(fingerprint(run), digest(backward(run).folder)))
+    return StageRecord(digest=content_key(fingerprint(run), backward(run).digest))
 
 
 STAGE = Stage(
