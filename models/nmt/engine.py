@@ -143,8 +143,7 @@ class Engine:
     ) -> Callable[[], list[Ranked]]:
         """Queue a batch of one `length_class`; return a function that waits for the hypotheses, at
         most `num_hypotheses` (up to the beam) per source, and raises errors."""
-        # Stop when `beam` hypotheses have ended, as fairseq does.
-        search = {"beam_size": self._options.beam, "patience": 1}
+        search = {"beam_size": self._options.beam, "patience": self._nmt.patience}
         return self._submit(self._translator, batch, num_hypotheses, search)
 
     @contextmanager

@@ -1,6 +1,5 @@
 """Families of translation models: their files, languages and tokens."""
 
-import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -59,11 +58,10 @@ def open_model(
             f"{', '.join(nearest.files)}; here is no {', '.join(missing)}".replace("|", " or ")
         )
     model = form.open(path, languages)
-    if tokenizer is not None:
-        if not isinstance(model, ConvertedModel):
-            raise UserError(f"nmt.tokenizer: {path} has its own; only a folder that somebody "
-                            "converted for CTranslate2 needs one")  # fmt: skip
-        model.tokenizer = Path(tokenizer)
+    if isinstance(model, ConvertedModel):
+        model.tokenizer = Path(tokenizer) if tokenizer else None
+    elif tokenizer:
+        raise UserError(f"nmt.tokenizer: {path} has its own; only a converted folder needs one")
     return model
 
 
@@ -83,9 +81,6 @@ def unpacked(path: Path) -> Path:
             if size > _UNPACKED * path.stat().st_size:
                 raise ValueError(f"it has {size:,} bytes")
             for member in members:
-                with (
-                    archive.open(member) as packed,
-                    (new / Path(member.filename).name).open("wb") as file,
-                ):
-                    shutil.copyfileobj(packed, file)
+                with archive.open(member) as packed:
+                    (new / Path(member.filename).name).write_bytes(packed.read())
     return folder

@@ -1,16 +1,14 @@
 """Folders that somebody converted for CTranslate2: taken as given, because the weights say nothing
 about the original."""
 
-import hashlib
 import shutil
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import digest
-from paraloom.models.nmt.families.base import Languages, NmtModel
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.families.base import Languages, NmtModel, digest_of
 from paraloom.models.nmt.families.languages import tags_by_language
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 from paraloom.models.nmt.families.table import M2M100, MADLAD, MARIAN, MBART25, MBART50, NLLB
@@ -34,7 +32,7 @@ class ConvertedModel(NmtModel):
     tokenizer: Path | None = None
 
     def __init__(self, path: Path, languages: Languages) -> None:
-        self.path, self._wanted = path, languages
+        self.path, self._sides = path, (languages.source or "en", languages.target or "en")
         self._files = [path / WEIGHTS, path / _SETTINGS, *sorted(path.glob("*_vocabulary.*"))]
         config = read_json(path / _SETTINGS, dict[str, Any], "settings of CTranslate2")
         if config.get("eos_token", "</s>") != "</s>":
@@ -52,34 +50,27 @@ class ConvertedModel(NmtModel):
 
     def _tokens(self) -> list[str]:
         """Source vocabulary by id."""
-        for name in ("shared_vocabulary", "source_vocabulary"):
-            if (path := self.path / f"{name}.json").is_file():
+        for name in ("shared_vocabulary.json", "source_vocabulary.json"):
+            if (path := self.path / name).is_file():
                 return read_json(path, list[str], "a vocabulary of CTranslate2")
-            if (path := self.path / f"{name}.txt").is_file():
-                with in_one_line(f"{path}: not a vocabulary of CTranslate2"):
-                    return path.read_text(encoding="utf-8").splitlines()
-        raise UserError(f"{self.path}: the vocabulary is missing (shared_vocabulary.json, or "
-                        "source_vocabulary.json and target_vocabulary.json)")  # fmt: skip
+        names = "shared_vocabulary.json; or source_vocabulary.json and target_vocabulary.json"
+        raise UserError(f"{self.path}: the vocabulary is missing ({names})")
 
     @cached_property
     def digest(self) -> str:
         """See `NmtModel`."""
-        total = hashlib.sha256(b"CTranslate2 1\n")
-        for path in self._files:
-            total.update(f"{path.name}\0{digest(path)}\n".encode())
-        return total.hexdigest()
+        return digest_of(self._files, "CTranslate2\n")
 
     def subwords(self) -> Subwords:
         """See `NmtModel`."""
-        folder, names = self.tokenizer or self.path, _TOKENIZERS
-        if folder.is_file():
-            folder, names = folder.parent, (folder.name,)
-        sides = (self._wanted.source or "en", self._wanted.target or "en")
-        return open_subwords(folder, names, sides)
+        place, names = self.tokenizer or self.path, _TOKENIZERS
+        if place.is_file():
+            place, names = place.parent, (place.name,)
+        return open_subwords(place, names, self._sides)
 
     def convert(self, out: Path) -> tuple[int, int]:
         """See `NmtModel`; the files are copied."""
         for path in self._files:
             shutil.copyfile(path, out / path.name)
-        try_out(out, self.layout.source(["▁a"]))
+        try_out(out, self.layout)
         return _POSITIONS, _POSITIONS

@@ -7,7 +7,6 @@ the model is built from both.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import io
 import logging
 import pickletools
@@ -23,9 +22,8 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paraloom.models.errors import UserError, in_one_line, one_line
-from paraloom.models.files import digest
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.nmt.families.base import NmtModel
+from paraloom.models.nmt.families.base import NmtModel, digest_of
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
 _TOKENIZERS = (SENTENCEPIECE, "sentencepiece.bpe.model", "bpecodes", "code")
-_ALIKE = 0.5  # minimum cosine between weights of one training
+_ALIKE = 0.8  # the average of unrelated weights has half their squared length, or less
 _POSITIONS = 1024  # fairseq's default
 _SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
 
@@ -85,11 +83,7 @@ class FairseqModel(NmtModel):
     @cached_property
     def digest(self) -> str:
         """See `NmtModel`."""
-        total = hashlib.sha256()
-        for path in (*self.checkpoints, *self._dictionaries.values()):
-            name = path.name if path.suffix == ".txt" else CHECKPOINT
-            total.update(f"{name}\0{digest(path)}\n".encode())
-        return total.hexdigest()
+        return digest_of([*self.checkpoints, *self._dictionaries.values()])
 
     def subwords(self) -> Subwords:
         """See `NmtModel`."""
@@ -97,16 +91,17 @@ class FairseqModel(NmtModel):
 
     def _state(self) -> dict[str, Any]:
         """Read the checkpoint, or the average of several."""
-        first, *others = states = [read_state(path) for path in self.checkpoints]
-        for path, other in zip(self.checkpoints[1:], others, strict=True):
-            with in_one_line(f"{path}: has other weights than {self.checkpoints[0].name}"):
-                alike = _cosine(first["model"], other["model"])
-            if not alike > _ALIKE:
-                raise UserError(
-                    f"{path}: is from another training than {self.checkpoints[0].name}, so their "
-                    "average is no model; name one of them"
-                )
-        return {**first, "model": mean_weights([state["model"] for state in states])}
+        states = [read_state(path) for path in self.checkpoints]
+        with in_one_line(f"{self.path}: {', '.join(f.name for f in self.checkpoints)} differ"):
+            mean = mean_weights([state["model"] for state in states])
+            lengths = [sum(float(w.double().square().sum()) for w in of.values())
+                       for of in (mean, states[0]["model"])]  # fmt: skip
+        if len(states) > 1 and not lengths[0] > _ALIKE * lengths[1]:
+            raise UserError(
+                f"{self.path}: the checkpoints are from several trainings, so their average is no "
+                f"model; name one ({self.checkpoints[0]})"
+            )
+        return {**states[0], "model": mean}
 
     def load(self) -> Loaded:
         """Load the model in torch."""
@@ -189,15 +184,6 @@ def mean_weights(models: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.T
     if len(models) == 1:
         return models[0]
     return {key: torch.stack([of[key].float() for of in models]).mean(0) for key in models[0]}
-
-
-def _cosine(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
-    """Cosine between the weights of two checkpoints."""
-
-    def dot(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:
-        return sum(float((a[key].double() * b[key]).sum()) for key in one)
-
-    return dot(one, other) / (dot(one, one) * dot(other, other)) ** 0.5
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -6,7 +6,6 @@ lack, and the positions, since it computes other wavelengths than Marian.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tempfile
 import zipfile
@@ -19,8 +18,7 @@ import numpy as np
 import yaml
 
 from paraloom.models.errors import UserError, in_one_line, one_line
-from paraloom.models.files import digest
-from paraloom.models.nmt.families.base import Languages, NmtModel
+from paraloom.models.nmt.families.base import Languages, NmtModel, digest_of
 from paraloom.models.nmt.families.subwords import SentencePieces, filled_up
 from paraloom.models.nmt.families.table import MARIAN
 from paraloom.models.nmt.families.trial import try_out
@@ -33,24 +31,16 @@ _NO_MODEL = re.compile(r".*\.(optimizer|orig|alphas)\.npz")
 _TOKEN = re.compile(r"^(?:\? )?(.+?)\n?: +(\d+)$", re.MULTILINE)  # long keys have two lines
 _LARGEST = {"(enc|dec)-depth": 1000, ".*(dim|heads).*": 1 << 20}
 _OLDER: dict[str, Any] = {  # settings that older versions lack
-    "transformer-decoder-autoreg": "self-attention",
-    "transformer-ffn-activation": "swish",
-    "transformer-guided-alignment-layer": "last",
-    "transformer-no-projection": False,
+    "transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish",
+    "transformer-guided-alignment-layer": "last", "transformer-no-projection": False,
     "transformer-postprocess-emb": "d",
-}
-_ONLY: dict[str, Any] = {  # what these must be, if a model has them
-    "type": "transformer",
-    "transformer-decoder-autoreg": "self-attention",  # "rnn" is SSRU
-    "transformer-attention-mask": "default",
-    "transformer-disable-position-embeddings": False,
-    "transformer-ffn-depth": 2,
-    "transformer-rnn-projection": False,
-    "transformer-tied-layers": [],
-    "lemma-dim-emb": 0,  # factors
-    "right-left": False,
-    "ulr": False,
-}
+}  # fmt: skip
+_ONLY: dict[str, Any] = {  # what these must be, if a model has them: no SSRU ("rnn"), no factors
+    "type": "transformer", "transformer-decoder-autoreg": "self-attention",
+    "transformer-attention-mask": "default", "transformer-disable-position-embeddings": False,
+    "transformer-ffn-depth": 2, "transformer-rnn-projection": False, "transformer-tied-layers": [],
+    "lemma-dim-emb": 0, "right-left": False, "ulr": False,
+}  # fmt: skip
 
 
 class MarianModel(NmtModel):
@@ -61,6 +51,7 @@ class MarianModel(NmtModel):
     """
 
     family = "Marian"
+    patience = 2  # nearest to the search of Marian, whose beam narrows instead (measured)
 
     def __init__(self, path: Path, languages: Languages) -> None:
         self.path = path
@@ -78,8 +69,7 @@ class MarianModel(NmtModel):
     def _weights(self, named: list[str]) -> Path:
         files = [f for f in sorted(self.path.glob("*.npz")) if not _NO_MODEL.fullmatch(f.name)]
         for names in (named, ["model.npz"], [file.name for file in files]):
-            chosen = [file for file in files if file.name in names]
-            if len(chosen) == 1:
+            if len(chosen := [file for file in files if file.name in names]) == 1:
                 return chosen[0]
         listed = ", ".join(file.name for file in files) or "none"
         raise UserError(f"{self.path}: name one model in decoder.yml; it has {listed}")
@@ -89,10 +79,8 @@ class MarianModel(NmtModel):
             found = [file for pattern in patterns for file in self.path.glob(pattern)]
             if len(found) == len(patterns):
                 return found
-        raise UserError(
-            f"{self.path}: the vocabulary is missing (vocab.spm; or vocab.yml with source.spm and "
-            "target.spm)"
-        )
+        names = "vocab.spm; or vocab.yml with source.spm and target.spm"
+        raise UserError(f"{self.path}: the vocabulary is missing ({names})")
 
     def tokens(self, side: int) -> list[str]:
         """Vocabulary of the source (0) or the target (-1), by id."""
@@ -104,10 +92,7 @@ class MarianModel(NmtModel):
     @cached_property
     def digest(self) -> str:
         """See `NmtModel`."""
-        total = hashlib.sha256(b"Marian 1\n")
-        for path in (self.weights, *self._vocabularies):
-            total.update(f"{path.suffix}\0{digest(path)}\n".encode())
-        return total.hexdigest()
+        return digest_of([self.weights, *self._vocabularies], "Marian\n")
 
     def subwords(self) -> SentencePieces:
         """See `NmtModel`."""
@@ -137,7 +122,7 @@ class MarianModel(NmtModel):
             special = {_SETTINGS: np.frombuffer(written, np.int8)}
             np.savez(f"{scratch}/model.npz", **weights, **special)
             MarianConverter(f"{scratch}/model.npz", names).convert(str(out), force=True)
-        try_out(out, ["</s>"])
+        try_out(out, self.layout)
         return positions, positions
 
 
@@ -155,16 +140,12 @@ def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     check_sizes(path, found, _LARGEST)
     for key, value in _ONLY.items():
         if found.get(key, value) not in (value, str(value)):
-            raise UserError(
-                f"{path}: CTranslate2 cannot decode it: {key} is {one_line(found[key])}, which "
-                f"must be {value}"
-            )
+            wrong = f"{key} is {one_line(found[key])}, which must be {value}"
+            raise UserError(f"{path}: CTranslate2 cannot decode it: {wrong}")
     for name, weight in weights.items():
         if weight.dtype.kind != "f":
-            raise UserError(
-                f"{path}: quantised for another engine ({name} is {weight.dtype}); give the "
-                "model before that"
-            )
+            wrong = f"quantised for another engine ({name} is {weight.dtype})"
+            raise UserError(f"{path}: {wrong}; give the model from before")
     return {name: weight.astype(np.float32) for name, weight in weights.items()}, found
 
 
@@ -196,7 +177,6 @@ def _names(given: dict[str, Any], key: str) -> list[str]:
 
 def _sinusoids(positions: int, dim: int) -> Any:
     """Marian's positions; CTranslate2 divides by half the width where Marian subtracts 1."""
-    angles = np.arange(positions)[:, None] * np.exp(
-        np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1)
-    )
+    rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
+    angles = np.arange(positions)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,9 +10,8 @@ from typing import Any
 
 from paraloom.models import hub
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import digest
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
+from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout, digest_of
 from paraloom.models.nmt.families.subwords import Subwords, filled_up, open_subwords
 from paraloom.models.nmt.families.table import (
     MADLAD,
@@ -91,11 +89,8 @@ class PretrainedModel(NmtModel):
     @cached_property
     def digest(self) -> str:
         """See `NmtModel`."""
-        total = hashlib.sha256(f"{CONVERSION}\0{self.family}\n".encode())
-        for path in sorted(self.path.iterdir()):
-            if path.is_file() and path.suffix in _READ:
-                total.update(f"{path.name}\0{digest(path)}\n".encode())
-        return total.hexdigest()
+        paths = (path for path in sorted(self.path.iterdir()) if path.suffix in _READ)
+        return digest_of(filter(Path.is_file, paths), f"{CONVERSION}\0{self.family}\n")
 
     def subwords(self) -> Subwords:
         """See `NmtModel`."""

@@ -92,21 +92,19 @@ def _model(name: str, source: str | None, target: str | None, sentence: str) -> 
     languages = Languages(source, target, "--source-language", "--target-language")
     folder = fetch(name, "--model")
     model = open_model(folder, languages)
-    own, layout = " into ".join(filter(None, model.languages)), model.layout
-    tags = ", ".join((*layout.source_prefix, *layout.source_suffix, *layout.target_prefix))
     translator = Translator(folder, NmtOptions(), languages=languages)
     (said,) = translator.translate([sentence])[0].to_pylist()
     _, counters = translator.translate([sentence] * _SENTENCES)
-    bytes_ = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    tags = " ".join([*model.layout.source(["..."]), "->", *model.layout.target_prefix, "..."])
+    types = sorted(ctranslate2.get_supported_compute_types(translator.device))
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return {
         "family": model.family,
-        "languages": own or f"the files name none; tokens around a sentence: {tags or 'none'}",
+        "languages": f"{' into '.join(filter(None, model.languages)) or 'not named'}; {tags}",
         "tokeniser": model.subwords().name,
-        "size": f"{bytes_ / 1e6:,.1f} MB, {model.converted().vocabulary:,} target subwords",
-        "number types": f"{translator.compute_type} on {translator.device}; here also "
-        + ", ".join(sorted(ctranslate2.get_supported_compute_types(translator.device))),
-        "sentence": f"{sentence} -> {said['translation'] or said['reason']} "
-        f"(score {said['translation_score']})",
+        "size": f"{size / 1e6:,.1f} MB, {model.converted().vocabulary:,} target subwords",
+        "number types": f"{translator.compute_type}; {translator.device} has {', '.join(types)}",
+        "sentence": f"{sentence} -> {said['translation'] or said['reason']}",
         "speed": f"{counters.sentences / counters.seconds:,.0f} sentences/s at beam 12",
     }
 
