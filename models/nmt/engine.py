@@ -102,6 +102,7 @@ class Engine:
             "length_penalty": 1,
             "max_input_length": 0,  # no truncation: the caller rejects long sources
             "min_decoding_length": nmt.shortest,
+            "disable_unk": nmt.suppresses_unknown,
             "no_repeat_ngram_size": options.no_repeat_ngram,
             "repetition_penalty": options.repetition_penalty,
             "return_scores": True,
@@ -140,8 +141,7 @@ class Engine:
     ) -> Callable[[], list[Ranked]]:
         """Queue a batch of one `length_class`; return a function that waits for the hypotheses, at
         most `num_hypotheses` (up to the beam) per source, and raises errors."""
-        # Stop when `beam` hypotheses have ended, as fairseq does.
-        search = {"beam_size": self._options.beam, "patience": 1}
+        search = {"beam_size": self._options.beam, "patience": self._nmt.patience}
         return self._submit(self._translator, batch, num_hypotheses, search)
 
     @contextmanager

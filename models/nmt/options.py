@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from paraloom.models.options import Count, InputPath, Options, PositiveNumber, Rate, Size
+from paraloom.models.options import Count, InputFile, InputPath, Options, PositiveNumber, Rate, Size
 
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
 """Number types of a loaded model."""
@@ -47,6 +47,8 @@ class NmtTrainingOptions(Options):
     checkpoints: Size = 5
     """Evenly spaced checkpoints; the one with the best BLEU on half of `held_out` becomes the
     model."""
+    average: Size | None = None
+    """Last checkpoints whose averaged weights are tried as the model, too; null: 3, 1: none."""
     held_out: Count = 500
     """Pairs left out of training: half choose the checkpoint, half measure its BLEU."""
 
@@ -73,9 +75,12 @@ class NmtOptions(Options):
     """The translation model and how it decodes."""
 
     model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
-    """A model: a folder in fairseq's or Hugging Face's format, or a name on the Hugging Face Hub
-    (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision is optional); null trains one on the input.
-    """
+    """A model: a folder in fairseq's, Marian's, Hugging Face's or CTranslate2's format, a zip of
+    OPUS-MT, or a name on the Hugging Face Hub (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision
+    is optional); null trains one on the input."""
+    tokenizer: InputFile | None = None
+    """The tokeniser (a SentencePiece model, `tokenizer.json` or `bpecodes`), or its folder, of a
+    model that somebody converted for CTranslate2 and that has none beside it."""
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model in the other direction, from `input.target_language` into `input.source_language`,
     named as `model`: for the sources of `input.format: text`, and for the scorers source_score and

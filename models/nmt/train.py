@@ -18,7 +18,13 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder
 from paraloom.models.nmt import fairseq_run
-from paraloom.models.nmt.families.fairseq import CHECKPOINT, SENTENCEPIECE, FairseqModel, read_state
+from paraloom.models.nmt.families.fairseq import (
+    CHECKPOINT,
+    SENTENCEPIECE,
+    FairseqModel,
+    mean_weights,
+    read_state,
+)
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
 from paraloom.models.nmt.training_data import HeldOut, hold_out, prepare
 from paraloom.models.printing import show
@@ -26,7 +32,6 @@ from paraloom.models.progress import meter
 from paraloom.models.tracking import Board
 
 REPORT = "training.json"
-_AVERAGED = 3  # checkpoints
 _FIGURES = ("loss", "nll_loss", "lr", "gnorm", "wps", "epoch")  # in fairseq's log
 _SETTINGS = Path(__file__).with_name("fairseq.yaml")  # settings without an option
 
@@ -72,18 +77,21 @@ def train_nmt(
     _run_fairseq(work, options, languages, seed, threads, board)
     board.close()
     half = len(held_out.sources) // 2
-    states, bleu = _candidates(work / "checkpoints"), {}
+    states, bleu = _candidates(work / "checkpoints", options.average or 3), {}
     for name, state in states.items():
         _assemble(candidate, data, state)
         bleu[name] = _bleu(candidate, held_out, slice(half), NmtOptions(beam=1), threads)
         shutil.rmtree(FairseqModel(candidate).converted().path, ignore_errors=True)
     chosen = max(reversed(bleu), key=lambda name: bleu[name])  # ties go to the later one
+    *single, last = bleu.values()
+    gained = last - max(single) if list(bleu)[-1].startswith("average") else None
     _assemble(candidate, data, states[chosen])
     held = {"held_out": len(held_out.sources), "choice": half}
     report: dict[str, Any] = {
         "bleu": _bleu(candidate, held_out, slice(half, None), NmtOptions(), threads),
         "chosen": chosen,
         "bleu_of_candidates": bleu,
+        "gained_by_average": gained,
         "pairs": {"training": count, **held, "bleu": len(held_out.sources) - half},
         "options": options.model_dump(),
         "seed": seed,
@@ -94,6 +102,9 @@ def train_nmt(
         (new / REPORT).write_text(json.dumps(report, indent=1) + "\n")
     shutil.rmtree(work)
     show(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
+    if gained is not None:
+        kept = "kept" if chosen.startswith("average") else "not kept"
+        show(f"the average gains {gained:+.1f} BLEU on {half} others, and is {kept}")
     return report
 
 
@@ -191,13 +202,12 @@ def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
         raise UserError(f"{log}: fairseq failed ({last[:200]}); see this file")
 
 
-def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
-    """Checkpoints by number of updates, and the average of the last ones.
+def _candidates(checkpoints: Path, average: int) -> dict[str, dict[str, Any]]:
+    """Checkpoints by number of updates, and the average of the last ones, if there are several.
 
     They contain only what decoding needs. Without optimiser state, times and paths, the same
     training gives the same file.
     """
-    import torch
 
     paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}
     states = {}
@@ -212,10 +222,9 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
             "optimizer_history": [history],
             "extra_state": {},
         }
-    last = [state["model"] for state in list(states.values())[-_AVERAGED:]]
+    last = [state["model"] for state in list(states.values())[-average:]]
     if len(last) > 1:
-        mean = {key: torch.stack([weights[key] for weights in last]).mean(0) for key in last[0]}
-        states[f"average of the last {len(last)}"] = {**kept, "model": mean}
+        states[f"average of the last {len(last)}"] = {**kept, "model": mean_weights(last)}
     return states
 
 

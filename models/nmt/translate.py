@@ -93,7 +93,7 @@ class Translator:
             threads: CPU cores to use, all by default.
         """
         self.options = options or NmtOptions()
-        self._model = open_model(fetch(str(model)), languages)
+        self._model = open_model(fetch(str(model)), languages, self.options.tokenizer)
         self._subwords = self._model.subwords()
         self._special = _SPECIAL.union(self._model.layout.target_prefix)
         self._engine = Engine(self._model, self.options, threads)

@@ -4,7 +4,6 @@ from typing import Any
 
 from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.transforms.translations import BACK
-from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.run import Run
@@ -25,14 +24,14 @@ def fingerprint(run: Run) -> Any:
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
     more += ["unique source"] if shares_translations(run.config) else []
-    named = [digest(model.folder), *model.tags()] if options.model else [None]
+    named = [model.digest, *model.tags()] if options.model else [None]
     return [*decoding(options), *named, *more]
 
 
 def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate the sources."""
     model = backward(run)
-    depends_on = [fingerprint(run), digest(model.folder)]
+    depends_on = [fingerprint(run), model.digest]
     return translate(BackTranslateRecord, run, BACK, model, depends_on)
 
 

@@ -13,7 +13,6 @@ from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import variables
 from paraloom.models.chat.usage import ServedName, Usage
 from paraloom.models.errors import UserError
-from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import Lenient, PairsRecord, RunRecord
 from paraloom.pipeline.run.run import Run
@@ -48,7 +47,7 @@ def fingerprint(run: Run) -> Any:
         scoring += [ENGINE, options.compute_type, options.max_source_subwords]
         if options.model:
             model = backward(run)
-            scoring += [digest(model.folder), *model.tags()]
+            scoring += [model.digest, *model.tags()]
     languages = [config.languages.source, config.languages.target]
     first = config.nmt.candidates if config.translates else 0
     asked = [[of.name, of.n, of.parameters(), of.template().text] for of in config.chats]
@@ -62,7 +61,7 @@ def make(run: Run, key: str) -> GenerateRecord:
     config = run.config
     model = backward(run) if config.has_model else None
     # As in `translate`: the key of a shard does not depend on other shards.
-    own = content_key(VERSIONS["generate"], fingerprint(run), model and digest(model.folder))
+    own = content_key(VERSIONS["generate"], fingerprint(run), model and model.digest)
     translated = {of.name: of for of in run.shards("back_translate")} if config.translates else {}
     n = sum(of.n for of in config.chats)
     work = [

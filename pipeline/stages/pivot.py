@@ -4,7 +4,6 @@ from typing import Any
 
 from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.transforms.translations import PIVOT
-from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import PivotRecord
 from paraloom.pipeline.run.run import Run
@@ -17,7 +16,7 @@ def fingerprint(run: Run) -> Any:
     """The options of decoding, and the forward model."""
     model = forward(run.config)
     shared = ["unique source"] if shares_translations(run.config) else []
-    return [*decoding(model.options), digest(model.folder), *model.tags(), *shared]
+    return [*decoding(model.options), model.digest, *model.tags(), *shared]
 
 
 def make(run: Run, key: str) -> PivotRecord:

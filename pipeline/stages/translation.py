@@ -14,7 +14,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import CARD, digest
 from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.families import open_model
-from paraloom.models.nmt.families.base import Languages, TokenLayout
+from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
 from paraloom.models.structured import front_matter
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import InputOptions
@@ -41,6 +41,18 @@ class Model(NamedTuple):
         return hub.fetch(remote.localise(self.name), self.key)
 
     @property
+    def digest(self) -> str:
+        """SHA-256 of its files; a checkpoint that is chosen and `nmt.tokenizer` count, too."""
+        path, tokenizer = self.folder, self.options.tokenizer
+        own = digest(path.parent if path.suffix == ".pt" else path)
+        more = [path.name] * (path.suffix == ".pt") + [digest(of) for of in [tokenizer] if of]
+        return content_key(own, *more) if more else own
+
+    def open(self) -> NmtModel:
+        """Its files, without the weights."""
+        return open_model(self.folder, self.languages, self.options.tokenizer)
+
+    @property
     def factory(self) -> TranslatorFactory:
         """The model for workers, who fetch the same commit from the Hub."""
         return TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
@@ -50,23 +62,34 @@ class Model(NamedTuple):
         folder = self.folder
         return TranslationModel(
             path=self.name,
-            sha256=digest(folder),
+            sha256=self.digest,
             revision=hub.revision(folder),
             license=license_of(folder),
-            family=open_model(folder, self.languages).family,
+            family=self.open().family,
         )
 
     def tags(self) -> list[Any]:
+<<<<<<< HEAD
         """The languages for keys, as the tags that they choose; empty without tags."""
         layout = open_model(self.folder, self.languages).layout
         # The key has a prompt because version 0.2 had.
+=======
+        """The languages as they count in keys: by the tags that they choose, if there are any."""
+        layout = self.open().layout
+        # Version 0.2 had prompts, too.
+>>>>>>> family
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self, options: InputOptions | None) -> None:
         """Check files and languages, unless the model is in an object store."""
         if not storage.is_remote(self.name):
+<<<<<<< HEAD
             model = open_model(self.folder, self.languages)
             model.subwords()  # loads them, to find damaged files
+=======
+            model = self.open()
+            model.subwords()  # loaded, to find damaged files
+>>>>>>> family
             if options and options.check_languages:
                 check_model(model, self.key, self.languages)
 
@@ -85,12 +108,21 @@ def backward(run: Run) -> Model:
     return Model(run.model, run.config.nmt, run.config.languages)
 
 
+<<<<<<< HEAD
 def forward(config: Config, trained: str = "") -> Model:
     """The model from the language of the references, in a folder that the run has `trained` if no
     key names one. Plain text gets its best translations as sources."""
     options = config.nmt.replace(candidates=1, sampling=None)
     languages, name = config.languages.reversed(), config.nmt.forward_model or trained
     return Model(name, options, languages, "nmt.forward_model")
+=======
+def forward(config: Config) -> Model:
+    """The model from plain text to its sources; only its best translation counts."""
+    assert config.nmt.forward_model
+    options = config.nmt.replace(candidates=1, sampling=None, tokenizer=None)
+    languages = config.languages.reversed()
+    return Model(config.nmt.forward_model, options, languages, "nmt.forward_model")
+>>>>>>> family
 
 
 def decoding(options: NmtOptions) -> list[Any]:

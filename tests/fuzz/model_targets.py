@@ -1,6 +1,11 @@
 """What is fuzzed of models: one function for each kind of folder."""
 
 import argparse
+<<<<<<< HEAD
+=======
+import atexit
+import io
+>>>>>>> family
 import json
 import os
 import shutil
@@ -9,11 +14,13 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import torch
 
 from paraloom.models.embeddings.applications.opened import open_model
 from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.nmt import families as nmt_families
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
@@ -115,6 +122,45 @@ def hub_model(random: Random, folder: Path) -> None:
     _translate(folder)
 
 
+@cache
+def _model_of(form: str) -> dict[str, bytes]:
+    """The files of a small model in another form, with random weights."""
+    from tests import fairseq_models, marian_models  # import Transformers
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "model")
+        if form == "bpe":
+            return _files(fairseq_models.make(folder))
+        marian_models.make(folder, "opus" if form == "opus" else "spm")
+        if form == "converted":
+            converted = nmt_families.open_model(folder, Languages("cs", "en")).converted().path
+            shutil.copytree(converted, folder / "converted")
+            shutil.copy(folder / "vocab.spm", folder / "converted")
+            folder = folder / "converted"
+        return _files(folder)
+
+
+def other_model(random: Random, folder: Path) -> None:
+    """A folder of Marian, OPUS-MT, CTranslate2, or fairseq with BPE codes; or a zip of one."""
+    form = random.choice(("spm", "opus", "converted", "bpe"))
+    place = folder / "model"
+    _write(_model_of(form), place, random)
+    if form == "spm" and random.random() < 0.5:
+        from tests.marian_models import SETTINGS, save
+
+        with np.load(io.BytesIO(_model_of(form)["model.npz"])) as file:
+            weights = {name: file[name] for name in file.files if not name.startswith("special")}
+        if random.random() < 0.3:
+            weights[random.choice([*weights])] = np.zeros(random.choice(((1, 7), (0,), (40, 40))))
+        save(place / "model.npz", weights, changed(SETTINGS, random))
+    if form == "opus" and random.random() < 0.3:
+        shutil.make_archive(str(folder / "opus"), "zip", place)
+        path = folder / "opus.zip"
+        path.write_bytes(damaged(path.read_bytes(), random))
+        place = path
+    _translate(place)
+
+
 def _translate(folder: Path) -> None:
     options = NmtOptions.model_validate({"max_source_subwords": 20, "beam": 2})
 
@@ -144,6 +190,7 @@ MODEL_TARGETS: dict[str, tuple[Case, float]] = {
     "encoder": (encoder, 4),
     "checkpoint": (checkpoint, 1),
     "hub_model": (hub_model, 1),
+    "other_model": (other_model, 1),
     "sentence_model": (sentence_model, 1),
 }
 """As `tests.fuzz.targets.TARGETS`."""

@@ -8,7 +8,7 @@ from tests.fuzz import model_targets, offline, targets
 from tests.fuzz.harness import Found, run_case
 from tests.run_helpers import Patch
 
-CASES = {"bitext": 5, "checkpoint": 3}
+CASES = {"bitext": 5, "checkpoint": 3, "other_model": 4}
 MOST = 25
 
 

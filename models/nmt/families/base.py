@@ -1,11 +1,13 @@
 """Interface of a translation model for `Engine` and `Translator`."""
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from paraloom.models.errors import in_one_line
+from paraloom.models.files import digest
 from paraloom.models.nmt.convert import Conversion, convert_once
 from paraloom.models.nmt.families.subwords import Subwords
 
@@ -50,6 +52,10 @@ class NmtModel(ABC):
     shortest = 0
     """Minimum subwords in a translation, without the end of sentence; CTranslate2 gives that no
     probability earlier."""
+    patience = 1
+    """The search ends when beam times this many translations have ended."""
+    suppresses_unknown = False
+    """Whether `<unk>` is never generated."""
 
     @property
     @abstractmethod
@@ -69,3 +75,11 @@ class NmtModel(ABC):
         """The model in CTranslate2's format, converted once and cached."""
         with in_one_line(f"{self.path}: CTranslate2 cannot convert it"):
             return convert_once(self.digest, self.convert)
+
+
+def digest_of(paths: Iterable[Path], start: str = "") -> str:
+    """SHA-256 of files and their names."""
+    total = hashlib.sha256(start.encode())
+    for path in paths:
+        total.update(f"{path.name}\0{digest(path)}\n".encode())
+    return total.hexdigest()

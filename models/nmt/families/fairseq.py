@@ -1,4 +1,4 @@
-"""fairseq: a checkpoint, two dictionaries and one SentencePiece model for both languages.
+"""fairseq: checkpoints, two dictionaries, and a SentencePiece model or BPE codes.
 
 fairseq's own loader unpickles any object. Here torch's safe loading reads settings and weights, and
 the model is built from both.
@@ -7,24 +7,24 @@ the model is built from both.
 from __future__ import annotations
 
 import argparse
-import hashlib
+import io
 import logging
 import pickletools
 import tempfile
 import warnings
 import zipfile
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paraloom.models.errors import UserError, in_one_line, one_line
-from paraloom.models.files import digest
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.nmt.families.base import NmtModel
-from paraloom.models.nmt.families.subwords import SentencePieces
+from paraloom.models.nmt.families.base import NmtModel, digest_of
+from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 
 if TYPE_CHECKING:
     import torch
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
+_TOKENIZERS = (SENTENCEPIECE, "sentencepiece.bpe.model", "bpecodes", "code")
+_ALIKE = 0.8  # the average of unrelated weights has half their squared length, or less
 _POSITIONS = 1024  # fairseq's default
 _SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
 
@@ -51,40 +53,64 @@ class Loaded(NamedTuple):
 
 
 class FairseqModel(NmtModel):
-    """`checkpoint.pt`, `dict.<source>.txt`, `dict.<target>.txt` and `sentencepiece.model`.
+    """`checkpoint.pt`, `dict.<source>.txt`, `dict.<target>.txt` and `sentencepiece.model`; or
+    `model.pt` and `bpecodes`, as published models have.
 
-    The checkpoint names the languages, and the dictionaries have no tags.
+    The checkpoint names the languages, and the dictionaries have no tags. A path such as
+    `DIR/model1.pt` chooses one of several checkpoints, `DIR/model1.pt:model2.pt` their average.
     """
 
     family = "fairseq"
     shortest = 1  # as in fairseq's own search
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.checkpoint = path / CHECKPOINT
-        self._dictionaries = {file.name: file for file in sorted(path.glob("dict.*.txt"))}
-        self.languages = _languages(self.checkpoint)
+        self.path = path if path.is_dir() else path.parent
+        names = path.name.split(":")
+        if path.is_dir():
+            found = {file.name for file in path.glob("*.pt")}
+            names = [name for name in (CHECKPOINT, "model.pt") if name in found][:1]
+            if not names and len(names := sorted(found)) > 1:
+                raise UserError(
+                    f"{path}: has {len(names)} checkpoints; name one ({path / names[0]}), or the "
+                    f"average of several from one training ({path / ':'.join(names[:2])})"
+                )
+        self.checkpoints = [self.path / name for name in names]
+        self._dictionaries = {file.name: file for file in sorted(self.path.glob("dict.*.txt"))}
+        self.languages = _languages(self.checkpoints[0])
         for language in filter(None, self.languages):
             self._dictionary_file(language)
 
     @cached_property
     def digest(self) -> str:
         """See `NmtModel`."""
-        total = hashlib.sha256()
-        for path in (self.checkpoint, *self._dictionaries.values()):
-            total.update(f"{path.name}\0{digest(path)}\n".encode())
-        return total.hexdigest()
+        return digest_of([*self.checkpoints, *self._dictionaries.values()])
 
-    def subwords(self) -> SentencePieces:
+    def subwords(self) -> Subwords:
         """See `NmtModel`."""
-        return SentencePieces(self.path / SENTENCEPIECE)
+        return open_subwords(self.path, _TOKENIZERS, self.languages)
+
+    def _state(self) -> dict[str, Any]:
+        """Read the checkpoint, or the average of several."""
+        states = [read_state(path) for path in self.checkpoints]
+        with in_one_line(f"{self.path}: {', '.join(f.name for f in self.checkpoints)} differ"):
+            mean = mean_weights([state["model"] for state in states])
+            lengths = [sum(float(w.double().square().sum()) for w in of.values())
+                       for of in (mean, states[0]["model"])]  # fmt: skip
+        if len(states) > 1 and not lengths[0] > _ALIKE * lengths[1]:
+            raise UserError(
+                f"{self.path}: the checkpoints are from several trainings, so their average is no "
+                f"model; name one ({self.checkpoints[0]})"
+            )
+        return {**states[0], "model": mean}
 
     def load(self) -> Loaded:
         """Load the model in torch."""
         fairseq = import_fairseq()
-        state = read_state(self.checkpoint)
+        state = self._state()
         # fairseq does not check settings: it may divide by 0 heads.
-        with in_one_line(f"{self.checkpoint}: not a translation transformer of these dictionaries"):
+        with in_one_line(
+            f"{self.checkpoints[0]}: not a translation transformer of these dictionaries"
+        ):
             settings = _settings(state)
             source = self._dictionary(settings.source_lang)
             target = self._dictionary(settings.target_lang)
@@ -131,13 +157,33 @@ class FairseqModel(NmtModel):
 def _languages(checkpoint: Path) -> tuple[str, str]:
     """Find a checkpoint's languages in its pickled settings, without loading them."""
     found: dict[Any, Any] = {}
-    with suppress(Exception), zipfile.ZipFile(checkpoint) as parts:  # `read_state` reports faults
-        name = next(name for name in parts.namelist() if name.endswith("/data.pkl"))
-        operations = pickletools.genops(parts.open(name).read(_SETTINGS))
+    with suppress(Exception):  # `read_state` reports faults
+        pickles = 1
+        if zipfile.is_zipfile(checkpoint):
+            with zipfile.ZipFile(checkpoint) as parts:
+                name = next(name for name in parts.namelist() if name.endswith("/data.pkl"))
+                stream = io.BytesIO(parts.open(name).read(_SETTINGS))
+        else:  # an older form, in which three pickles come first
+            with checkpoint.open("rb") as file:
+                stream, pickles = io.BytesIO(file.read(_SETTINGS)), 4
+        operations = chain(*(pickletools.genops(stream) for _ in range(pickles)))
         # A key, and its value after it; between them is the key's memo index.
         values = [value for kind, value, _ in operations if not kind.name.endswith("PUT")]
         found = {key: value for key, value in pairwise(values) if isinstance(value, str)}
     return found.get("source_lang", ""), found.get("target_lang", "")
+
+
+class _Meter:
+    """What stands in for the meters in checkpoints before 2020."""
+
+
+def mean_weights(models: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Mean of several checkpoints' weights; one checkpoint's stay as they are."""
+    import torch
+
+    if len(models) == 1:
+        return models[0]
+    return {key: torch.stack([of[key].float() for of in models]).mean(0) for key in models[0]}
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -146,7 +192,8 @@ def read_state(path: Path) -> dict[str, Any]:
     from torch.serialization import safe_globals
 
     refused = f"{path}: refused, it is damaged, or holds code or objects"
-    with in_one_line(refused), safe_globals([argparse.Namespace]):
+    meters = [(_Meter, f"fairseq.meters.{name}Meter") for name in ("Average", "Stopwatch", "Time")]
+    with in_one_line(refused), safe_globals([argparse.Namespace, *meters]):
         state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise UserError(f"{path}: not a fairseq checkpoint (it has no `model`)")

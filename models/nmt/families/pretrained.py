@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,10 +10,9 @@ from typing import Any
 
 from paraloom.models import hub
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import digest
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
-from paraloom.models.nmt.families.subwords import Subwords, open_subwords
+from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout, digest_of
+from paraloom.models.nmt.families.subwords import Subwords, filled_up, open_subwords
 from paraloom.models.nmt.families.table import (
     MADLAD,
     MARIAN,
@@ -30,7 +28,6 @@ TOLERANCE = 1e-3
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # file types that conversion reads
 _WEIGHTS = (".safetensors", ".bin")
 _UNLIMITED = 16_000  # positions for models with relative positions
-_MOST_UNUSED = 1 << 16  # vocabulary entries without a token
 # Transformers builds the network from these numbers before it looks at the weights.
 _LARGEST = {
     r".*layers": 1_000,
@@ -62,12 +59,12 @@ class PretrainedModel(NmtModel):
         self.family = self._family.name
         with in_one_line(f"{settings}: does not fit the tokeniser"):
             size = config["vocab_size"]
-            self.tokens = _filled_up(read_tokens(path, self._family, tokenizer, size), size)
+            self.tokens = filled_up(read_tokens(path, self._family, tokenizer, size), size)
             self.target_tokens = self.tokens
             if self._family is MARIAN and tokenizer.get("separate_vocabs") is True:
                 size = config.get("decoder_vocab_size") or size
                 target = read_vocabulary(path / "target_vocab.json")
-                self.target_tokens = _filled_up(target, size)
+                self.target_tokens = filled_up(target, size)
             self.layout = self._layout(languages)
         if self._family is MARIAN and not self.layout.source_prefix:
             named = (str(tokenizer.get(f"{side}_lang") or "") for side in ("source", "target"))
@@ -92,11 +89,8 @@ class PretrainedModel(NmtModel):
     @cached_property
     def digest(self) -> str:
         """See `NmtModel`."""
-        total = hashlib.sha256(f"{CONVERSION}\0{self.family}\n".encode())
-        for path in sorted(self.path.iterdir()):
-            if path.is_file() and path.suffix in _READ:
-                total.update(f"{path.name}\0{digest(path)}\n".encode())
-        return total.hexdigest()
+        paths = (path for path in sorted(self.path.iterdir()) if path.suffix in _READ)
+        return digest_of(filter(Path.is_file, paths), f"{CONVERSION}\0{self.family}\n")
 
     def subwords(self) -> Subwords:
         """See `NmtModel`."""
@@ -214,10 +208,3 @@ class PretrainedModel(NmtModel):
 
 def _ids(tokens: Sequence[str]) -> dict[str, int]:
     return {token: number for number, token in enumerate(tokens)}
-
-
-def _filled_up(tokens: list[str], size: int) -> list[str]:
-    """Extend a vocabulary to the number of embeddings in config.json."""
-    if size > len(tokens) + _MOST_UNUSED:
-        raise ValueError(f"it has {size:,} embeddings for {len(tokens):,} tokens")
-    return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]

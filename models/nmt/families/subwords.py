@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.nmt.families.moses_bpe import MosesBpe
 
 if TYPE_CHECKING:
     import sentencepiece
 
+_MOST_UNUSED = 1 << 16  # vocabulary entries without a token
+
 
 class SentencePieces:
     """SentencePiece models, one for both sides or one for each."""
+
+    name = "SentencePiece"
 
     def __init__(self, source: Path, target: Path | None = None) -> None:
         self._source = load_sentencepiece(source)
@@ -43,6 +48,8 @@ class SentencePieces:
 class TokenizerJson:
     """A Hugging Face `tokenizer.json` for both sides; slower than SentencePiece."""
 
+    name = "tokenizer.json"
+
     def __init__(self, path: Path) -> None:
         import tokenizers
 
@@ -69,17 +76,21 @@ class TokenizerJson:
         return sorted(by_token, key=by_token.__getitem__)
 
 
-Subwords = SentencePieces | TokenizerJson
+Subwords = SentencePieces | TokenizerJson | MosesBpe
 
 
-def open_subwords(folder: Path, names: Sequence[str]) -> Subwords:
+def open_subwords(
+    folder: Path, names: Sequence[str], languages: tuple[str, str] = ("", "")
+) -> Subwords:
     """Open the first of these subword models in a folder; `source.spm` needs `target.spm` beside
-    it."""
+    it, and BPE codes the languages of the two sides."""
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
         raise UserError(
             f"{folder}: the tokeniser is missing from the model folder ({' or '.join(names)})"
         )
+    if not path.suffix:
+        return MosesBpe(path, *languages)
     if path.suffix == ".json":
         return TokenizerJson(path)
     return SentencePieces(path, folder / "target.spm" if path.name == "source.spm" else None)
@@ -93,3 +104,10 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
         raise UserError(f"{path}: is missing from the model folder")
     with in_one_line(f"{path}: not a SentencePiece model"):
         return sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+
+def filled_up(tokens: list[str], size: int) -> list[str]:
+    """Extend a vocabulary to the number of embeddings."""
+    if size > len(tokens) + _MOST_UNUSED:
+        raise ValueError(f"it has {size:,} embeddings for {len(tokens):,} tokens")
+    return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]

@@ -1,7 +1,7 @@
 """`paraloom doctor`: what is installed, which engines and devices work, and how to repair them."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Annotated, Literal
 
 import typer
 from pydantic import BaseModel
@@ -14,6 +14,7 @@ from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.run.folder import versions
 
+_SENTENCES = 256  # equal ones, for the speed of a model
 Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 _COLORS = {"ok": "green", "fails": "red", "no": "yellow"}
 
@@ -33,7 +34,21 @@ class Doctor(BaseModel):
     checks: list[Check]
 
 
-def command(json: JsonFile = None) -> None:
+Language = Annotated[str | None, typer.Option(metavar="CODE", help="A language, for --model.")]
+
+
+def command(
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Describe this translation model, and try it here."),
+    ] = None,
+    source_language: Language = None,
+    target_language: Language = None,
+    sentence: Annotated[
+        str, typer.Option(metavar="TEXT", help="What --model translates.")
+    ] = "A dog runs through the snow.",
+    json: JsonFile = None,
+) -> None:
     """Prints a table of checks; the exit code is 2 if something fails that is installed."""
     checks: list[tuple[str, bool, Callable[[], Finding]]] = [
         ("libraries", False, _libraries),
@@ -42,6 +57,9 @@ def command(json: JsonFile = None) -> None:
         ("GPU, torch", False, _torch_gpu),
         ("GPU, ctranslate2", False, _ctranslate2_gpu),
     ]
+    if model is not None:
+        found = _model(model, source_language, target_language, sentence)
+        checks = [(key, True, lambda text=text: (True, text)) for key, text in found.items()]
     table = Table("check", "", "found", title="paraloom doctor")
     result = Doctor(sound=True, checks=[])
     for name, required, check in checks:
@@ -60,6 +78,35 @@ def command(json: JsonFile = None) -> None:
     write_json(json, result)
     if not result.sound:
         raise typer.Exit(2)
+
+
+def _model(name: str, source: str | None, target: str | None, sentence: str) -> dict[str, str]:
+    """What a translation model is, what it makes of a sentence, and how fast."""
+    import ctranslate2
+
+    from paraloom.models.hub import fetch
+    from paraloom.models.nmt import NmtOptions, Translator
+    from paraloom.models.nmt.families import open_model
+    from paraloom.models.nmt.families.base import Languages
+
+    languages = Languages(source, target, "--source-language", "--target-language")
+    folder = fetch(name, "--model")
+    model = open_model(folder, languages)
+    translator = Translator(folder, NmtOptions(), languages=languages)
+    (said,) = translator.translate([sentence])[0].to_pylist()
+    _, counters = translator.translate([sentence] * _SENTENCES)
+    tags = " ".join([*model.layout.source(["..."]), "->", *model.layout.target_prefix, "..."])
+    types = sorted(ctranslate2.get_supported_compute_types(translator.device))
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return {
+        "family": model.family,
+        "languages": f"{' into '.join(filter(None, model.languages)) or 'not named'}; {tags}",
+        "tokeniser": model.subwords().name,
+        "size": f"{size / 1e6:,.1f} MB, {model.converted().vocabulary:,} target subwords",
+        "number types": f"{translator.compute_type}; {translator.device} has {', '.join(types)}",
+        "sentence": f"{sentence} -> {said['translation'] or said['reason']}",
+        "speed": f"{counters.sentences / counters.seconds:,.0f} sentences/s at beam 12",
+    }
 
 
 def _libraries() -> Finding:

@@ -97,12 +97,6 @@ def test_sampling_repeats_for_a_seed(hub_model: HubModel, family: str) -> None:
     assert draw(2) != first
 
 
-def test_a_folder_that_somebody_converted_is_refused(hub_model: HubModel) -> None:
-    converted = open_model(hub_model("marian"), CZECH).converted().path
-    with pytest.raises(UserError, match="converted for CTranslate2; give the original folder"):
-        translator(converted)
-
-
 @pytest.mark.parametrize("family", ["madlad", "marian"])
 def test_a_conversion_that_differs_is_refused(
     copy: HubModel, family: str, tmp_path: Path, monkeypatch: Patch

@@ -112,7 +112,7 @@ def test_of_equal_candidates_the_later_is_the_model(
         return scores[name] if part.start is None else 7.0
 
     none = Mock(**{"converted.return_value.path": tmp_path / "none"})
-    changes: dict[str, Any] = {"_candidates": lambda _: {name: name for name in scores}}
+    changes: dict[str, Any] = {"_candidates": lambda *_: {name: name for name in scores}}
     changes |= {"_run_fairseq": lambda *_: None}
     changes |= {"_assemble": assemble, "_bleu": bleu, "FairseqModel": lambda _: none}
     for name, instead in changes.items():
@@ -164,7 +164,7 @@ def test_candidates_hold_nothing_of_the_machine(tmp_path: Path) -> None:
             "last_optimizer_state": {"state": torch.zeros(9)},
         }
         torch.save(state, tmp_path / f"update_1_{updates}.pt")
-    found = train._candidates(tmp_path)
+    found = train._candidates(tmp_path, 3)
     assert list(found) == ["update 1", "update 2", "average of the last 2"]
     weights = [of.pop("model")["weight"].tolist() for of in found.values()]
     assert weights == [[1, 1], [2, 2], [1.5, 1.5]]

@@ -1,0 +1,182 @@
+"""Marian's own models: weights in NumPy's format, with SentencePiece models or lists of subwords.
+
+CTranslate2's converter gets what it needs from this module: settings that older versions of Marian
+lack, and the positions, since it computes other wavelengths than Marian.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import zipfile
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from paraloom.models.errors import UserError, in_one_line, one_line
+from paraloom.models.nmt.families.base import Languages, NmtModel, digest_of
+from paraloom.models.nmt.families.subwords import SentencePieces, filled_up
+from paraloom.models.nmt.families.table import MARIAN
+from paraloom.models.nmt.families.trial import try_out
+from paraloom.models.structured import check_sizes, parse_yaml, read_yaml
+
+_SETTINGS = "special:model.yml"  # among the weights
+_POSITIONS = 1024
+_SUBWORDS = ("source.spm", "target.spm")
+_NO_MODEL = re.compile(r".*\.(optimizer|orig|alphas)\.npz")
+_TOKEN = re.compile(r"^(?:\? )?(.+?)\n?: +(\d+)$", re.MULTILINE)  # long keys have two lines
+_LARGEST = {"(enc|dec)-depth": 1000, ".*(dim|heads).*": 1 << 20}
+_OLDER: dict[str, Any] = {  # settings that older versions lack
+    "transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish",
+    "transformer-guided-alignment-layer": "last", "transformer-no-projection": False,
+    "transformer-postprocess-emb": "d",
+}  # fmt: skip
+_ONLY: dict[str, Any] = {  # what these must be, if a model has them: no SSRU ("rnn"), no factors
+    "type": "transformer", "transformer-decoder-autoreg": "self-attention",
+    "transformer-attention-mask": "default", "transformer-disable-position-embeddings": False,
+    "transformer-ffn-depth": 2, "transformer-rnn-projection": False, "transformer-tied-layers": [],
+    "lemma-dim-emb": 0, "right-left": False, "ulr": False,
+}  # fmt: skip
+
+
+class MarianModel(NmtModel):
+    """`model.npz` with `vocab.spm`; or, as in OPUS-MT, with a vocabulary in YAML, `source.spm` and
+    `target.spm`. `decoder.yml` or `model.npz.yml` may name the files.
+
+    A vocabulary with tags, such as `>>deu<<`, has several target languages.
+    """
+
+    family = "Marian"
+    patience = 2  # nearest to the search of Marian, whose beam narrows instead (measured)
+
+    def __init__(self, path: Path, languages: Languages) -> None:
+        self.path = path
+        given: dict[str, Any] = {}
+        for file in [*path.glob("*.npz.yml"), *path.glob("*decoder.yml")]:
+            read = read_yaml(file)
+            given |= read if isinstance(read, dict) else {}
+        self.suppresses_unknown = given.get("allow-unk") is not True
+        self.weights = self._weights(_names(given, "models"))
+        named = [path / name for name in _names(given, "vocabs")]
+        self._vocabularies = [file for file in named if file.is_file()] or self._find_vocabularies()
+        layout = MARIAN.layout(self.tokens(0), languages, "</s>")
+        self.layout = replace(layout, source_suffix=(), barred=())
+
+    def _weights(self, named: list[str]) -> Path:
+        files = [f for f in sorted(self.path.glob("*.npz")) if not _NO_MODEL.fullmatch(f.name)]
+        for names in (named, ["model.npz"], [file.name for file in files]):
+            if len(chosen := [file for file in files if file.name in names]) == 1:
+                return chosen[0]
+        listed = ", ".join(file.name for file in files) or "none"
+        raise UserError(f"{self.path}: name one model in decoder.yml; it has {listed}")
+
+    def _find_vocabularies(self) -> list[Path]:
+        for patterns in (["vocab.spm"], ["*vocab.y*ml"], ["*src.vocab", "*trg.vocab"], _SUBWORDS):
+            found = [file for pattern in patterns for file in self.path.glob(pattern)]
+            if len(found) == len(patterns):
+                return found
+        names = "vocab.spm; or vocab.yml with source.spm and target.spm"
+        raise UserError(f"{self.path}: the vocabulary is missing ({names})")
+
+    def tokens(self, side: int) -> list[str]:
+        """Vocabulary of the source (0) or the target (-1), by id."""
+        path = self._vocabularies[side]
+        if path.suffix == ".spm":
+            return SentencePieces(path).vocabulary()
+        return read_vocabulary(path)
+
+    @cached_property
+    def digest(self) -> str:
+        """See `NmtModel`."""
+        return digest_of([self.weights, *self._vocabularies], "Marian\n")
+
+    def subwords(self) -> SentencePieces:
+        """See `NmtModel`."""
+        paths = self._vocabularies
+        if paths[0].suffix != ".spm":
+            paths = [self.path / name for name in _SUBWORDS]
+        return SentencePieces(paths[0], paths[-1])
+
+    def convert(self, out: Path) -> tuple[int, int]:
+        """See `NmtModel`."""
+        from ctranslate2.converters import MarianConverter
+
+        weights, settings = read_weights(self.weights)
+        source, target = (
+            weights.get("Wemb", weights.get(f"{part}_Wemb")) for part in ("encoder", "decoder")
+        )
+        weights.setdefault("Wpos", _sinusoids(_POSITIONS, source.shape[1]))
+        positions = len(weights["Wpos"])
+        with tempfile.TemporaryDirectory() as scratch:
+            names = [f"{scratch}/source.yml", f"{scratch}/target.yml"]
+            for name, side, embeddings in zip(names, (0, -1), (source, target), strict=True):
+                tokens = filled_up(self.tokens(side), len(embeddings))
+                quoted = ("'" + token.replace("'", "''") + "'" for token in tokens)
+                lines = [f"{token}: {number}\n" for number, token in enumerate(quoted)]
+                Path(name).write_text("".join(lines), encoding="utf-8")
+            written = yaml.safe_dump(settings).encode() + b"\0"  # the converter cuts one byte
+            special = {_SETTINGS: np.frombuffer(written, np.int8)}
+            np.savez(f"{scratch}/model.npz", **weights, **special)
+            MarianConverter(f"{scratch}/model.npz", names).convert(str(out), force=True)
+        try_out(out, self.layout)
+        return positions, positions
+
+
+def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read weights, as float32, and settings of a model that CTranslate2 can decode."""
+    with in_one_line(f"{path}: refused, it is damaged, or no model of Marian's"):
+        with zipfile.ZipFile(path) as parts:
+            size = sum(part.file_size for part in parts.infolist())
+        if size > 20 * path.stat().st_size:
+            raise ValueError(f"it unpacks to {size:,} bytes")
+        with np.load(path, allow_pickle=False) as file:
+            settings = file[_SETTINGS].tobytes().rstrip(b"\0").decode()
+            weights = {name: file[name] for name in file.files if not name.startswith("special:")}
+    found = {**_OLDER, **parse_yaml(settings, f"{path}, {_SETTINGS}")}
+    check_sizes(path, found, _LARGEST)
+    for key, value in _ONLY.items():
+        if found.get(key, value) not in (value, str(value)):
+            wrong = f"{key} is {one_line(found[key])}, which must be {value}"
+            raise UserError(f"{path}: CTranslate2 cannot decode it: {wrong}")
+    for name, weight in weights.items():
+        if weight.dtype.kind != "f":
+            wrong = f"quantised for another engine ({name} is {weight.dtype})"
+            raise UserError(f"{path}: {wrong}; give the model from before")
+    return {name: weight.astype(np.float32) for name, weight in weights.items()}, found
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """Subwords by id, from YAML or a plain list."""
+    if path.suffix == ".fsv":
+        raise UserError(f"{path}: models with factors are not known here")
+    with in_one_line(f"{path}: not a vocabulary of Marian's"):
+        text = path.read_text(encoding="utf-8")
+        if path.suffix not in (".yml", ".yaml"):
+            return text.removesuffix("\n").split("\n")
+        by_id = {int(number): _unquoted(token) for token, number in _TOKEN.findall(text)}
+        if set(by_id) != set(range(len(by_id))) or len(set(by_id.values())) != len(by_id):
+            raise ValueError("each subword must have an id of its own, from 0 on")
+        return [by_id[number] for number in range(len(by_id))]
+
+
+def _unquoted(token: str) -> str:
+    if "\\" in token or token[0] == "'":
+        return str(yaml.load(token, yaml.BaseLoader))
+    return token[1:-1] if token[0] == token[-1] == '"' and len(token) > 1 else token
+
+
+def _names(given: dict[str, Any], key: str) -> list[str]:
+    """Names of files in settings, which may have paths on another machine."""
+    found = given.get(key)
+    return [Path(str(name)).name for name in (found if isinstance(found, list) else [found])]
+
+
+def _sinusoids(positions: int, dim: int) -> Any:
+    """Marian's positions; CTranslate2 divides by half the width where Marian subtracts 1."""
+    rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
+    angles = np.arange(positions)[:, None] * rates
+    return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

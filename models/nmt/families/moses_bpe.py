@@ -1,0 +1,76 @@
+"""Moses' tokens cut into subwords by BPE codes, as fairseq's published models have them."""
+
+import itertools
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import sacremoses
+
+from paraloom.models.errors import in_one_line
+
+_CUT = "@@"  # a subword that does not end a word
+
+
+class MosesBpe:
+    """BPE codes of subword-nmt or fastBPE, after Moses' tokenizer; as fairseq's hub interface."""
+
+    name = "Moses and BPE codes"
+
+    def __init__(self, codes: Path, source: str, target: str) -> None:
+        self._ranks, self._end = _read_codes(codes)
+        self._source, self._target = map(sacremoses.MosesTokenizer, (source, target))
+        self._detokenizer = sacremoses.MosesDetokenizer(target)
+        self._pieces = lru_cache(1 << 16)(self._split)
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
+        """Subwords of source texts."""
+        return [self._encode(self._source, text) for text in texts]
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[str]]:
+        """Subwords of texts in the target language."""
+        return [self._encode(self._target, text) for text in texts]
+
+    def _encode(self, tokenizer: sacremoses.MosesTokenizer, text: str) -> list[str]:
+        words = tokenizer.tokenize(text, aggressive_dash_splits=True)
+        return [piece for word in words for piece in self._pieces(word)]
+
+    def decode(self, pieces: Sequence[str]) -> str:
+        """Text of target subwords."""
+        words = f"{' '.join(pieces)} ".replace(f"{_CUT} ", "").split()
+        return str(self._detokenizer.detokenize(words))
+
+    def _split(self, word: str) -> list[str]:
+        """Apply the code of the lowest rank until there is none."""
+        parts = [*word[:-1], word[-1] + self._end[0], *self._end[1:]]
+        while len(parts) > 1:
+            pairs = set(itertools.pairwise(parts)) & self._ranks.keys()
+            if not pairs:
+                break
+            first, second = min(pairs, key=self._ranks.__getitem__)
+            merged, at = [], 0
+            while at < len(parts):
+                both = parts[at : at + 2] == [first, second]
+                merged.append(first + second if both else parts[at])
+                at += 1 + both
+            parts = merged
+        if len(word) == 1:
+            return [word]
+        parts[-1] = parts[-1].removesuffix("</w>")
+        parts = parts if parts[-1] else parts[:-1]
+        return [*(part + _CUT for part in parts[:-1]), parts[-1]]
+
+
+def _read_codes(path: Path) -> tuple[dict[tuple[str, str], int], tuple[str, ...]]:
+    """Ranks of pairs; and what ends a word: part of its last letter, or a letter of its own."""
+    with in_one_line(f"{path}: not BPE codes, which have two subwords a line"):
+        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        version = lines.pop(0).split()[-1] if lines[0].startswith("#version:") else ""
+        codes = [line.strip("\r ").split(" ") for line in lines]
+        fast = all(len(code) == 3 for code in codes)  # fastBPE's, with counts
+        ranks: dict[tuple[str, str], int] = {}
+        for rank, (first, second, *_) in enumerate(codes):
+            ranks.setdefault((first, second), rank)
+        if not fast and any(len(code) != 2 for code in codes):
+            raise ValueError("a line has more")
+        return ranks, ("</w>",) if fast or version == "0.2" else ("", "</w>")
