@@ -69,27 +69,16 @@ class Model(NamedTuple):
         )
 
     def tags(self) -> list[Any]:
-<<<<<<< HEAD
         """The languages for keys, as the tags that they choose; empty without tags."""
-        layout = open_model(self.folder, self.languages).layout
-        # The key has a prompt because version 0.2 had.
-=======
-        """The languages as they count in keys: by the tags that they choose, if there are any."""
         layout = self.open().layout
-        # Version 0.2 had prompts, too.
->>>>>>> family
+        # The key has a prompt because version 0.2 had.
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self, options: InputOptions | None) -> None:
         """Check files and languages, unless the model is in an object store."""
         if not storage.is_remote(self.name):
-<<<<<<< HEAD
-            model = open_model(self.folder, self.languages)
-            model.subwords()  # loads them, to find damaged files
-=======
             model = self.open()
-            model.subwords()  # loaded, to find damaged files
->>>>>>> family
+            model.subwords()  # loads them, to find damaged files
             if options and options.check_languages:
                 check_model(model, self.key, self.languages)
 
@@ -108,21 +97,12 @@ def backward(run: Run) -> Model:
     return Model(run.model, run.config.nmt, run.config.languages)
 
 
-<<<<<<< HEAD
 def forward(config: Config, trained: str = "") -> Model:
     """The model from the language of the references, in a folder that the run has `trained` if no
     key names one. Plain text gets its best translations as sources."""
-    options = config.nmt.replace(candidates=1, sampling=None)
+    options = config.nmt.replace(candidates=1, sampling=None, tokenizer=None)
     languages, name = config.languages.reversed(), config.nmt.forward_model or trained
     return Model(name, options, languages, "nmt.forward_model")
-=======
-def forward(config: Config) -> Model:
-    """The model from plain text to its sources; only its best translation counts."""
-    assert config.nmt.forward_model
-    options = config.nmt.replace(candidates=1, sampling=None, tokenizer=None)
-    languages = config.languages.reversed()
-    return Model(config.nmt.forward_model, options, languages, "nmt.forward_model")
->>>>>>> family
 
 
 def decoding(options: NmtOptions) -> list[Any]:

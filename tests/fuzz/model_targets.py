@@ -1,11 +1,7 @@
 """What is fuzzed of models: one function for each kind of folder."""
 
 import argparse
-<<<<<<< HEAD
-=======
-import atexit
 import io
->>>>>>> family
 import json
 import os
 import shutil

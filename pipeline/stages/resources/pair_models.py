@@ -74,12 +74,12 @@ def _translation_stage(name: str, trained: str) -> Stage:
         model, options = translation_models(run)[name], run.config.nmt
         computing = [ENGINE, options.compute_type, options.batch_tokens]
         given = options.model if trained == "nmt" else options.forward_model
-        named = [digest(model.folder), *model.tags()] if given else []
+        named = [model.digest, *model.tags()] if given else []
         return [*computing, options.max_source_subwords, *named]
 
     def make(run: Run, key: str) -> StageRecord:
         model = translation_models(run)[name]
-        made = content_key(fingerprint(run), digest(model.folder))
+        made = content_key(fingerprint(run), model.digest)
         if trained == "nmt":  # the record of the translations has the model
             return StageRecord(digest=made)
         return ScoringModelRecord(model=model.record(), digest=made)
