@@ -69,9 +69,9 @@ columns = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=25)
 
 def score(rows: list[tuple[str, str]], scorer: PairScorer = SCORER) -> dict[str, NDArray[Any]]:
     """Scores of pairs of reference and translation; the source is the reference."""
-    sides = (pa.array([row[side] for row in rows], pa.string()) for side in (0, 1, 0))
+    reference, translation = (pa.array([row[of] for row in rows], pa.string()) for of in (0, 1))
     certain = pa.array([-len(row[1]) / 10 for row in rows], pa.float32())
-    return scorer.score(*sides, translation_score=certain)
+    return scorer.score(reference, translation, reference, translation_score=certain)
 
 
 def plain_idf(text: str) -> float:

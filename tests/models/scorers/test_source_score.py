@@ -28,9 +28,10 @@ class Model:
 def test_both_scores_ask_the_model_once_for_the_source_given_the_translation() -> None:
     model = Model()
     translations, sources = ["a", "ab", "a"], ["xy", "xyz", "xy"]
-    columns = [pa.array(texts) for texts in (["r"] * 3, translations, sources)]
-    given = pa.array([-1.2, -0.3, -4.2], pa.float32())
-    scores = PairScorer(NAMES, forward_model=model).score(*columns, translation_score=given)
+    certain = pa.array([-1.2, -0.3, -4.2], pa.float32())
+    scores = PairScorer(NAMES, forward_model=model).score(
+        pa.array(["r"] * 3), pa.array(translations), pa.array(sources), translation_score=certain
+    )
     assert sorted(model.asked) == [("a", "xy"), ("ab", "xyz")]
     np.testing.assert_allclose(scores["source_score"], [-1.2, -2.3, -1.2], atol=1e-6)
     # Equal and probable; probable one way only; improbable the other way.

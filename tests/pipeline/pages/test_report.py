@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Deciles, read_shard
+from paraloom.beam_jobs.engine.shards import read_shard
+from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.pipeline.pages import report
 from paraloom.pipeline.pages.describe import percent, readable
 from paraloom.pipeline.pages.differences import mark_differences

@@ -150,7 +150,7 @@ def test_one_process_of_a_machine_without_gpu_has_the_model(
     translation = back_translate.TranslationJob(model=model)
     scoring = score.Scoring(names, {"sentence_model": "/opt/sentences"})
     exclude = Exclusion(folder="/opt", digest="1", similarity=0.9, model="/opt/sentences")
-    criteria = select.Criteria(by="x", deciles=None, max_tokens=9, size=None, seed=1)
+    criteria = Criteria(by="x", deciles=None, max_tokens=9, size=None, seed=1)
     criteria = replace(criteria, exclude=exclude)
     given: Jobs = {
         "back_translate": lambda a: back_translate.run(work, at, translation, a),
