@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs import ingest
+from paraloom.beam_jobs import ingest, storage
 from paraloom.beam_jobs.bitext import Format, Paths, find_bitext
 from paraloom.beam_jobs.bitext import lines as bitext_lines
 from paraloom.beam_jobs.engine import schema
@@ -175,7 +175,7 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
 
     (tmp_path / "split" / "_receipts" / f"{names[2]}.json").unlink()  # a worker was lost
     stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "split").rglob("*.parquet")}
-    opened, reading = list[str](), bitext_lines.open_file
+    opened, reading = list[str](), storage.open_file
 
     def seen(path: str) -> Any:
         opened.append(path)

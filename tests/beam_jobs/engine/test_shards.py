@@ -170,12 +170,13 @@ def test_one_file_has_all_receipts_of_a_stage_that_has_ended(
     made = [put(tmp_path, f"part-{i}") for i in range(7)]
     single = receipts(folder)
     compact(folder, reversed(made))
-    reads: list[str] = []
-    monkeypatch.setattr(
-        storage,
-        "read_bytes",
-        lambda path, read=storage.read_bytes: reads.append(path) or read(path),
-    )
+    reads, read = list[str](), storage.read_bytes
+
+    def counted(path: str) -> bytes:
+        reads.append(path)
+        return read(path)
+
+    monkeypatch.setattr(storage, "read_bytes", counted)
     assert (receipts(folder), len(reads)) == (single, 1)
     damage(tmp_path / "_receipts/all.jsonl")
     assert (receipts(folder), len(reads)) == (single, 1 + 1 + 7)
