@@ -34,8 +34,8 @@ lock := $(install) --no-deps --build-constraints requirements.lock
 endif
 
 # Python compiles what a run imports now, on two cores; all packages would take a minute.
-COMPILED = $(BIN)/python -W ignore -c 'import ctranslate2.converters, fairseq.models.transformer' & \
-	$(BIN)/python -W ignore -c 'import paraloom.pipeline.run.make, sacrebleu'; wait
+COMPILED = ($(BIN)/python -c 'import ctranslate2.converters, fairseq.models.transformer, torch._dynamo' & \
+	$(BIN)/python -c 'import paraloom.pipeline.cli, paraloom.pipeline.run.make, sacrebleu'; wait) 2> .venv/compiled.log
 
 setup: $(RUN)
 
