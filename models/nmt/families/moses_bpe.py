@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 
-import sacremoses
-
 from paraloom.models.errors import in_one_line
 
 _CUT = "@@"  # a subword that does not end a word
@@ -18,6 +16,8 @@ class MosesBpe:
     name = "Moses and BPE codes"
 
     def __init__(self, codes: Path, source: str, target: str) -> None:
+        import sacremoses
+
         self._ranks, self._end = _read_codes(codes)
         self._tokenizers = [sacremoses.MosesTokenizer(side) for side in (source, target)]
         self._detokenizer = sacremoses.MosesDetokenizer(target)
