@@ -1,6 +1,7 @@
 """Small models in Marian's own format: what `tests.hub_models` makes, under Marian's names."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,20 @@ def make(folder: Path, form: str = "spm", steps: int = 0, **sizes: Any) -> Made:
         decoder = {"relative-paths": True, "models": [model], "vocabs": names, "normalize": 1}
         (folder / "decoder.yml").write_text(yaml.safe_dump(decoder))
     return made
+
+
+def as_opus(folder: Path, out: Path) -> Path:
+    """The model of a folder with `vocab.spm` in the form of OPUS-MT, without a tag."""
+    out.mkdir()
+    for name in ("source.spm", "target.spm"):
+        (out / name).write_bytes((folder / "vocab.spm").read_bytes())
+    (out / "opus.npz").write_bytes((folder / "model.npz").read_bytes())
+    tokens = enumerate(all_pieces(folder / "vocab.spm"))
+    lines = [f"{json.dumps(token, ensure_ascii=False)}: {number}\n" for number, token in tokens]
+    (out / "opus.vocab.yml").write_text("".join(lines), encoding="utf-8")
+    settings = {"models": ["opus.npz"], "vocabs": ["opus.vocab.yml"] * 2, "normalize": 1}
+    (out / "decoder.yml").write_text(yaml.safe_dump(settings))
+    return out
 
 
 def _like_marian(network: Any, pad: int) -> None:

@@ -84,14 +84,14 @@ def train_nmt(
         shutil.rmtree(FairseqModel(candidate).converted().path, ignore_errors=True)
     chosen = max(reversed(bleu), key=lambda name: bleu[name])  # ties go to the later one
     *single, last = bleu.values()
-    gained = last - max(single) if list(bleu)[-1].startswith("average") else None
+    averaged = [*bleu][-1].startswith("average")
     _assemble(candidate, data, states[chosen])
     held = {"held_out": len(held_out.sources), "choice": half}
     report: dict[str, Any] = {
         "bleu": _bleu(candidate, held_out, slice(half, None), NmtOptions(), threads),
         "chosen": chosen,
         "bleu_of_candidates": bleu,
-        "gained_by_average": gained,
+        "gained_by_average": last - max(single) if averaged else None,
         "pairs": {"training": count, **held, "bleu": len(held_out.sources) - half},
         "options": options.model_dump(),
         "seed": seed,
@@ -102,9 +102,10 @@ def train_nmt(
         (new / REPORT).write_text(json.dumps(report, indent=1) + "\n")
     shutil.rmtree(work)
     show(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
-    if gained is not None:
-        kept = "kept" if chosen.startswith("average") else "not kept"
-        show(f"the average gains {gained:+.1f} BLEU on {half} others, and is {kept}")
+    if averaged:
+        show(
+            f"the average of checkpoints: {report['gained_by_average']:+.1f} BLEU on {half} others"
+        )
     return report
 
 

@@ -27,12 +27,14 @@ def main() -> int:
     options = parser.parse_args()
     faulthandler.enable()
     offline()
-    from tests.fuzz.model_targets import translation_model
+    from tests.fuzz.model_targets import FORMS, model_of, translation_model
     from tests.fuzz.targets import TARGETS
 
     chosen = {name: TARGETS[name] for name in options.target or TARGETS}
     if "checkpoint" in chosen:
         translation_model()  # where it is trained, that takes longer than a case may
+    for form in FORMS if "other_model" in chosen else ():
+        model_of(form)
     found, random, ends = Found(), Random(options.seed), time.monotonic() + options.seconds
     said = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

@@ -118,8 +118,12 @@ def hub_model(random: Random, folder: Path) -> None:
     _translate(folder)
 
 
+FORMS = ("spm", "opus", "converted", "bpe")
+"""Other forms of translation models."""
+
+
 @cache
-def _model_of(form: str) -> dict[str, bytes]:
+def model_of(form: str) -> dict[str, bytes]:
     """The files of a small model in another form, with random weights."""
     from tests import fairseq_models, marian_models  # import Transformers
 
@@ -138,13 +142,13 @@ def _model_of(form: str) -> dict[str, bytes]:
 
 def other_model(random: Random, folder: Path) -> None:
     """A folder of Marian, OPUS-MT, CTranslate2, or fairseq with BPE codes; or a zip of one."""
-    form = random.choice(("spm", "opus", "converted", "bpe"))
+    form = random.choice(FORMS)
     place = folder / "model"
-    _write(_model_of(form), place, random)
+    _write(model_of(form), place, random)
     if form == "spm" and random.random() < 0.5:
         from tests.marian_models import SETTINGS, save
 
-        with np.load(io.BytesIO(_model_of(form)["model.npz"])) as file:
+        with np.load(io.BytesIO(model_of(form)["model.npz"])) as file:
             weights = {name: file[name] for name in file.files if not name.startswith("special")}
         if random.random() < 0.3:
             weights[random.choice([*weights])] = np.zeros(random.choice(((1, 7), (0,), (40, 40))))

@@ -20,6 +20,8 @@ def test_any_input_ends_well_or_in_one_line(
     if name == "checkpoint":
         model = request.getfixturevalue("nmt_model")
         monkeypatch.setattr(model_targets, "translation_model", lambda: model)
+    for form in model_targets.FORMS if name == "other_model" else ():
+        model_targets.model_of(form)
     found = Found()
     for number in range(CASES.get(name, MOST)):
         run_case(name, targets.TARGETS[name][0], f"short-{number}", tmp_path, found)

@@ -37,7 +37,9 @@ class ConvertedModel(NmtModel):
         config = read_json(path / _SETTINGS, dict[str, Any], "settings of CTranslate2")
         if config.get("eos_token", "</s>") != "</s>":
             raise UserError(f"{path / _SETTINGS}: eos_token must be </s>")
-        tokens = self._tokens()
+        shared = path / "shared_vocabulary.json"
+        source = shared if shared.is_file() else path / "source_vocabulary.json"
+        tokens = read_json(source, list[str], "a vocabulary of CTranslate2")
         for family in (M2M100, NLLB, MBART50, MADLAD, MARIAN):
             if len(tags := tags_by_language(tokens, family.tags)) > 1:
                 break
@@ -47,14 +49,6 @@ class ConvertedModel(NmtModel):
         self.layout = replace(family.layout(tokens, languages, start), barred=())
         if config.get("add_source_eos"):
             self.layout = replace(self.layout, source_suffix=self.layout.source_suffix[1:])
-
-    def _tokens(self) -> list[str]:
-        """Source vocabulary by id."""
-        for name in ("shared_vocabulary.json", "source_vocabulary.json"):
-            if (path := self.path / name).is_file():
-                return read_json(path, list[str], "a vocabulary of CTranslate2")
-        names = "shared_vocabulary.json; or source_vocabulary.json and target_vocabulary.json"
-        raise UserError(f"{self.path}: the vocabulary is missing ({names})")
 
     @cached_property
     def digest(self) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
 _TOKENIZERS = (SENTENCEPIECE, "sentencepiece.bpe.model", "bpecodes", "code")
-_ALIKE = 0.8  # the average of unrelated weights has half their squared length, or less
+_ALIKE = 0.8  # the average of unrelated weights has half their squared length
 _POSITIONS = 1024  # fairseq's default
 _SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
 
@@ -91,17 +91,22 @@ class FairseqModel(NmtModel):
 
     def _state(self) -> dict[str, Any]:
         """Read the checkpoint, or the average of several."""
-        states = [read_state(path) for path in self.checkpoints]
-        with in_one_line(f"{self.path}: {', '.join(f.name for f in self.checkpoints)} differ"):
-            mean = mean_weights([state["model"] for state in states])
-            lengths = [sum(float(w.double().square().sum()) for w in of.values())
-                       for of in (mean, states[0]["model"])]  # fmt: skip
-        if len(states) > 1 and not lengths[0] > _ALIKE * lengths[1]:
+        first, *others = states = [read_state(path) for path in self.checkpoints]
+        if not others:
+            return first
+        with in_one_line(f"{self.path}: the checkpoints do not fit each other"):
+            models = [state["model"] for state in states]
+            mean = mean_weights(models)
+            lengths = [
+                sum(float(weight.double().square().sum()) for weight in of.values())
+                for of in (mean, *models)
+            ]
+        if not lengths[0] * len(models) > _ALIKE * sum(lengths[1:]):
             raise UserError(
                 f"{self.path}: the checkpoints are from several trainings, so their average is no "
                 f"model; name one ({self.checkpoints[0]})"
             )
-        return {**states[0], "model": mean}
+        return {**first, "model": mean}
 
     def load(self) -> Loaded:
         """Load the model in torch."""
@@ -178,11 +183,9 @@ class _Meter:
 
 
 def mean_weights(models: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Mean of several checkpoints' weights; one checkpoint's stay as they are."""
+    """Mean of several checkpoints' weights."""
     import torch
 
-    if len(models) == 1:
-        return models[0]
     return {key: torch.stack([of[key].float() for of in models]).mean(0) for key in models[0]}
 
 

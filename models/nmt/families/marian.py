@@ -114,13 +114,14 @@ class MarianModel(NmtModel):
         with tempfile.TemporaryDirectory() as scratch:
             names = [f"{scratch}/source.yml", f"{scratch}/target.yml"]
             for name, side, embeddings in zip(names, (0, -1), (source, target), strict=True):
-                tokens = filled_up(self.tokens(side), len(embeddings))
-                quoted = ("'" + token.replace("'", "''") + "'" for token in tokens)
-                lines = [f"{token}: {number}\n" for number, token in enumerate(quoted)]
+                tokens = [
+                    t.replace("'", "''") for t in filled_up(self.tokens(side), len(embeddings))
+                ]
+                lines = (f"'{token}': {number}\n" for number, token in enumerate(tokens))
                 Path(name).write_text("".join(lines), encoding="utf-8")
-            written = yaml.safe_dump(settings).encode() + b"\0"  # the converter cuts one byte
-            special = {_SETTINGS: np.frombuffer(written, np.int8)}
-            np.savez(f"{scratch}/model.npz", **weights, **special)
+            # The converter cuts one byte of the settings.
+            weights[_SETTINGS] = np.frombuffer(yaml.safe_dump(settings).encode() + b"\0", np.int8)
+            np.savez(f"{scratch}/model.npz", **weights)
             MarianConverter(f"{scratch}/model.npz", names).convert(str(out), force=True)
         try_out(out, self.layout)
         return positions, positions

@@ -2,10 +2,8 @@
 
 import itertools
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-
-import sacremoses
 
 from paraloom.models.errors import in_one_line
 
@@ -18,22 +16,23 @@ class MosesBpe:
     name = "Moses and BPE codes"
 
     def __init__(self, codes: Path, source: str, target: str) -> None:
+        import sacremoses
+
         self._ranks, self._end = _read_codes(codes)
-        self._source, self._target = map(sacremoses.MosesTokenizer, (source, target))
+        self._tokenizers = [sacremoses.MosesTokenizer(side) for side in (source, target)]
         self._detokenizer = sacremoses.MosesDetokenizer(target)
         self._pieces = lru_cache(1 << 16)(self._split)
 
-    def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
+    def encode_source(self, texts: Sequence[str], *, side: int = 0) -> list[list[str]]:
         """Subwords of source texts."""
-        return [self._encode(self._source, text) for text in texts]
+        tokenize = partial(self._tokenizers[side].tokenize, aggressive_dash_splits=True)
+        return [
+            [piece for word in tokenize(text) for piece in self._pieces(word)] for text in texts
+        ]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[str]]:
         """Subwords of texts in the target language."""
-        return [self._encode(self._target, text) for text in texts]
-
-    def _encode(self, tokenizer: sacremoses.MosesTokenizer, text: str) -> list[str]:
-        words = tokenizer.tokenize(text, aggressive_dash_splits=True)
-        return [piece for word in words for piece in self._pieces(word)]
+        return self.encode_source(texts, side=1)
 
     def decode(self, pieces: Sequence[str]) -> str:
         """Text of target subwords."""

@@ -20,7 +20,7 @@ model.translate_batch([source.split()], [prefix.split()], beam_size=2, max_decod
 
 
 def try_out(folder: Path, layout: TokenLayout) -> None:
-    """Translate a subword. CTranslate2 checks no sizes of weights: wrong ones crash a process, or take
+    """Translate a subword. CTranslate2 does not check weights: wrong ones crash a process, or take
     any amount of memory."""
     most = _SPARE + 8 * sum(file.stat().st_size for file in folder.iterdir())
     tokens = [" ".join(of) for of in (layout.source(["▁a"]), layout.target_prefix)]

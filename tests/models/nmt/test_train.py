@@ -96,7 +96,10 @@ def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_of_equal_candidates_the_later_is_the_model(
-    toy_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_corpus: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """One half of the held-out pairs chooses it, greedily; its BLEU is that on the other half."""
     scores = {"update 40": 30.0, "update 80": 50.0, "update 120": 50.0, "average": 20.0}
@@ -125,6 +128,8 @@ def test_of_equal_candidates_the_later_is_the_model(
     ]
     assert (report["chosen"], report["bleu"]) == ("update 120", 7.0)
     assert report["bleu_of_candidates"] == scores
+    assert report["gained_by_average"] == -30.0
+    assert "the average of checkpoints: -30.0 BLEU on 12 others" in capsys.readouterr().out
     counts = {"training": len(toy_pairs()[0]) - 25, "held_out": 25, "choice": 12, "bleu": 13}
     assert report["pairs"] == counts
     assert (tmp_path / "model" / "name").read_text() == "update 120"
@@ -168,6 +173,7 @@ def test_candidates_hold_nothing_of_the_machine(tmp_path: Path) -> None:
     assert list(found) == ["update 1", "update 2", "average of the last 2"]
     weights = [of.pop("model")["weight"].tolist() for of in found.values()]
     assert weights == [[1, 1], [2, 2], [1.5, 1.5]]
+    assert list(train._candidates(tmp_path, 1)) == ["update 1", "update 2"]
     assert "here" not in str(found)
     assert found["average of the last 2"] == found["update 2"]
 

@@ -1,5 +1,7 @@
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -74,3 +76,24 @@ def test_a_gpu_without_its_library_says_what_to_install(told: Told, monkeypatch:
     assert rows["GPU, ctranslate2"][1].endswith("pip install nvidia-cublas-cu12")
     monkeypatch.setattr(gpu, "load_cublas", lambda: True)
     assert told()[1]["GPU, ctranslate2"] == ("ok", "2 device(s)")
+
+
+def test_a_translation_model(nmt_model: Path, tmp_path: Path, capsys: Capsys) -> None:
+    asked = ["doctor", "--model", str(nmt_model), "--sentence", "Jan má rád sýr.", "--json", "-"]
+    assert main(asked) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert errors_of("doctor", values) == []
+    rows = {row["name"]: row["found"] for row in values["checks"]}
+    assert rows["family"] == "fairseq"
+    assert rows["languages"].startswith("cs into en; ")
+    assert rows["tokeniser"] == "SentencePiece"
+    assert re.fullmatch(r"[\d.]+ MB, [\d,]+ target subwords", rows["size"])
+    assert rows["number types"].startswith("float32; cpu has ")
+    assert re.fullmatch(r"Jan má rád sýr\. -> .+", rows["sentence"])
+    assert re.fullmatch(r"[\d,]+ sentences/s at beam 12", rows["speed"])
+
+    (tmp_path / "dict.cs.txt").touch()
+    assert main(["doctor", "--model", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "nearest is fairseq's, which has *.pt, dict.*.txt" in said
+    assert said.count("\n") == 1
