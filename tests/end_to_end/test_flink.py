@@ -40,10 +40,8 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> str:
 
 def flink(command: str, *arguments: str) -> None:
     place = ["--folder", str(FOLDER)]
-    subprocess.run(
-        [sys.executable, "-m", "tests.flink", command, *place, *arguments],
-        check=True,
-    )
+    program = [sys.executable, "-m", "tests.flink", command, *place, *arguments]
+    subprocess.run(program, check=True)
 
 
 @pytest.fixture(scope="module")

@@ -98,12 +98,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         named = "  named: {strict: {where: [content_overlap <= 0.6]}}\n"
         text = text.replace("select:\n", f"select:\n{named}")
         (folder / f"{name}.yaml").write_text(text, "utf-8")
-    rows = pq.read_table(folder / "runs" / "sample" / "bucket").to_pylist()[:150]
-    texts = ("id", "reference", "translation")
-    lines = [
-        {name: row[name] for name in texts} | {"score": number % 101}
-        for number, row in enumerate(rows)
-    ]
+    texts = ["id", "reference", "translation"]
+    rows = pq.read_table(folder / "runs" / "sample" / "bucket", columns=texts).to_pylist()[:150]
+    lines = [row | {"score": number % 101} for number, row in enumerate(rows)]
     for name in ("mine", "french"):
         (folder / "runs" / name / "judgments").mkdir()
         judged = "".join(f"{json.dumps(line)}\n" for line in lines)
@@ -125,14 +122,8 @@ def environment() -> dict[str, str]:
 
 def given(folder: Path, line: str, program: str | None = None) -> subprocess.CompletedProcess[str]:
     """A line of the shell, as the reader gives it: it ends well."""
-    done = subprocess.run(
-        ["bash", "-c", line],
-        cwd=folder,
-        env=environment(),
-        input=program,
-        capture_output=True,
-        text=True,
-    )
+    shell, env = ["bash", "-c", line], environment()
+    done = subprocess.run(shell, cwd=folder, env=env, input=program, capture_output=True, text=True)
     assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
     return done
