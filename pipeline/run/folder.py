@@ -116,7 +116,8 @@ def read_stages(folder: str) -> dict[str, StageRecord]:
 
     def read(name: str) -> StageRecord | None:
         with suppress(ValueError):  # no record of a stage
-            return stage_record(name, values) if (values := read_json(paths[name])) else None
+            values = read_json(paths[name])
+            return None if values is None else stage_record(name, values)
         return None
 
     found = zip(paths, storage.several(read, paths), strict=True)
