@@ -200,7 +200,7 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
     import torch
 
     paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}
-    states = {}
+    states: dict[str, dict[str, Any]] = {}
     for updates, path in sorted(paths.items()):
         state = read_state(path)
         settings = argparse.Namespace(**vars(state["cfg"]["model"]))

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -273,9 +274,12 @@ def test_a_large_file_of_a_folder_is_read_once(tmp_path: Path, monkeypatch: Patc
     small.write_text("{}")
     read: list[str] = []
     whole = hashlib.file_digest
-    monkeypatch.setattr(
-        hashlib, "file_digest", lambda stream, how: read.append(stream.name) or whole(stream, how)
-    )
+
+    def recorded(stream: Any, how: Any) -> Any:
+        read.append(stream.name)
+        return whole(stream, how)
+
+    monkeypatch.setattr(hashlib, "file_digest", recorded)
     first = files.digest(folder)
     assert files.digest(folder) == first
     assert read == [str(small), str(large), str(small)]

@@ -145,7 +145,12 @@ def test_passes_over_the_same_texts_embed_them_once(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(exclusion, "open_sentence_model", lambda path: model)
     embedded: list[list[str]] = []
     own = model.encode
-    model.encode = lambda texts, **options: embedded.append(texts) or own(texts, **options)
+
+    def encode(texts: list[str], **options: Any) -> np.ndarray:
+        embedded.append(texts)
+        return np.asarray(own(texts, **options))
+
+    model.encode = encode
     texts = pa.array(["x", "cab", "b", "", "bca", "b"])
 
     def reasons(rows: pa.Array, similarity: float = 0.99) -> list[str]:
