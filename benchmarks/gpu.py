@@ -219,7 +219,7 @@ def devices(measured: Measured, options: argparse.Namespace) -> None:
     measured.add(f"{share}: % of the time busy, the mean", 100 * times[:, 0].mean() / took)
 
 
-def made_up_gpu(model: str, rate: float, folder: str) -> Translator:
+def made_up_gpu(model: str, rate: float, folder: str, number: int) -> Translator:
     """A translator on a GPU that sleeps and gives sources back; it keeps in a file for how many
     seconds it was busy, when it began, and when it ended."""
     import ctranslate2
@@ -227,7 +227,7 @@ def made_up_gpu(model: str, rate: float, folder: str) -> Translator:
     gpu.chosen = lambda options: [0]
     gpu.memory = lambda device: 139 << 30
     gpu.precision = lambda *_: "float16"
-    path = Path(folder, f"busy-{os.environ['CUDA_VISIBLE_DEVICES']}.npy")
+    path = Path(folder, f"busy-{number}.npy")
     times = np.lib.format.open_memmap(path, "w+", float, (3,))
     busy = Lock()
 

@@ -54,12 +54,13 @@ class TranslatorFactory(NamedTuple):
     options: NmtOptions
     languages: Languages | None = None
 
-    def open(self, threads: int, accelerator: str | None = None) -> Any:
-        """Load the model as a `Translator`, on a GPU if `accelerator` asks for one."""
+    def open(self, threads: int, accelerator: str | None = None, only: int | None = None) -> Any:
+        """Load the model as a `Translator`, on GPUs if `accelerator` asks for them; with `only`, on
+        the GPU of this number."""
         from paraloom.models.nmt.translate import Translator
 
         options, model = self._options(accelerator), localise(self.model)
-        return Translator(model, options, languages=self.languages, threads=threads)
+        return Translator(model, options, languages=self.languages, threads=threads, only=only)
 
     def open_each(self, threads: int, accelerator: str | None = None) -> Any:
         """Load the model as `open`, but each of several GPUs in a process of its own."""

@@ -76,8 +76,14 @@ class Engine:
         converted: SHA-256 of the converted model's files.
     """
 
-    def __init__(self, nmt: NmtModel, options: NmtOptions, threads: int | None = None) -> None:
-        """Load the model, with `threads` CPU threads (None: all cores)."""
+    def __init__(
+        self,
+        nmt: NmtModel,
+        options: NmtOptions,
+        threads: int | None = None,
+        only: int | None = None,
+    ) -> None:
+        """Load the model, with `threads` CPU threads (None: all cores), or on GPUs (None: all)."""
         allow_avx512()
         threads, gpus = threads or cores(), gpu.chosen(options)
         self._nmt, self._options, self._layout = nmt, options, nmt.layout
@@ -90,6 +96,7 @@ class Engine:
         self.batch_rows = gpu.MOST_ROWS
         if gpus:
             self.batch_tokens, self.batch_rows = gpu.batch_size(gpus, options, model.vocabulary)
+            gpus = gpus if only is None else [only]
         self.parallel = gpu.STREAMS * len(gpus) or threads
         tags = len(self._layout.target_prefix)
         # Hypotheses lack the decoder's first token, but include a tag after it.

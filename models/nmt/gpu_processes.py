@@ -9,6 +9,8 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from itertools import count
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 _CALLS = 64  # at once, per GPU
 _ATTRIBUTES = ("compute_type", "converted", "under_way")
 
-Load = Callable[[], "Translator"]
+Load = Callable[[int], "Translator"]
+"""Loads a translator that decodes on one GPU."""
 
 
 class GpuProcesses:
@@ -35,7 +38,7 @@ class GpuProcesses:
     """
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
-        """Load a translator in each process; `load` sees only its GPU."""
+        """Load a translator in each process."""
         self._free, self._gpus = threading.Condition(), [_Gpu(start(load, gpu)) for gpu in gpus]
         self._finalizer = weakref.finalize(self, _end, self._gpus)
         for gpu in self._gpus:
@@ -93,7 +96,10 @@ class _Gpu:
                     hints.under_way(value)
                     continue
                 del self._calls[call]
-                _ = found.set_exception(value) if kind == "error" else found.set_result(value)
+                if kind == "error":
+                    found.set_exception(value)
+                else:
+                    found.set_result(value)
         except (EOFError, OSError):
             if not self.ended and not (self.loaded.done() and self.loaded.exception()):
                 print("a process that decodes on a GPU died", file=sys.stderr, flush=True)
@@ -103,7 +109,8 @@ class _Gpu:
 def _end(gpus: Sequence[_Gpu]) -> None:
     for gpu in gpus:
         gpu.ended = True
-        gpu.send(None)
+        with suppress(OSError):  # it could not load the model
+            gpu.send(None)
 
 
 def start(load: Load, gpu: int) -> Connection:
@@ -116,9 +123,7 @@ def start(load: Load, gpu: int) -> Connection:
 
 def _run(connection: Connection, load: Load, gpu: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the other side
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[gpu] if visible else str(gpu)
-    serve(connection, load)
+    serve(connection, load, gpu)
     os._exit(0)
 
 
@@ -129,9 +134,10 @@ class _Hints(NamedTuple):
     under_way: Callable[[Sequence[int]], None]
 
 
-def serve(connection: Connection, load: Load) -> None:
+def serve(connection: Connection, load: Load, gpu: int) -> None:
     """Load a translator, and answer calls until the other side ends."""
     sending = threading.Lock()
+    translator: Any = None
 
     def tell(call: int, kind: str, value: Any) -> None:
         with sending:
@@ -146,20 +152,18 @@ def serve(connection: Connection, load: Load) -> None:
 
     def attributes() -> list[Any]:
         nonlocal translator
-        translator = load()
+        translator = load(gpu)
         return [getattr(translator, name) for name in _ATTRIBUTES]
 
-    translator: Any = None
     answer(0, attributes)
     threads = ThreadPoolExecutor(_CALLS)
+
+    def translate(call: int, sentences: pa.Array, smaller: int | None, seed: int) -> None:
+        hints = _Hints(smaller, partial(tell, call, "rows")) if smaller else None
+        answer(call, lambda: translator.translate(sentences, hints, seed=seed))
+
     while translator and (given := _next(connection)):
-        call, sentences, smaller, seed = given
-        hints = smaller and _Hints(smaller, lambda rows, call=call: tell(call, "rows", rows))
-
-        def work(of: Any = sentences, hints: Any = hints, seed: int = seed) -> Any:
-            return translator.translate(of, hints, seed=seed)
-
-        threads.submit(answer, call, work)
+        threads.submit(translate, *given)
     threads.shutdown(wait=False, cancel_futures=True)
 
 

@@ -211,7 +211,7 @@ def _candidates(checkpoints: Path, average: int) -> dict[str, dict[str, Any]]:
     """
 
     paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}
-    states = {}
+    states: dict[str, dict[str, Any]] = {}
     for updates, path in sorted(paths.items()):
         state = read_state(path)
         settings = argparse.Namespace(**vars(state["cfg"]["model"]))

@@ -84,6 +84,7 @@ class Translator:
         *,
         languages: Languages | None = None,
         threads: int | None = None,
+        only: int | None = None,
     ) -> None:
         """Load the model.
 
@@ -91,12 +92,13 @@ class Translator:
             model: a model folder, or a Hugging Face Hub name with an optional `@revision`.
             languages: required for multilingual models.
             threads: CPU cores to use, all by default.
+            only: number of the GPU to use, all by default.
         """
         self.options = options or NmtOptions()
         self._model = open_model(fetch(str(model)), languages, self.options.tokenizer)
         self._subwords = self._model.subwords()
         self._special = _SPECIAL.union(self._model.layout.target_prefix)
-        self._engine = Engine(self._model, self.options, threads)
+        self._engine = Engine(self._model, self.options, threads, only)
         self._engine.check()
         self.device, self.compute_type = self._engine.device, self._engine.compute_type
         self.converted = self._engine.converted

@@ -128,6 +128,6 @@ def accelerate(
 
 
 def parallel(model: Any) -> int:
-    """Batches that the model computes at once: 1 if torch computes, with all threads."""
+    """Batches that CTranslate2 computes at once; 0 if torch computes the model."""
     modules = model.modules() if isinstance(model, torch.nn.Module) else ()
-    return next((of.parallel for of in modules if isinstance(of, FastNetwork)), 1)
+    return next((of.parallel for of in modules if isinstance(of, FastNetwork)), 0)

@@ -197,7 +197,9 @@ def test_gpus_that_answer_in_any_order_give_the_rows_of_one(
     def start(load: gpu_processes.Load, number: int) -> Connection:
         ours, theirs = Pipe()
         serving.append(number)
-        threading.Thread(target=gpu_processes.serve, args=(theirs, load), daemon=True).start()
+        threading.Thread(
+            target=gpu_processes.serve, args=(theirs, load, number), daemon=True
+        ).start()
         return ours
 
     monkeypatch.setattr(gpu_processes, "start", start)

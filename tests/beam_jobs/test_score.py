@@ -15,6 +15,7 @@ from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.score import Scoring, score_table
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.fast_networks import FastNetwork
 from paraloom.models.scorers.learned import sentence_similarity
 from paraloom.models.scorers.plugins import FileScorer
 from tests.models.scorers.small_transformers import write_sentence_model
@@ -181,17 +182,29 @@ def test_the_job_takes_the_tokens_of_its_language(tmp_path: Path) -> None:
         assert found["unigram_f1"].to_pylist() == pytest.approx([2 * shared / (2 + 1)])
 
 
-def test_progress_moves_with_the_batches_of_a_model(tmp_path: Path, monkeypatch: Patch) -> None:
+@pytest.mark.parametrize("int8", [False, True])
+def test_progress_moves_with_the_batches_of_a_model(
+    tmp_path: Path, monkeypatch: Patch, int8: bool
+) -> None:
     monkeypatch.setattr(sentence_similarity, "_BATCH", {"cpu": 2})
     told: list[float] = []
     monkeypatch.setattr(UnitDoFn, "tell", lambda self, unit, rows: told.append(rows))
     pairs = [(f"the {word} is here", f"a {word}") for word in ("cat", "dog", "cat", "ox", "hen")]
     shard = write_shard(f"{tmp_path}/in/part-0.parquet", table(pairs))
     model = write_sentence_model(tmp_path / "model")
-    scoring = Scoring(["sentence_similarity"], {"sentence_model": str(model)})
+    kinds = set[str]()
+    load = FastNetwork.__init__
+
+    def recorded(self: FastNetwork, network: Any, kind: str) -> None:
+        kinds.add(kind)
+        load(self, network, kind)
+
+    monkeypatch.setattr(FastNetwork, "__init__", recorded)
+    scoring = Scoring(["sentence_similarity"], {"sentence_model": str(model)}, int8=int8)
     score.run(units([shard], "k"), str(tmp_path / "out"), scoring, ONE)
     # Four distinct texts a side, of five rows.
     assert told == pytest.approx([5 * done / 8 for done in (2, 4, 6, 8)])
+    assert kinds == ({"float32", "int8"} if int8 else {"float32"})
 
 
 def test_the_launcher_counts_rows_of_unfinished_units(tmp_path: Path) -> None:

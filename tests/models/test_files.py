@@ -88,7 +88,9 @@ with atomic_folder(path) as new:
 @pytest.mark.parametrize(
     ("replaced", "found"), [(0, "former"), (1, "new"), (2, "new")]
 )  # before the first rename, between both, after them
-def test_a_folder_being_replaced_is_there_again(tmp_path: Path, replaced: int, found: str) -> None:
+def test_a_folder_that_was_being_replaced_is_there_again(
+    tmp_path: Path, replaced: int, found: str
+) -> None:
     path = tmp_path / "release[1]"
     path.mkdir()
     (path / "a").write_text("former")
@@ -273,11 +275,11 @@ def test_a_large_file_of_a_folder_is_read_once(tmp_path: Path, monkeypatch: Patc
     read: list[str] = []
     whole = hashlib.file_digest
 
-    def counted(stream: Any, how: str) -> Any:
+    def recorded(stream: Any, how: Any) -> Any:
         read.append(stream.name)
         return whole(stream, how)
 
-    monkeypatch.setattr(hashlib, "file_digest", counted)
+    monkeypatch.setattr(hashlib, "file_digest", recorded)
     first = files.digest(folder)
     assert files.digest(folder) == first
     assert read == [str(small), str(large), str(small)]

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from paraloom.pipeline.run.plan import PlannedStage
 from paraloom.pipeline.run.records import IdfRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import stages
-from paraloom.pipeline.stages import RESOURCES
+from paraloom.pipeline.stages import RESOURCES, score
 from paraloom.pipeline.stages.resources import columns
 from paraloom.pipeline.stages.translation import license_of
 from tests.made_resource import ingested, make_stage
@@ -134,3 +135,15 @@ def test_the_licence_in_a_models_card(tmp_path: Path) -> None:
         assert license_of(tmp_path) == said
     (tmp_path / "README.md").unlink()
     assert license_of(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("compute_type", "versions"),
+    [("auto", [2, 2, 1, 1]), ("int8", [[2, "int8"], [2, "int8"], 1, 1])],
+)
+def test_the_number_type_counts_for_sentence_models_alone(
+    compute_type: str, versions: list[Any]
+) -> None:
+    config: Any = SimpleNamespace(score=SimpleNamespace(compute_type=compute_type))
+    names = ("sentence_similarity", "cross_encoder", "reference_score", "unigram_f1")
+    assert [score._version(config, name) for name in names] == versions

@@ -66,7 +66,7 @@ def _in_batches(
     similar length; otherwise batches in parallel, by characters with padding."""
     from paraloom.models.scorers.fast_networks import parallel
 
-    if (threads := parallel(model)) == 1 or len(items) <= 1:
+    if not (threads := parallel(model)) or not items:
         return work(items)
     import torch
 

@@ -54,6 +54,21 @@ def test_one_process_serves_all_gpus(
     assert {(of["inter_threads"], of["intra_threads"]) for of in loaded[1:]} == {(1, 1)}
 
 
+def test_a_process_of_one_gpu_makes_the_batches_of_all(
+    nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch
+) -> None:
+    """They fit into the smallest: which GPU translates a shard changes no bit."""
+    every = load(nmt_model, monkeypatch, 4)
+    monkeypatch.setattr(gpu, "memory", lambda device: (40 - 8 * device) << 30)
+    options = NmtOptions()
+    engines = [Engine(open_model(nmt_model), options, 3, only) for only in (0, 3)]
+    assert [of["device_index"] for of in loaded[1:]] == [[0], [3]]
+    for engine in engines:
+        assert (engine.device, engine.parallel) == ("cuda", 8)
+        sizes = engine.batch_tokens, engine.batch_rows
+        assert sizes == (every.batch_tokens, every.batch_rows)
+
+
 def test_a_gpu_that_is_asked_for_has_no_substitute(
     nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch
 ) -> None:

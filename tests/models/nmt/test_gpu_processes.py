@@ -16,6 +16,9 @@ from paraloom.models.nmt.gpu_processes import GpuProcesses
 class Translator:
     compute_type, converted, under_way = "float16", "digest", 1
 
+    def __init__(self, gpu):
+        self.gpu = gpu
+
     def translate(self, sentences, hints, *, seed):
         if sentences == ["die"]:
             hints and hints.under_way([0])
@@ -24,13 +27,13 @@ class Translator:
             raise UserError("nmt: wrong")
         if sentences == ["fail"]:
             raise ValueError("of the engine")
-        return os.environ["CUDA_VISIBLE_DEVICES"]
+        return self.gpu
 
 
-def load():
+def load(gpu):
     if os.environ.get("BROKEN"):
         raise UserError("nmt.model: broken")
-    return Translator()
+    return Translator(gpu)
 
 
 class Hints:
@@ -41,7 +44,7 @@ class Hints:
 
 
 def main():
-    processes = GpuProcesses(load, [0, 1])
+    processes = GpuProcesses(load, [5, 7])
     print(processes.compute_type, processes.converted, processes.under_way)
     print(processes.translate(["a"]))
     for text in ("user", "fail"):
@@ -73,8 +76,8 @@ def run(folder: Path, *arguments: str, **environment: str) -> Any:
     )
 
 
-def test_each_process_sees_one_gpu_and_errors_come_back(tmp_path: Path) -> None:
-    done = run(tmp_path, CUDA_VISIBLE_DEVICES="5,7")
+def test_each_process_has_one_gpu_and_errors_come_back(tmp_path: Path) -> None:
+    done = run(tmp_path)
     said = ["float16 digest 4", "5", "UserError nmt: wrong", "RuntimeError of the engine"]
     assert done.stdout.splitlines() == said
     assert (done.returncode, done.stderr) == (0, "")

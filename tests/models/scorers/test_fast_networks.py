@@ -79,7 +79,7 @@ def test_vectors_are_those_of_the_library(
 def test_values_do_not_depend_on_threads(tmp_path: Path) -> None:
     folder, before, found = write(tmp_path / "model", "Bert"), torch.get_num_threads(), []
     try:
-        for threads in (2, 3, 7):
+        for threads in (1, 2, 7):
             torch.set_num_threads(threads)
             model = open_sentence_model(folder)
             assert parallel(model) == threads
@@ -107,7 +107,7 @@ def test_other_networks_stay_in_torch(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(fast_networks.FastNetwork, "__init__", without_epsilon)
     for folder in folders:
         model = open_sentence_model(folder)
-        assert parallel(model) == 1
+        assert parallel(model) == 0
         np.testing.assert_allclose(encode(model, SENTENCES), library(folder), rtol=0, atol=1e-6)
         with pytest.raises(UserError, match=r"^score\.compute_type: int8 is not possible with \w+"):
             open_sentence_model(folder, "int8")
