@@ -11,7 +11,6 @@ a GPU, a model or a library, a part is left out, and the command says so.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time

@@ -103,9 +103,8 @@ def train_nmt(
     shutil.rmtree(work)
     show(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
     if averaged:
-        show(
-            f"the average of checkpoints: {report['gained_by_average']:+.1f} BLEU on {half} others"
-        )
+        gained = f"{report['gained_by_average']:+.1f} BLEU"
+        show(f"the average of checkpoints: {gained} on {half} others")
     return report
 
 
@@ -209,7 +208,6 @@ def _candidates(checkpoints: Path, average: int) -> dict[str, dict[str, Any]]:
     They contain only what decoding needs. Without optimiser state, times and paths, the same
     training gives the same file.
     """
-
     paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}
     states: dict[str, dict[str, Any]] = {}
     for updates, path in sorted(paths.items()):

@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.nmt import NmtOptions
+from paraloom.models.nmt.families.base import Languages
 from paraloom.models.options import InputFile
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.vectors import open_vectors
@@ -19,7 +22,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import stages
 from paraloom.pipeline.stages import RESOURCES, score
 from paraloom.pipeline.stages.resources import columns
-from paraloom.pipeline.stages.translation import license_of
+from paraloom.pipeline.stages.translation import Model, license_of
 from tests.made_resource import ingested, make_stage
 from tests.run_helpers import Patch
 
@@ -147,3 +150,22 @@ def test_the_number_type_counts_for_sentence_models_alone(
     config: Any = SimpleNamespace(score=SimpleNamespace(compute_type=compute_type))
     names = ("sentence_similarity", "cross_encoder", "reference_score", "unigram_f1")
     assert [score._version(config, name) for name in names] == versions
+
+
+def test_the_key_of_a_translation_model_has_the_checkpoint_and_the_tokeniser(
+    tmp_path: Path,
+) -> None:
+    folder, tokenizer = tmp_path / "model", tmp_path / "own.model"
+    folder.mkdir()
+    for name in ("model1.pt", "model2.pt"):
+        (folder / name).write_text(name)
+    whole = Model(str(folder), NmtOptions(), Languages())
+    assert whole.digest == digest(folder)
+    names = ("model1.pt", "model2.pt", "model1.pt:model2.pt")
+    keys = {whole._replace(name=str(folder / name)).digest for name in names}
+    for content in ("a", "b"):
+        tokenizer.write_text(content)
+        keys.add(whole._replace(options=NmtOptions(tokenizer=str(tokenizer))).digest)
+    assert len(keys | {whole.digest}) == 6
+    (folder / "dict.cs.txt").write_text("a 1")
+    assert whole._replace(name=str(folder / names[0])).digest not in keys

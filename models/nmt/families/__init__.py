@@ -50,6 +50,8 @@ def open_model(
     if not folder.is_dir():
         raise UserError(f"{path}: no such model folder")
     form = next((form for form in FORMS if _has(folder, form.files[0])), None)
+    if form is None and _has(folder, "*intgemm*"):
+        raise UserError(f"{path}: quantised for another engine (intgemm); give the model.npz")
     if form is None:
         nearest = max(FORMS, key=lambda form: sum(_has(folder, file) for file in form.files))
         missing = [file for file in nearest.files if not _has(folder, file)]

@@ -18,8 +18,10 @@ from paraloom.models.structured import read_json
 WEIGHTS = "model.bin"
 _SETTINGS = "config.json"
 _POSITIONS = 1024  # sentences that are too long for the model are rejected when it fails
-_TOKENIZERS = ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "vocab.spm",
-               "source.spm", "tokenizer.json", "bpecodes")  # fmt: skip
+_TOKENIZERS: tuple[str, ...] = (
+    "sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "vocab.spm", "source.spm",
+    "tokenizer.json", "bpecodes",
+)  # fmt: skip
 
 
 class ConvertedModel(NmtModel):

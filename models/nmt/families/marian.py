@@ -106,8 +106,9 @@ class MarianModel(NmtModel):
         from ctranslate2.converters import MarianConverter
 
         weights, settings = read_weights(self.weights)
+        shared = weights.get("Wemb")
         source, target = (
-            weights.get("Wemb", weights.get(f"{part}_Wemb")) for part in ("encoder", "decoder")
+            weights[f"{part}_Wemb"] if shared is None else shared for part in ("encoder", "decoder")
         )
         weights.setdefault("Wpos", _sinusoids(_POSITIONS, source.shape[1]))
         positions = len(weights["Wpos"])

@@ -147,7 +147,8 @@ def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size
     if family is M2M100:  # vocab.json lacks languages and the tokens after them
         codes = _codes(family)[tokenizer.get("language_codes") or "m2m100"]
         return [*read_vocabulary(folder / "vocab.json"), *(f"__{code}__" for code in codes)]
-    pieces = open_subwords(folder, family.tokenizers).vocabulary()
+    model: Any = open_subwords(folder, family.tokenizers)
+    pieces = model.vocabulary()
     if family is MADLAD:
         extra = any(token.startswith("<extra_id_") for token in pieces)
         missing = 0 if extra else max(min(size - len(pieces), 100), 0)
