@@ -23,6 +23,7 @@ import subprocess
 import sys
 import threading
 import traceback
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -162,6 +163,8 @@ def serve(requests: socket.socket) -> None:
                 os.close(pipe)
 
     signal.signal(signal.SIGCHLD, report)
+    # Python 3.12 and later warn of threads beside a fork; those here are idle ones of libraries.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     while True:
         size, descriptors, _, _ = socket.recv_fds(requests, _SIZE.size, 2)
         if not size:
