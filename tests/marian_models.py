@@ -70,7 +70,7 @@ def make(folder: Path, form: str = "spm", steps: int = 0, **sizes: Any) -> Made:
         decoder_start_token_id=pad, forced_eos_token_id=0, scale_embedding=True,
         activation_function="swish", tie_word_embeddings=True,
     )  # fmt: skip
-    network = MarianMTModel(config)
+    network: Any = MarianMTModel(config)
 
     def example(*given: str) -> Example:
         source, target = (
@@ -158,7 +158,7 @@ def save(path: Path, weights: dict[str, Any], settings: dict[str, Any]) -> None:
     """Write weights and settings as Marian does, which fills up with zeros."""
     text = yaml.safe_dump(settings).encode()
     text += b"\0" * (256 - len(text) % 256)
-    np.savez(path, **weights, **{"special:model.yml": np.frombuffer(text, np.int8)})
+    np.savez(path, **{**weights, "special:model.yml": np.frombuffer(text, np.int8)})
 
 
 if __name__ == "__main__":

@@ -60,7 +60,9 @@ def test_translations_are_those_of_fairseq(
     found = hub.generate(given, beam=beam, max_len_a=0, max_len_b=200)
     equal = 0
     for (best, *_), row in zip(found, rows, strict=True):
-        if row["translation"] == hub.decode(best["tokens"]).strip():
+        if row["translation"] is None and len(best["tokens"]) > 200:
+            equal += 1  # a loop, which fairseq ends there
+        elif row["translation"] == hub.decode(best["tokens"]).strip():
             equal += 1
             assert row["translation_score"] == pytest.approx(float(best["score"]), abs=1e-3)
     assert equal >= 0.98 * len(sources)

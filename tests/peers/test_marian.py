@@ -48,8 +48,8 @@ def test_translations_are_those_of_marian(trained: dict[str, Path], form: str, b
         given = [" ".join(model.layout.source(of)) for of in ours._sources(sources)]
     best: dict[int, tuple[str, float]] = {}
     for line in "\n".join(marian.translate(given)).splitlines():
-        number, text, _, score = line.split(" ||| ")
-        best.setdefault(int(number), (text.strip(), float(score)))
+        number, said, _, of_line = line.split(" ||| ")
+        best.setdefault(int(number), (said.strip(), float(of_line)))
     rows = ours.translate(sources)[0].to_pylist()
     equal = 0
     for row, (text, score) in zip(rows, (best[n] for n in range(len(rows))), strict=True):

@@ -1,6 +1,7 @@
 """`paraloom doctor`: what is installed, which engines and devices work, and how to repair them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -59,7 +60,7 @@ def command(
     ]
     if model is not None:
         found = _model(model, source_language, target_language, sentence)
-        checks = [(key, True, lambda text=text: (True, text)) for key, text in found.items()]
+        checks = [(key, True, partial(_known, text)) for key, text in found.items()]
     table = Table("check", "", "found", title="paraloom doctor")
     result = Doctor(sound=True, checks=[])
     for name, required, check in checks:
@@ -78,6 +79,10 @@ def command(
     write_json(json, result)
     if not result.sound:
         raise typer.Exit(2)
+
+
+def _known(text: str) -> Finding:
+    return True, text
 
 
 def _model(name: str, source: str | None, target: str | None, sentence: str) -> dict[str, str]:
