@@ -17,7 +17,6 @@ TEXTS = 600
 """Pairs of the sample that the model does not see."""
 TRAINED_ON = 3000
 SEED = int(os.environ.get("PARALOOM_TEST_SEED", "1"))
-"""With another one the tests have their own model, which says other things than the sample's."""
 OPTIONS = NmtTrainingOptions(
     pieces=2000, layers=1, dim=64, heads=2, ffn=128, dropout=0.0, learning_rate=0.007,
     warmup=40, updates=500, batch_tokens=800, checkpoints=2, held_out=20,

@@ -115,6 +115,7 @@ _lock = threading.RLock()
 def store(path: str) -> tuple[Store, str, str]:
     """Return a path's store, bucket, and object name."""
     from apache_beam.io.filesystems import FileSystems
+    from apache_beam.options.pipeline_options import PipelineOptions
 
     scheme, _, rest = path.partition("://")
     bucket, _, name = rest.partition("/")
@@ -125,7 +126,7 @@ def store(path: str) -> tuple[Store, str, str]:
                 raise UserError(f"{path}: there is no file system {scheme}://")
             kind, extra = _KINDS[scheme]
             try:
-                _made[scheme] = options, kind(options)
+                _made[scheme] = options, kind(options or PipelineOptions([]))
             except (ImportError, AssertionError) as error:
                 raise UserError(
                     f"{path}: a library is missing: pip install 'paraloom[{extra}]'"

@@ -235,10 +235,10 @@ def test_a_model_is_trained_for_two_languages(tmp_path: Path, write_config: Writ
 def test_the_other_direction_is_trained_on_the_pairs_swapped(
     tmp_path: Path, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = write_config(tmp_path, score={"scorers": ["source_score"]})
+    asked = {"score": {"scorers": ["source_score"]}, "select": {"by": "source_score"}}
+    config = write_config(tmp_path, **asked)
     assert stages()["forward_nmt"].enabled(read_config(config))
-    named = write_config(tmp_path, nmt={"forward_model": "m"}, score={"scorers": ["source_score"]})
-    assert not stages()["forward_nmt"].enabled(read_config(named))
+    assert not stages()["forward_nmt"].enabled(read_config(config, ["nmt.forward_model=m"]))
     run = run_stages(read_config(config), ["ingest"])
     trained: dict[str, Any] = {}
 

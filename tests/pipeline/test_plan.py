@@ -233,11 +233,11 @@ def test_files_change_stages(folder: Path, file: str, given: list[str], stages: 
 
 def test_translations_depend_on_the_model_the_run_trained(folder: Path, monkeypatch: Patch) -> None:
     run = Run(read_config(folder / "config.yaml"))
-    monkeypatch.setattr(back_translate, "backward", lambda run: SimpleNamespace(folder=Path()))
     monkeypatch.setattr(back_translate, "translate", lambda *given: given[-1])
     keys = []
     for sha256 in ("a", "b"):
-        monkeypatch.setattr(back_translate, "digest", lambda path, found=sha256: found)
+        model = SimpleNamespace(digest=sha256)
+        monkeypatch.setattr(back_translate, "backward", lambda run, model=model: model)
         keys.append(back_translate.make(run, ""))
     assert keys[0] != keys[1]
 

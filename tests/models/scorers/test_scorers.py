@@ -1,5 +1,6 @@
 """Every scorer against its plain definition on many pairs, and what holds for all of them."""
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -93,6 +94,11 @@ def plain_repetition(tokens: Sequence[str], least: int = 3) -> float:
     return len(covered) / max(len(tokens), 1)
 
 
+def plain_dual(text: str) -> float:
+    there, back = len(text) / 10, len(text) / (len(text) + 1)
+    return math.exp(-abs(there - back) - (there + back) / 2)
+
+
 @pytest.fixture(scope="module")
 def vectors(pairs: list[tuple[str, str]]) -> WordVectors:
     rng = np.random.default_rng(2)
@@ -167,12 +173,14 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "repetition": (0, 1, lambda text: plain_repetition(text.split())),
     **dict.fromkeys(CHECKS, (0, 1, lambda text: 1)),
     "reference_score": (-np.inf, 0, lambda text: -len(text) / (len(text) + 1)),
+    "source_score": (-np.inf, 0, lambda text: -len(text) / (len(text) + 1)),
+    "dual_score": (0, 1, plain_dual),
     "encoder_similarity": (-1, 1, lambda text: text != ""),
     "sentence_similarity": (-1, 1, lambda text: text.strip() != ""),
     "cross_encoder": (-np.inf, np.inf, lambda text: 0),
 }
 LOWER_IS_BETTER = {"edit_distance", "repetition"}
-ONE_SIDED = {"reference_score", "repetition"}  # only one of the sides is judged
+ONE_SIDED = {"reference_score", "source_score", "dual_score", "repetition"}  # one side is judged
 
 
 @pytest.mark.parametrize("name", NAMES)
