@@ -47,12 +47,12 @@ def write_small_sample(folder: Path, rows: int, updates: int) -> None:
     (folder / "sample.tsv").write_bytes(b"\n".join(islice(sample_rows(), rows)))
     config = sample_config(run="local", embeddings={"dim": 50, "epochs": 1})
     config["input"] |= {"paths": ["sample.tsv"], "shard_rows": 200}
-    small = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128}
+    small = {"pieces": 600, "encoder_layers": 1, "dim": 64, "ffn": 128}
     small |= {"updates": updates, "warmup": updates // 3}
     config["nmt"] = {"beam": 4, "training": {**config["nmt"]["training"], **small}}
     config["score"]["training"] = {"dim": 50, "epochs": 1}
     config["score"]["scorers"] = ["translation_score", "paragram_similarity", "mean_idf"]
-    config["select"]["where"] = []  # a model this small rewords nothing
+    config["select"] |= {"by": "paragram_similarity", "where": []}  # it hardly translates
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
 
 
