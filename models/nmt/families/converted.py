@@ -13,7 +13,6 @@ from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 from paraloom.models.nmt.families.table import M2M100, MADLAD, MARIAN, MBART25, MBART50, NLLB
 from paraloom.models.structured import read_json
 
-WEIGHTS = "model.bin"
 _SETTINGS = "config.json"
 _POSITIONS = 1024  # sentences that are too long for the model are rejected when it fails
 
@@ -26,7 +25,7 @@ class ConvertedModel(NmtModel):
 
     family = "CTranslate2"
     files = (
-        (WEIGHTS,),
+        ("model.bin",),
         ("shared_vocabulary.*", "target_vocabulary.*"),
         ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "vocab.spm",
          "source.spm", "tokenizer.json", "bpecodes"),
@@ -36,7 +35,7 @@ class ConvertedModel(NmtModel):
     def __init__(self, path: Path, languages: Languages) -> None:
         self.family = f"{self.family}, taken as given"
         self.path, self._sides = path, (languages.source or "en", languages.target or "en")
-        self.read = [path / WEIGHTS, path / _SETTINGS, *sorted(path.glob("*_vocabulary.*"))]
+        self.read = [path / "model.bin", path / _SETTINGS, *sorted(path.glob("*_vocabulary.*"))]
         config = read_json(path / _SETTINGS, dict[str, Any], "settings of CTranslate2")
         if config.get("eos_token", "</s>") != "</s>":
             raise UserError(f"{path / _SETTINGS}: eos_token must be </s>")

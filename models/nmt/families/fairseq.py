@@ -105,11 +105,9 @@ class FairseqModel(NmtModel):
     def load(self) -> Loaded:
         """Load the model in torch."""
         fairseq = import_fairseq()
-        state = self._state()
+        path, state = self.checkpoints[0], self._state()
         # fairseq does not check settings: it may divide by 0 heads.
-        with in_one_line(
-            f"{self.checkpoints[0]}: not a translation transformer of these dictionaries"
-        ):
+        with in_one_line(f"{path}: not a translation transformer of these dictionaries"):
             settings = _settings(state)
             source = self._dictionary(settings.source_lang)
             target = self._dictionary(settings.target_lang)
