@@ -4,6 +4,7 @@ import gc
 import importlib
 import resource
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,6 +41,13 @@ def forget_peak() -> None:
     """Reset the peak to the present memory; only on Linux."""
     with suppress(OSError):
         _CLEAR.write_text("5")
+
+
+def check_zip(path: Path, archive: zipfile.ZipFile) -> None:
+    """Raise an error if an archive unpacks to more than 20 times its size."""
+    size = sum(part.file_size for part in archive.infolist())
+    if size > 20 * path.stat().st_size:
+        raise ValueError(f"it unpacks to {size:,} bytes")
 
 
 @contextmanager

@@ -18,13 +18,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder
 from paraloom.models.nmt import fairseq_run
-from paraloom.models.nmt.families.fairseq import (
-    CHECKPOINT,
-    SENTENCEPIECE,
-    FairseqModel,
-    mean_weights,
-    read_state,
-)
+from paraloom.models.nmt.families import fairseq
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
 from paraloom.models.nmt.training_data import HeldOut, hold_out, prepare
 from paraloom.models.printing import show
@@ -81,17 +75,17 @@ def train_nmt(
     for name, state in states.items():
         _assemble(candidate, data, state)
         bleu[name] = _bleu(candidate, held_out, slice(half), NmtOptions(beam=1), threads)
-        shutil.rmtree(FairseqModel(candidate).converted().path, ignore_errors=True)
+        shutil.rmtree(fairseq.FairseqModel(candidate).converted().path, ignore_errors=True)
     chosen = max(reversed(bleu), key=lambda name: bleu[name])  # ties go to the later one
     *single, last = bleu.values()
-    averaged = [*bleu][-1].startswith("average")
+    gained = last - max(single) if name.startswith("average") else None
     _assemble(candidate, data, states[chosen])
     held = {"held_out": len(held_out.sources), "choice": half}
     report: dict[str, Any] = {
         "bleu": _bleu(candidate, held_out, slice(half, None), NmtOptions(), threads),
         "chosen": chosen,
         "bleu_of_candidates": bleu,
-        "gained_by_average": last - max(single) if averaged else None,
+        "gained_by_average": gained,
         "pairs": {"training": count, **held, "bleu": len(held_out.sources) - half},
         "options": options.model_dump(),
         "seed": seed,
@@ -102,9 +96,8 @@ def train_nmt(
         (new / REPORT).write_text(json.dumps(report, indent=1) + "\n")
     shutil.rmtree(work)
     show(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
-    if averaged:
-        gained = f"{report['gained_by_average']:+.1f} BLEU"
-        show(f"the average of checkpoints: {gained} on {half} others")
+    if gained is not None:
+        show(f"the average of checkpoints: {gained:+.1f} BLEU on {half} others")
     return report
 
 
@@ -211,7 +204,7 @@ def _candidates(checkpoints: Path, average: int) -> dict[str, dict[str, Any]]:
     paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}
     states: dict[str, dict[str, Any]] = {}
     for updates, path in sorted(paths.items()):
-        state = read_state(path)
+        state = fairseq.read_state(path)
         settings = argparse.Namespace(**vars(state["cfg"]["model"]))
         settings.data, settings.save_dir = "", "checkpoints"
         history = {"num_updates": updates, "lr_scheduler_state": {}}  # required by fairseq
@@ -223,7 +216,7 @@ def _candidates(checkpoints: Path, average: int) -> dict[str, dict[str, Any]]:
         }
     last = [state["model"] for state in list(states.values())[-average:]]
     if len(last) > 1:
-        states[f"average of the last {len(last)}"] = {**kept, "model": mean_weights(last)}
+        states[f"average of the last {len(last)}"] = {**kept, "model": fairseq.mean_weights(last)}
     return states
 
 
@@ -231,9 +224,9 @@ def _assemble(folder: Path, data: Path, state: dict[str, Any]) -> None:
     import torch
 
     folder.mkdir(exist_ok=True)
-    for path in (data / SENTENCEPIECE, *data.glob("dict.*.txt")):
+    for path in (data / fairseq.SENTENCEPIECE, *data.glob("dict.*.txt")):
         shutil.copyfile(path, folder / path.name)
-    torch.save(state, folder / CHECKPOINT)
+    torch.save(state, folder / fairseq.CHECKPOINT)
 
 
 def _bleu(folder: Path, held_out: HeldOut, part: slice, options: NmtOptions, threads: int) -> float:

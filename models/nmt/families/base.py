@@ -1,15 +1,29 @@
 """Interface of a translation model for `Engine` and `Translator`."""
 
 import hashlib
+import subprocess
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from paraloom.models.errors import in_one_line
 from paraloom.models.files import digest
 from paraloom.models.nmt.convert import Conversion, convert_once
-from paraloom.models.nmt.families.subwords import Subwords
+from paraloom.models.nmt.families.subwords import Subwords, open_subwords
+
+_SPARE = 8 << 30  # bytes of address space for libraries and threads
+_TRIAL = """
+import contextlib, resource, sys
+folder, most, source, prefix = sys.argv[1:]
+with contextlib.suppress(Exception):
+    resource.setrlimit(resource.RLIMIT_AS, (int(most), int(most)))
+import ctranslate2
+model = ctranslate2.Translator(folder, compute_type="float32", intra_threads=1)
+model.translate_batch([source.split()], [prefix.split()], beam_size=2, max_decoding_length=8)
+"""
 
 
 @dataclass(frozen=True)
@@ -44,8 +58,13 @@ class Languages:
 class NmtModel(ABC):
     """A model folder. Opening it checks files, languages and tags; it loads no weights."""
 
+    files: tuple[tuple[str, ...], ...]
+    """Patterns of files in such a folder, each with its alternatives. A folder with the first is
+    of this form; the last are tokenisers, of which the first found is used."""
     family: str  # name for messages and the manifest
     path: Path
+    read: Sequence[Path]  # all files that a conversion depends on
+    version = ""  # of the conversion
     layout: TokenLayout = TokenLayout()
     languages: tuple[str, str] = ("", "")
     """Source and target languages according to its files; "" if unknown."""
@@ -57,14 +76,20 @@ class NmtModel(ABC):
     suppresses_unknown = False
     """Whether `<unk>` is never generated."""
 
-    @property
     @abstractmethod
+    def __init__(self, path: Path, languages: Languages) -> None: ...
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of everything that a conversion depends on."""
+        total = hashlib.sha256(self.version.encode())
+        for path in self.read:
+            total.update(f"{path.name}\0{digest(path)}\n".encode())
+        return total.hexdigest()
 
-    @abstractmethod
     def subwords(self) -> Subwords:
         """Load the subword models."""
+        return open_subwords(self.path, self.files[-1], self.languages)
 
     @abstractmethod
     def convert(self, out: Path) -> tuple[int, int]:
@@ -76,10 +101,13 @@ class NmtModel(ABC):
         with in_one_line(f"{self.path}: CTranslate2 cannot convert it"):
             return convert_once(self.digest, self.convert)
 
-
-def digest_of(paths: Iterable[Path], start: str = "") -> str:
-    """SHA-256 of files and their names."""
-    total = hashlib.sha256(start.encode())
-    for path in paths:
-        total.update(f"{path.name}\0{digest(path)}\n".encode())
-    return total.hexdigest()
+    def try_out(self, folder: Path) -> None:
+        """Translate a subword with a conversion, in a process that may crash. CTranslate2 does not
+        check weights: wrong ones crash a process, or take any amount of memory."""
+        most = _SPARE + 8 * sum(file.stat().st_size for file in folder.iterdir())
+        tokens = [" ".join(of) for of in (self.layout.source(["▁a"]), self.layout.target_prefix)]
+        command = [sys.executable, "-P", "-c", _TRIAL, str(folder), str(most), *tokens]
+        done = subprocess.run(command, capture_output=True, errors="replace", timeout=600)
+        if done.returncode:
+            said = (done.stderr.strip().splitlines() or ["it crashes"])[-1]
+            raise RuntimeError(f"its weights do not fit: {said}")

@@ -3,25 +3,18 @@ about the original."""
 
 import shutil
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
-from paraloom.models.nmt.families.base import Languages, NmtModel, digest_of
+from paraloom.models.nmt.families.base import Languages, NmtModel
 from paraloom.models.nmt.families.languages import tags_by_language
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 from paraloom.models.nmt.families.table import M2M100, MADLAD, MARIAN, MBART25, MBART50, NLLB
-from paraloom.models.nmt.families.trial import try_out
 from paraloom.models.structured import read_json
 
-WEIGHTS = "model.bin"
 _SETTINGS = "config.json"
 _POSITIONS = 1024  # sentences that are too long for the model are rejected when it fails
-_TOKENIZERS: tuple[str, ...] = (
-    "sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "vocab.spm", "source.spm",
-    "tokenizer.json", "bpecodes",
-)  # fmt: skip
 
 
 class ConvertedModel(NmtModel):
@@ -30,12 +23,19 @@ class ConvertedModel(NmtModel):
     The tags in the vocabulary show how sentences are written.
     """
 
-    family = "CTranslate2, taken as given"
+    family = "CTranslate2"
+    files = (
+        ("model.bin",),
+        ("shared_vocabulary.*", "target_vocabulary.*"),
+        ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "vocab.spm",
+         "source.spm", "tokenizer.json", "bpecodes"),
+    )  # fmt: skip
     tokenizer: Path | None = None
 
     def __init__(self, path: Path, languages: Languages) -> None:
+        self.family = f"{self.family}, taken as given"
         self.path, self._sides = path, (languages.source or "en", languages.target or "en")
-        self._files = [path / WEIGHTS, path / _SETTINGS, *sorted(path.glob("*_vocabulary.*"))]
+        self.read = [path / "model.bin", path / _SETTINGS, *sorted(path.glob("*_vocabulary.*"))]
         config = read_json(path / _SETTINGS, dict[str, Any], "settings of CTranslate2")
         if config.get("eos_token", "</s>") != "</s>":
             raise UserError(f"{path / _SETTINGS}: eos_token must be </s>")
@@ -52,21 +52,13 @@ class ConvertedModel(NmtModel):
         if config.get("add_source_eos"):
             self.layout = replace(self.layout, source_suffix=self.layout.source_suffix[1:])
 
-    @cached_property
-    def digest(self) -> str:
-        """See `NmtModel`."""
-        return digest_of(self._files, "CTranslate2\n")
-
     def subwords(self) -> Subwords:
         """See `NmtModel`."""
-        place, names = self.tokenizer or self.path, _TOKENIZERS
-        if place.is_file():
-            place, names = place.parent, (place.name,)
-        return open_subwords(place, names, self._sides)
+        return open_subwords(self.tokenizer or self.path, self.files[-1], self._sides)
 
     def convert(self, out: Path) -> tuple[int, int]:
         """See `NmtModel`; the files are copied."""
-        for path in self._files:
+        for path in self.read:
             shutil.copyfile(path, out / path.name)
-        try_out(out, self.layout)
+        self.try_out(out)
         return _POSITIONS, _POSITIONS

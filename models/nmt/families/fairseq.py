@@ -15,16 +15,14 @@ import warnings
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.nmt.families.base import NmtModel, digest_of
-from paraloom.models.nmt.families.subwords import Subwords, open_subwords
+from paraloom.models.nmt.families.base import Languages, NmtModel
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
-_TOKENIZERS = (SENTENCEPIECE, "sentencepiece.bpe.model", "bpecodes", "code")
 _ALIKE = 0.8  # the average of unrelated weights has half their squared length
 _POSITIONS = 1024  # fairseq's default
 _SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
@@ -61,15 +58,20 @@ class FairseqModel(NmtModel):
     """
 
     family = "fairseq"
+    files = (
+        ("*.pt",),
+        ("dict.*.txt",),
+        (SENTENCEPIECE, "sentencepiece.bpe.model", "bpecodes", "code"),
+    )
     shortest = 1  # as in fairseq's own search
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, languages: Languages | None = None) -> None:
         self.path = path if path.is_dir() else path.parent
         names = path.name.split(":")
         if path.is_dir():
-            found = {file.name for file in path.glob("*.pt")}
-            names = [name for name in (CHECKPOINT, "model.pt") if name in found][:1]
-            if not names and len(names := sorted(found)) > 1:
+            found = sorted(file.name for file in path.glob("*.pt"))
+            names = [name for name in (CHECKPOINT, "model.pt") if name in found][:1] or found
+            if len(names) > 1:
                 raise UserError(
                     f"{path}: has {len(names)} checkpoints; name one ({path / names[0]}), or the "
                     f"average of several from one training ({path / ':'.join(names[:2])})"
@@ -79,15 +81,7 @@ class FairseqModel(NmtModel):
         self.languages = _languages(self.checkpoints[0])
         for language in filter(None, self.languages):
             self._dictionary_file(language)
-
-    @cached_property
-    def digest(self) -> str:
-        """See `NmtModel`."""
-        return digest_of([*self.checkpoints, *self._dictionaries.values()])
-
-    def subwords(self) -> Subwords:
-        """See `NmtModel`."""
-        return open_subwords(self.path, _TOKENIZERS, self.languages)
+        self.read = [*self.checkpoints, *self._dictionaries.values()]
 
     def _state(self) -> dict[str, Any]:
         """Read the checkpoint, or the average of several."""
@@ -111,11 +105,9 @@ class FairseqModel(NmtModel):
     def load(self) -> Loaded:
         """Load the model in torch."""
         fairseq = import_fairseq()
-        state = self._state()
+        path, state = self.checkpoints[0], self._state()
         # fairseq does not check settings: it may divide by 0 heads.
-        with in_one_line(
-            f"{self.checkpoints[0]}: not a translation transformer of these dictionaries"
-        ):
+        with in_one_line(f"{path}: not a translation transformer of these dictionaries"):
             settings = _settings(state)
             source = self._dictionary(settings.source_lang)
             target = self._dictionary(settings.target_lang)
@@ -161,25 +153,20 @@ class FairseqModel(NmtModel):
 
 def _languages(checkpoint: Path) -> tuple[str, str]:
     """Find a checkpoint's languages in its pickled settings, without loading them."""
-    found: dict[Any, Any] = {}
-    with suppress(Exception):  # `read_state` reports faults
-        pickles = 1
+    values: list[Any] = []
+    with suppress(Exception), checkpoint.open("rb") as file:  # `read_state` reports faults
+        stream: Any = file
         if zipfile.is_zipfile(checkpoint):
-            with zipfile.ZipFile(checkpoint) as parts:
-                name = next(name for name in parts.namelist() if name.endswith("/data.pkl"))
-                stream = io.BytesIO(parts.open(name).read(_SETTINGS))
-        else:  # an older form, in which three pickles come first
-            with checkpoint.open("rb") as file:
-                stream, pickles = io.BytesIO(file.read(_SETTINGS)), 4
-        operations = chain(*(pickletools.genops(stream) for _ in range(pickles)))
-        # A key, and its value after it; between them is the key's memo index.
-        values = [value for kind, value, _ in operations if not kind.name.endswith("PUT")]
-        found = {key: value for key, value in pairwise(values) if isinstance(value, str)}
+            parts = zipfile.ZipFile(file)
+            name = next(name for name in parts.namelist() if name.endswith("/data.pkl"))
+            stream = parts.open(name)
+        settings = io.BytesIO(stream.read(_SETTINGS))
+        for _ in range(4):  # in an older form, three pickles come first
+            operations = pickletools.genops(settings)
+            values += [value for kind, value, _ in operations if not kind.name.endswith("PUT")]
+    # A key, and its value after it; between them is the key's memo index.
+    found = {key: value for key, value in pairwise(values) if type(key) is type(value) is str}
     return found.get("source_lang", ""), found.get("target_lang", "")
-
-
-class _Meter:
-    """What stands in for the meters in checkpoints before 2020."""
 
 
 def mean_weights(models: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
@@ -195,8 +182,9 @@ def read_state(path: Path) -> dict[str, Any]:
     from torch.serialization import safe_globals
 
     refused = f"{path}: refused, it is damaged, or holds code or objects"
-    meters = [(_Meter, f"fairseq.meters.{name}Meter") for name in ("Average", "Stopwatch", "Time")]
-    with in_one_line(refused), safe_globals([argparse.Namespace, *meters]):
+    meters = [f"fairseq.meters.{name}Meter" for name in ("Average", "Stopwatch", "Time")]
+    known = ["argparse.Namespace", *meters]  # meters before 2020
+    with in_one_line(refused), safe_globals([(argparse.Namespace, name) for name in known]):
         state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise UserError(f"{path}: not a fairseq checkpoint (it has no `model`)")

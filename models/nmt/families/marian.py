@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-import zipfile
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,10 @@ import numpy as np
 import yaml
 
 from paraloom.models.errors import UserError, in_one_line, one_line
-from paraloom.models.nmt.families.base import Languages, NmtModel, digest_of
+from paraloom.models.memory import check_zip
+from paraloom.models.nmt.families.base import Languages, NmtModel
 from paraloom.models.nmt.families.subwords import SentencePieces, filled_up
 from paraloom.models.nmt.families.table import MARIAN
-from paraloom.models.nmt.families.trial import try_out
 from paraloom.models.structured import check_sizes, parse_yaml, read_yaml
 
 _SETTINGS = "special:model.yml"  # among the weights
@@ -51,6 +49,7 @@ class MarianModel(NmtModel):
     """
 
     family = "Marian"
+    files = (("*.npz",), ("vocab.spm", "*vocab.y*ml"), ("vocab.spm", "source.spm"))
     patience = 2  # nearest to the search of Marian, whose beam narrows instead (measured)
 
     def __init__(self, path: Path, languages: Languages) -> None:
@@ -63,7 +62,8 @@ class MarianModel(NmtModel):
         self.weights = self._weights(_names(given, "models"))
         named = [path / name for name in _names(given, "vocabs")]
         self._vocabularies = [file for file in named if file.is_file()] or self._find_vocabularies()
-        layout = MARIAN.layout(self.tokens(0), languages, "</s>")
+        self.read = [self.weights, *self._vocabularies]
+        layout = MARIAN.layout(read_vocabulary(self._vocabularies[0]), languages, "</s>")
         self.layout = replace(layout, source_suffix=(), barred=())
 
     def _weights(self, named: list[str]) -> Path:
@@ -82,23 +82,10 @@ class MarianModel(NmtModel):
         names = "vocab.spm; or vocab.yml with source.spm and target.spm"
         raise UserError(f"{self.path}: the vocabulary is missing ({names})")
 
-    def tokens(self, side: int) -> list[str]:
-        """Vocabulary of the source (0) or the target (-1), by id."""
-        path = self._vocabularies[side]
-        if path.suffix == ".spm":
-            return SentencePieces(path).vocabulary()
-        return read_vocabulary(path)
-
-    @cached_property
-    def digest(self) -> str:
-        """See `NmtModel`."""
-        return digest_of([self.weights, *self._vocabularies], "Marian\n")
-
     def subwords(self) -> SentencePieces:
         """See `NmtModel`."""
-        paths = self._vocabularies
-        if paths[0].suffix != ".spm":
-            paths = [self.path / name for name in _SUBWORDS]
+        own = self._vocabularies[0].suffix == ".spm"
+        paths = self._vocabularies if own else [self.path / name for name in _SUBWORDS]
         return SentencePieces(paths[0], paths[-1])
 
     def convert(self, out: Path) -> tuple[int, int]:
@@ -106,38 +93,32 @@ class MarianModel(NmtModel):
         from ctranslate2.converters import MarianConverter
 
         weights, settings = read_weights(self.weights)
-        shared = weights.get("Wemb")
-        source, target = (
-            weights[f"{part}_Wemb"] if shared is None else shared for part in ("encoder", "decoder")
-        )
-        weights.setdefault("Wpos", _sinusoids(_POSITIONS, source.shape[1]))
+        weights.setdefault("Wpos", _sinusoids(settings["dim-emb"]))
         positions = len(weights["Wpos"])
         with tempfile.TemporaryDirectory() as scratch:
-            names = [f"{scratch}/source.yml", f"{scratch}/target.yml"]
-            for name, side, embeddings in zip(names, (0, -1), (source, target), strict=True):
-                tokens = [
-                    t.replace("'", "''") for t in filled_up(self.tokens(side), len(embeddings))
-                ]
-                lines = (f"'{token}': {number}\n" for number, token in enumerate(tokens))
+            names = [f"{scratch}/encoder", f"{scratch}/decoder"]
+            for name, side in zip(names, (0, -1), strict=True):
+                own = f"{Path(name).name}_Wemb"
+                embeddings = weights[own if own in weights else "Wemb"]
+                tokens = filled_up(read_vocabulary(self._vocabularies[side]), len(embeddings))
+                quoted = (token.replace("'", "''") for token in tokens)
+                lines = (f"'{token}': {number}\n" for number, token in enumerate(quoted))
                 Path(name).write_text("".join(lines), encoding="utf-8")
             # The converter cuts one byte of the settings.
             weights[_SETTINGS] = np.frombuffer(yaml.safe_dump(settings).encode() + b"\0", np.int8)
             np.savez(f"{scratch}/model.npz", **weights)
             MarianConverter(f"{scratch}/model.npz", names).convert(str(out), force=True)
-        try_out(out, self.layout)
+        self.try_out(out)
         return positions, positions
 
 
 def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read weights, as float32, and settings of a model that CTranslate2 can decode."""
-    with in_one_line(f"{path}: refused, it is damaged, or no model of Marian's"):
-        with zipfile.ZipFile(path) as parts:
-            size = sum(part.file_size for part in parts.infolist())
-        if size > 20 * path.stat().st_size:
-            raise ValueError(f"it unpacks to {size:,} bytes")
-        with np.load(path, allow_pickle=False) as file:
-            settings = file[_SETTINGS].tobytes().rstrip(b"\0").decode()
-            weights = {name: file[name] for name in file.files if not name.startswith("special:")}
+    refused = f"{path}: refused, it is damaged, or no model of Marian's"
+    with in_one_line(refused), np.load(path, allow_pickle=False) as file:
+        check_zip(path, file.zip)
+        settings = file[_SETTINGS].tobytes().rstrip(b"\0").decode()
+        weights = {name: file[name] for name in file.files if not name.startswith("special:")}
     found = {**_OLDER, **parse_yaml(settings, f"{path}, {_SETTINGS}")}
     check_sizes(path, found, _LARGEST)
     for key, value in _ONLY.items():
@@ -152,7 +133,9 @@ def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Subwords by id, from YAML or a plain list."""
+    """Subwords by id, from a SentencePiece model, YAML or a plain list."""
+    if path.suffix == ".spm":
+        return SentencePieces(path).vocabulary()
     if path.suffix == ".fsv":
         raise UserError(f"{path}: models with factors are not known here")
     with in_one_line(f"{path}: not a vocabulary of Marian's"):
@@ -177,8 +160,8 @@ def _names(given: dict[str, Any], key: str) -> list[str]:
     return [Path(str(name)).name for name in (found if isinstance(found, list) else [found])]
 
 
-def _sinusoids(positions: int, dim: int) -> Any:
+def _sinusoids(dim: int) -> Any:
     """Marian's positions; CTranslate2 divides by half the width where Marian subtracts 1."""
     rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
-    angles = np.arange(positions)[:, None] * rates
+    angles = np.arange(_POSITIONS)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

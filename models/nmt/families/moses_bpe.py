@@ -42,19 +42,11 @@ class MosesBpe:
     def _split(self, word: str) -> list[str]:
         """Apply the code of the lowest rank until there is none."""
         parts = [*word[:-1], word[-1] + self._end[0], *self._end[1:]]
-        while len(parts) > 1:
-            pairs = set(itertools.pairwise(parts)) & self._ranks.keys()
-            if not pairs:
-                break
+        while pairs := set(itertools.pairwise(parts)) & self._ranks.keys():
             first, second = min(pairs, key=self._ranks.__getitem__)
-            merged, at = [], 0
-            while at < len(parts):
-                both = parts[at : at + 2] == [first, second]
-                merged.append(first + second if both else parts[at])
-                at += 1 + both
-            parts = merged
-        if len(word) == 1:
-            return [word]
+            for at in range(len(parts)):  # slices beyond the end are empty
+                if parts[at : at + 2] == [first, second]:
+                    parts[at : at + 2] = [first + second]
         parts[-1] = parts[-1].removesuffix("</w>")
         parts = parts if parts[-1] else parts[:-1]
         return [*(part + _CUT for part in parts[:-1]), parts[-1]]
@@ -67,9 +59,8 @@ def _read_codes(path: Path) -> tuple[dict[tuple[str, str], int], tuple[str, ...]
         version = lines.pop(0).split()[-1] if lines[0].startswith("#version:") else ""
         codes = [line.strip("\r ").split(" ") for line in lines]
         fast = all(len(code) == 3 for code in codes)  # fastBPE's, with counts
-        ranks: dict[tuple[str, str], int] = {}
-        for rank, (first, second, *_) in enumerate(codes):
-            ranks.setdefault((first, second), rank)
         if not fast and any(len(code) != 2 for code in codes):
             raise ValueError("a line has more")
+        # Of equal pairs the first counts.
+        ranks = {(code[0], code[1]): rank for rank, code in reversed([*enumerate(codes)])}
         return ranks, ("</w>",) if fast or version == "0.2" else ("", "</w>")

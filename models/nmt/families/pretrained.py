@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from paraloom.models import hub
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout, digest_of
-from paraloom.models.nmt.families.subwords import Subwords, filled_up, open_subwords
+from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
+from paraloom.models.nmt.families.subwords import filled_up
 from paraloom.models.nmt.families.table import (
     MADLAD,
     MARIAN,
@@ -45,6 +44,13 @@ class PretrainedModel(NmtModel):
         target_tokens: the decoder's vocabulary; differs in Marian with `separate_vocabs`.
     """
 
+    family = "Hugging Face"
+    files: tuple[tuple[str, ...], ...] = (
+        ("config.json",),
+        ("*.safetensors", "pytorch_model*.bin"),
+        ("source.spm", "sentencepiece.bpe.model", "spiece.model", "tokenizer.json"),
+    )
+
     def __init__(self, path: Path, languages: Languages) -> None:
         self.path = path
         settings = path / "config.json"
@@ -56,7 +62,9 @@ class PretrainedModel(NmtModel):
         file = path / "tokenizer_config.json"
         tokenizer = read_json(file, dict[str, Any], "a JSON object") if file.is_file() else {}
         self._family = find_family(path, config, tokenizer)
-        self.family = self._family.name
+        self.family, self.version = self._family.name, f"{CONVERSION}\0{self._family.name}\n"
+        self.files = (*self.files[:-1], self._family.tokenizers)
+        self.read = [f for f in sorted(path.iterdir()) if f.suffix in _READ and f.is_file()]
         with in_one_line(f"{settings}: does not fit the tokeniser"):
             size = config["vocab_size"]
             self.tokens = filled_up(read_tokens(path, self._family, tokenizer, size), size)
@@ -85,16 +93,6 @@ class PretrainedModel(NmtModel):
     def positions(self) -> int:
         """Maximum tokens in a source and a target, including tags and ends of sentence."""
         return self._config.get("max_position_embeddings") or _UNLIMITED
-
-    @cached_property
-    def digest(self) -> str:
-        """See `NmtModel`."""
-        paths = (path for path in sorted(self.path.iterdir()) if path.suffix in _READ)
-        return digest_of(filter(Path.is_file, paths), f"{CONVERSION}\0{self.family}\n")
-
-    def subwords(self) -> Subwords:
-        """See `NmtModel`."""
-        return open_subwords(self.path, self._family.tokenizers)
 
     def network(self) -> Any:
         """Load the weights in torch, in float32."""

@@ -82,9 +82,10 @@ Subwords = SentencePieces | TokenizerJson | MosesBpe
 def open_subwords(
     folder: Path, names: Sequence[str], languages: tuple[str, str] = ("", "")
 ) -> Subwords:
-    """Open the first of these subword models in a folder; `source.spm` needs `target.spm` beside
-    it, and BPE codes the languages of the two sides."""
-    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    """Open a subword model, or the first of these in a folder; `source.spm` needs `target.spm`
+    beside it, and BPE codes the languages of the two sides."""
+    paths = [folder, *(folder / name for name in names)]
+    path = next(filter(Path.is_file, paths), None)
     if path is None:
         raise UserError(
             f"{folder}: the tokeniser is missing from the model folder ({' or '.join(names)})"
@@ -93,7 +94,7 @@ def open_subwords(
         return MosesBpe(path, *languages)
     if path.suffix == ".json":
         return TokenizerJson(path)
-    return SentencePieces(path, folder / "target.spm" if path.name == "source.spm" else None)
+    return SentencePieces(path, path.with_name("target.spm") if path.name == "source.spm" else None)
 
 
 def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:

@@ -1,7 +1,6 @@
 """`paraloom doctor`: what is installed, which engines and devices work, and how to repair them."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -51,7 +50,7 @@ def command(
     json: JsonFile = None,
 ) -> None:
     """Prints a table of checks; the exit code is 2 if something fails that is installed."""
-    checks: list[tuple[str, bool, Callable[[], Finding]]] = [
+    checks: list[tuple[str, bool, Callable[[], Finding] | str]] = [
         ("libraries", False, _libraries),
         ("engine ctranslate2, CPU", True, _ctranslate2),
         ("engine fairseq", True, _fairseq),
@@ -59,13 +58,13 @@ def command(
         ("GPU, ctranslate2", False, _ctranslate2_gpu),
     ]
     if model is not None:
-        found = _model(model, source_language, target_language, sentence)
-        checks = [(key, True, partial(_known, text)) for key, text in found.items()]
+        described = _model(model, source_language, target_language, sentence)
+        checks = [(name, True, text) for name, text in described.items()]
     table = Table("check", "", "found", title="paraloom doctor")
     result = Doctor(sound=True, checks=[])
     for name, required, check in checks:
         try:
-            works, text = check()
+            works, text = (True, check) if isinstance(check, str) else check()
         except Exception as error:  # whatever an import or a driver raises is the finding
             first, *_ = str(error).splitlines() or [""]
             works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
@@ -79,10 +78,6 @@ def command(
     write_json(json, result)
     if not result.sound:
         raise typer.Exit(2)
-
-
-def _known(text: str) -> Finding:
-    return True, text
 
 
 def _model(name: str, source: str | None, target: str | None, sentence: str) -> dict[str, str]:

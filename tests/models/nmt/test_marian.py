@@ -115,7 +115,16 @@ def test_quantised_weights_and_bombs_are_refused(copy: Path, tmp_path: Path) -> 
     np.savez_compressed(path, Wemb=np.zeros(1 << 20, np.float32))
     with pytest.raises(UserError, match=r"damaged, or no model of Marian's .*unpacks to 4,19"):
         read_weights(path)
+    zipped = tmp_path / "model.zip"
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model.npz", bytes(1 << 20))
+    with pytest.raises(UserError, match=r"model\.zip: not a zip of a model .*unpacks to 1,048,576"):
+        open_model(zipped)
     np.savez(path, Wemb=np.array([{}], dtype=object))
+    with pytest.raises(UserError, match="damaged, or no model of Marian's"):
+        read_weights(path)
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
     with pytest.raises(UserError, match="damaged, or no model of Marian's"):
         read_weights(path)
 

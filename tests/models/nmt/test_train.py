@@ -117,9 +117,9 @@ def test_of_equal_candidates_the_later_is_the_model(
     none = Mock(**{"converted.return_value.path": tmp_path / "none"})
     changes: dict[str, Any] = {"_candidates": lambda *_: {name: name for name in scores}}
     changes |= {"_run_fairseq": lambda *_: None}
-    changes |= {"_assemble": assemble, "_bleu": bleu, "FairseqModel": lambda _: none}
+    changes |= {"_assemble": assemble, "_bleu": bleu, "fairseq.FairseqModel": lambda _: none}
     for name, instead in changes.items():
-        monkeypatch.setattr(train, name, instead)
+        monkeypatch.setattr(f"paraloom.models.nmt.train.{name}", instead)
     (tmp_path / ".model.training" / "checkpoints").mkdir(parents=True)  # of a killed training
     report = train_nmt([toy_corpus], tmp_path / "model", TINY.replace(held_out=25), threads=1)
     assert measured == [
