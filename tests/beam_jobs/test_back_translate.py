@@ -178,6 +178,7 @@ def test_shards_that_are_translated_at_once_give_the_rows_of_one_after_another(
     work = ingested(tmp_path, *shards)
     alone = run(work, tmp_path / "alone")
     monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Slow)
+    Slow.rows.clear()
     at_once = run(work, tmp_path / "out")
     assert tables(at_once) == tables(alone)
     assert at_once.metrics == alone.metrics

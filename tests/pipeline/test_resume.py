@@ -320,11 +320,12 @@ def finished(folder: Path, stage: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "bucket"])
 def test_killed_in_the_middle(stage: str, a_run: Path, finished_run: Path, runs: Runs) -> None:
-    for name in STAGES[STAGES.index(stage) :]:
-        shutil.rmtree(a_run / "run" / folder_of(name))
-    kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "_receipts/part-*.json")
-    before = finished(a_run, stage)
-    assert len(before) < len(finished(finished_run, stage)), "all of it was done"
+    whole, before = finished(finished_run, stage), finished(a_run, stage)
+    while len(before) == len(whole):  # on a busy machine, a signal may come too late
+        for name in STAGES[STAGES.index(stage) :]:
+            shutil.rmtree(a_run / "run" / folder_of(name), ignore_errors=True)
+        kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "_receipts/part-*.json")
+        before = finished(a_run, stage)
     assert runs("select", a_run) == list(STAGES[STAGES.index(stage) :])
     now = finished(a_run, stage)
     assert {name: now[name] for name in before} == before

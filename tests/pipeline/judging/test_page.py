@@ -105,6 +105,7 @@ def test_judging_by_keys(
     assert page.text_content("#value") == "81"
     assert saved(run) == {pair.id: expected[pair.id] for pair in pairs[:8]}
     judge(8, 12)
+    shows(page, "Pair 13 of 30")  # the last one is saved
 
     page.reload()
     judge(12, 15)
