@@ -60,7 +60,7 @@ class FastNetwork(torch.nn.Module):
         spec.validate()
         spec.optimize()
         allow_avx512()
-        with tempfile.TemporaryDirectory() as folder:  # writing costs less than checking a cache
+        with tempfile.TemporaryDirectory() as folder:  # an encoder loads from files only
             spec.save(folder)
             self._encoder = ctranslate2.Encoder(
                 folder, compute_type=compute_type, inter_threads=self.parallel, intra_threads=1

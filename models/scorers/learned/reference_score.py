@@ -18,13 +18,21 @@ if TYPE_CHECKING:
 def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarray:
     """log p(reference | source) per subword, including the end of sentence: float32 [n], at most 0.
 
+    As `log_probability`; use it to find pairs whose reference does not fit its source.
+    """
+    assert pairs.source_text is not None
+    return log_probability(pairs.source_text, pairs.reference_text, translation_model)
+
+
+def log_probability(given: pa.Array, wanted: pa.Array, model: Translator) -> np.ndarray:
+    """log p(wanted | given) per subword of two columns of text: float32 [n], at most 0.
+
     Natural logarithm, as in `translation_score`. Repeated pairs, such as candidates for one source,
     are scored once. NaN if a side is empty or has more subwords than the model takes. As with every
     batched model, the last bits of a value depend on the other rows in a block.
     """
-    assert pairs.source_text is not None
-    distinct, back = distinct_pairs(pairs.source_text, pairs.reference_text)
-    scores = translation_model.score(*map(list, zip(*distinct, strict=True)))
+    distinct, back = distinct_pairs(given, wanted)
+    scores = model.score(*map(list, zip(*distinct, strict=True)))
     return np.asarray(np.minimum(scores, np.float32(0))[back])
 
 

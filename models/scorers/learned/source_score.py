@@ -12,29 +12,28 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from paraloom.models.scorers.base import Resource, Scorer
-from paraloom.models.scorers.learned.reference_score import distinct_pairs, open_translation_model
+from paraloom.models.scorers.learned.reference_score import log_probability, open_translation_model
 from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
     from paraloom.models.nmt.translate import Translator
 
-_found: WeakKeyDictionary[PairText, np.ndarray] = WeakKeyDictionary()
-"""Values of the pairs at work, so that two scorers ask the model once."""
+_found: WeakKeyDictionary[PairText, tuple[Translator, np.ndarray]] = WeakKeyDictionary()
+"""Values of the pairs at work, and the model, so that two scorers ask it once."""
 
 
 def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """log p(source | translation) per subword, with the end of sentence: float32 [n], at most 0.
 
-    Use it to find wrong translations: a model that mistranslated seldom finds the way back. Natural
-    logarithm, as in `translation_score`; repeated pairs are scored once. NaN if a side is empty or
-    has more subwords than the model takes.
+    As `log_probability`; use it to find wrong translations: a model that mistranslated seldom finds
+    the way back.
     """
-    if pairs not in _found:
-        assert pairs.source_text is not None
-        distinct, back = distinct_pairs(pairs.translation_text, pairs.source_text)
-        scores = forward_model.score(*map(list, zip(*distinct, strict=True)))
-        _found[pairs] = np.asarray(np.minimum(scores, np.float32(0))[back])
-    return _found[pairs]
+    assert pairs.source_text is not None
+    model, values = _found.get(pairs, (None, None))
+    if values is None or model is not forward_model:
+        values = log_probability(pairs.translation_text, pairs.source_text, forward_model)
+        _found[pairs] = forward_model, values
+    return values
 
 
 def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:

@@ -1,6 +1,7 @@
 """`source_score` and `dual_score`: whether the model of the other direction finds the way back."""
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.learned.source_score import source_score
+from paraloom.models.text.tokens import PairText
 
 NAMES = ["source_score", "dual_score"]
 
@@ -37,6 +40,14 @@ def test_both_scores_ask_the_model_once_for_the_source_given_the_translation() -
     # Equal and probable; probable one way only; improbable the other way.
     expected = np.exp([-1.2, -2.0 - 1.3, -3.0 - 2.7])
     np.testing.assert_allclose(scores["dual_score"], expected, rtol=1e-5)
+
+
+def test_another_model_is_asked_about_the_same_pairs() -> None:
+    texts = pa.array(["a", "bb"])
+    pairs, one, other = PairText(texts, texts, source=texts), Model(), Model()
+    for model in (one, other):
+        assert source_score(pairs, cast(Any, model)).tolist() == pytest.approx([-1.1, -2.2])
+    assert one.asked == other.asked == [("a", "a"), ("bb", "bb")]
 
 
 @pytest.mark.parametrize("block", [1, 2])
