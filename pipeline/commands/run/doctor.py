@@ -97,7 +97,7 @@ def _model(name: str, source: str | None, target: str | None, sentence: str) -> 
     _, counters = translator.translate([sentence] * _SENTENCES)
     tags = " ".join([*model.layout.source(["..."]), "->", *model.layout.target_prefix, "..."])
     types = sorted(ctranslate2.get_supported_compute_types(translator.device))
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    size = sum(file.stat().st_size for file in model.path.rglob("*") if file.is_file())
     return {
         "family": model.family,
         "languages": f"{' into '.join(filter(None, model.languages)) or 'not named'}; {tags}",

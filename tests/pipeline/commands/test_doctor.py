@@ -92,6 +92,12 @@ def test_a_translation_model(nmt_model: Path, tmp_path: Path, capsys: Capsys) ->
     assert re.fullmatch(r"Jan má rád sýr\. -> .+", rows["sentence"])
     assert re.fullmatch(r"[\d,]+ sentences/s at beam 12", rows["speed"])
 
+    # A checkpoint that is chosen has the size of its folder.
+    asked[2] = str(nmt_model / "checkpoint.pt")
+    assert main(asked) == 0
+    chosen = json.loads(capsys.readouterr().out)["checks"]
+    assert {row["name"]: row["found"] for row in chosen}["size"] == rows["size"]
+
     (tmp_path / "dict.cs.txt").touch()
     assert main(["doctor", "--model", str(tmp_path)]) == 2
     said = capsys.readouterr().err
