@@ -17,13 +17,7 @@ from pydantic import Field
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.part_files import decode, extended
-from paraloom.beam_jobs.engine.shards import (
-    Measurements,
-    Receipt,
-    Unit,
-    read_shard,
-    read_whole,
-)
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Unit, read_shard, read_whole
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.transforms.merging import by_key
 from paraloom.beam_jobs.transforms.order_statistics import (

@@ -121,9 +121,8 @@ def run(
     """Read `bitexts` into `output`; `key` covers their content and the stage's settings.
 
     First this process indexes them, so that workers can read ranges; text from compressed files is
-    copied for them. At most the share
-    `max_rejected` of the rows may be rejected; rejections by `where` and `unique_pairs` do not
-    count.
+    copied for them. At most the share `max_rejected` of the rows may be rejected; rejections by
+    `where` and `unique_pairs` do not count.
     """
     spans = storage.join(output, _SPANS)
     units = _units(bitexts, key, reading, spans)

@@ -100,9 +100,8 @@ def index(
     spans."""
     total, here, last = 0, 0, b""
     with open_text(path, sha256) as stream, ExitStack() as stack:
-        divided = _Divided(0, stack, copies)
-        if plain := is_plain(stream):
-            divided = _Divided(stream.tell(), stack)
+        plain = is_plain(stream)
+        divided = _Divided(stream.tell() if plain else 0, stack, None if plain else copies)
         while text := stream.read(CHUNK):
             found, begin = text.count(b"\n"), 0
             if here + found >= lines:
