@@ -41,6 +41,18 @@ STAGES = ("ingest", "back_translate", "score", "bucket", "select")
 ONE = ["--", "--direct_num_workers", "1"]
 
 
+def calls_of(monkeypatch: Patch, owner: object, name: str) -> list[Any]:
+    """The first arguments of all calls of a function from here on; it works as before."""
+    calls, whole = list[Any](), getattr(owner, name)
+
+    def recorded(first: Any, *more: Any, **named: Any) -> Any:
+        calls.append(first)
+        return whole(first, *more, **named)
+
+    monkeypatch.setattr(owner, name, recorded)
+    return calls
+
+
 def small_config(run: Path | str, text: Path | str, **changes: Any) -> dict[str, Any]:
     """The values of a configuration for a file of tabs, without a translation model."""
     score = "trigram_overlap"

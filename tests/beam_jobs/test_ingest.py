@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs import ingest, storage
+from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.bitext import Format, Paths, find_bitext
 from paraloom.beam_jobs.bitext import lines as bitext_lines
 from paraloom.beam_jobs.engine import schema
@@ -22,6 +22,7 @@ from paraloom.beam_jobs.ingest import IngestMeasurements, Reading
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
+from tests.run_helpers import calls_of
 from tests.shards import ONE, shards_of
 
 
@@ -173,13 +174,7 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
 
     (tmp_path / "split" / "_receipts" / f"{names[2]}.json").unlink()  # a worker was lost
     stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "split").rglob("*.parquet")}
-    opened, reading = list[str](), storage.open_file
-
-    def seen(path: str) -> Any:
-        opened.append(path)
-        return reading(path)
-
-    monkeypatch.setattr(bitext_lines, "open_file", seen)
+    opened = calls_of(monkeypatch, bitext_lines, "open_file")
     made("split", 2)
     assert opened.count(paths[1]) == 2  # described, and indexed
     again = {str(path) for path, before in stamps.items() if path.stat().st_mtime_ns != before}

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -21,7 +20,7 @@ from paraloom.models import files
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, atomic_folder, check_writable, locked
-from tests.run_helpers import ROOT, Patch
+from tests.run_helpers import ROOT, Patch, calls_of
 from tests.small_encoder import small_encoder
 
 
@@ -272,20 +271,13 @@ def test_a_large_file_of_a_folder_is_read_once(tmp_path: Path, monkeypatch: Patc
     large, small = folder / "model.bin", folder / "config.json"
     large.write_bytes(bytes(1 << 20))
     small.write_text("{}")
-    read: list[str] = []
-    whole = hashlib.file_digest
-
-    def recorded(stream: Any, how: Any) -> Any:
-        read.append(stream.name)
-        return whole(stream, how)
-
-    monkeypatch.setattr(hashlib, "file_digest", recorded)
+    streams = calls_of(monkeypatch, hashlib, "file_digest")
     first = files.digest(folder)
     assert files.digest(folder) == first
-    assert read == [str(small), str(large), str(small)]
+    assert [stream.name for stream in streams] == [str(small), str(large), str(small)]
     moved = folder.rename(tmp_path / "moved")
     assert files.digest(moved) == first
-    assert read.count(str(moved / large.name)) == 1
+    assert [stream.name for stream in streams].count(str(moved / large.name)) == 1
     times = (moved / large.name).stat()
     (moved / large.name).write_bytes(b"\1" * (1 << 20))
     os.utime(moved / large.name, ns=(times.st_atime_ns, times.st_mtime_ns))

@@ -37,7 +37,7 @@ from paraloom.beam_jobs.engine.shards import (
 )
 from paraloom.beam_jobs.storage import MissingError
 from paraloom.models.errors import UserError
-from tests.run_helpers import Patch, part_file
+from tests.run_helpers import Patch, calls_of, part_file
 
 TABLE = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3]})
 REJECTED = pa.table({"id": ["d", "e"], "reason": ["empty", "empty"]})
@@ -176,14 +176,7 @@ def test_one_file_has_all_receipts_of_a_stage_that_has_ended(
     made = [put(tmp_path, f"part-{i}") for i in range(7)]
     single = receipts(folder)
     compact(folder, reversed(made))
-    reads: list[str] = []
-    read = storage.read_bytes
-
-    def counted(path: str) -> bytes:
-        reads.append(path)
-        return read(path)
-
-    monkeypatch.setattr(storage, "read_bytes", counted)
+    reads = calls_of(monkeypatch, storage, "read_bytes")
     assert (receipts(folder), len(reads)) == (single, 1)
     damage(tmp_path / "_receipts/all.jsonl")
     assert (receipts(folder), len(reads)) == (single, 1 + 1 + 7)

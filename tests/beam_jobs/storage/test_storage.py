@@ -28,7 +28,7 @@ from paraloom.models.chat.answers import Answer
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD, digest, user_cache
 from tests.google_store import GoogleStore
-from tests.run_helpers import Patch
+from tests.run_helpers import Patch, calls_of
 
 Write = Callable[[str, bytes], object]
 
@@ -203,16 +203,8 @@ def test_temporary_files_of_a_killed_process_go(tmp_path: Path) -> None:
 @pytest.fixture
 def read(monkeypatch: Patch) -> list[str]:
     """The files that were read for their digest; what was changed a moment ago counts as old."""
-    paths: list[str] = []
-    whole = storage.file_digest
-
-    def recorded(path: str) -> str:
-        paths.append(path)
-        return whole(path)
-
-    monkeypatch.setattr(storage, "file_digest", recorded)
     monkeypatch.setattr(files, "_SETTLED", -10.0)
-    return paths
+    return calls_of(monkeypatch, storage, "file_digest")
 
 
 def expected(data: bytes) -> str:

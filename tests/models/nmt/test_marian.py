@@ -1,5 +1,6 @@
 """Marian's own models: conversions keep probabilities; what cannot be decoded is refused."""
 
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -68,11 +69,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(small: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "copy"
-    folder.mkdir()
-    for file in small.iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    return folder
+    return shutil.copytree(small, tmp_path / "copy")
 
 
 @pytest.mark.parametrize(

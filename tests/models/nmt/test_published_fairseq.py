@@ -1,5 +1,6 @@
 """fairseq's published models: BPE codes, several checkpoints, older forms."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(published: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "copy"
-    folder.mkdir()
-    for file in published.iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    return folder
+    return shutil.copytree(published, tmp_path / "copy")
 
 
 def bpe(tmp_path: Path, codes: str = CODES) -> MosesBpe:
