@@ -1,5 +1,6 @@
 """A page in a real Chromium."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,11 @@ needs_browser = pytest.mark.skipif(not BROWSER, reason="no Chromium on this mach
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        # In the locale C, Chromium loses what pages store if its profile's path has other letters.
+        env: dict[str, str | float | bool] = {**os.environ, "LC_ALL": "C.UTF-8"}
+        browser = playwright.chromium.launch(
+            executable_path=BROWSER, args=["--no-sandbox"], env=env
+        )
         yield browser
         browser.close()
 
