@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-NAMES = ("marian", "marian2", "m2m100", "nllb", "mbart25", "mbart50", "madlad")
+NAMES = ("marian", "marian2", "m2m100", "nllb", "mbart25", "mbart50", "madlad", "t5", "mt5")
 LONGEST = 60
 """Most subwords of a translation."""
 

@@ -20,6 +20,8 @@ from transformers import (
     MarianMTModel,
     MBartConfig,
     MBartForConditionalGeneration,
+    MT5Config,
+    MT5ForConditionalGeneration,
     T5Config,
     T5ForConditionalGeneration,
 )
@@ -33,7 +35,7 @@ from tests.small_model import SEED, TEXTS, new_pairs, short_pairs
 
 PIECES = 300
 PAIRS = 1000
-STEPS = {"marian": 150, "marian2": 150, "madlad": 100}
+STEPS = {"marian": 150, "marian2": 150, "madlad": 100, "t5": 100, "mt5": 100}
 """Of training; fewer give these the same translation for every source."""
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 MARIAN_README = "---\nlicense: cc-by-4.0\nlanguage: [cs, en]\n---\n# A small model\n"
@@ -231,7 +233,38 @@ def madlad(folder: Path) -> Made:
     return Made(T5ForConditionalGeneration(config), all_pieces(path), example)
 
 
-FAMILIES = dict(zip(NAMES, (marian, marian2, m2m100, nllb, mbart25, mbart50, madlad), strict=True))
+PROMPT = "translate Czech to English: "
+
+
+def prompted(folder: Path, config: Any, network: Any) -> Made:
+    """No tags: a prompt, which the config has for a pair of languages."""
+    path = joint(folder, "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    spm = load(path)
+    config.vocab_size = spm.get_piece_size() + 100  # and the sentinels `<extra_id_…>`
+    config.task_specific_params = {
+        "summarization": {"prefix": "summarize: "},
+        "translation_cs_to_en": {"prefix": PROMPT},
+    }
+
+    def example(given: str, wanted: str) -> Example:
+        return Example([*spm.encode(PROMPT + given), 1], [0], [*spm.encode(wanted), 1])
+
+    sentinels = [f"<extra_id_{number}>" for number in reversed(range(100))]
+    return Made(network(config), [*all_pieces(path), *sentinels], example)
+
+
+def t5(folder: Path) -> Made:
+    """The first T5: logits that are scaled, and one matrix for subwords in and out."""
+    return prompted(folder, T5Config(**T5_SIZE), T5ForConditionalGeneration)
+
+
+def mt5(folder: Path) -> Made:
+    """Gated layers, logits that are not scaled."""
+    return prompted(folder, MT5Config(**T5_SIZE), MT5ForConditionalGeneration)
+
+
+MAKERS = (marian, marian2, m2m100, nllb, mbart25, mbart50, madlad, t5, mt5)
+FAMILIES = dict(zip(NAMES, MAKERS, strict=True))
 
 
 def make(family: str, folder: Path, sentences: int = 40) -> None:

@@ -88,7 +88,7 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
         return wanted
     supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
     choices: tuple[Precision, ...] = ("float16", "bfloat16")
-    for choice in reversed(choices) if family == "MADLAD" else choices:
+    for choice in reversed(choices) if family in ("MADLAD", "T5", "mT5") else choices:
         if gpus and all(choice in types for types in supported):
             return choice
     return "float32"

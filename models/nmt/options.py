@@ -99,8 +99,8 @@ class NmtOptions(Options):
     """Above 1, subwords that are already in the translation become less probable (Keskar et al.
     2019; 1.1 to 1.3 are usual), including articles and commas. 1: no penalty."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
-    """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU float16 (MADLAD:
-    bfloat16, because its values exceed float16's), if the GPU has it; otherwise float32."""
+    """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU float16 (T5 and
+    MADLAD: bfloat16, because their values exceed float16's), if it has that; else float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device for decoding; auto uses all working GPUs (`CUDA_VISIBLE_DEVICES` limits them)."""
     batch_tokens: Count | None = None

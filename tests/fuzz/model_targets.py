@@ -114,7 +114,11 @@ def _hub_model(family: str) -> dict[str, bytes]:
 
 def hub_model(random: Random, folder: Path) -> None:
     """A translation model's folder: settings, vocabularies, tokenisers, weights."""
-    _write(_hub_model(random.choice(("marian", "m2m100", "mbart50", "madlad"))), folder, random)
+    _write(
+        _hub_model(random.choice(("marian", "m2m100", "mbart50", "madlad", "t5", "mt5"))),
+        folder,
+        random,
+    )
     _translate(folder)
 
 

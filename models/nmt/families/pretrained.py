@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,16 @@ from paraloom.models import hub
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.memory import bounded_by_files
 from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
+from paraloom.models.nmt.families.languages import tags_by_language
 from paraloom.models.nmt.families.subwords import filled_up
 from paraloom.models.nmt.families.table import (
+    ALL_T5,
     MADLAD,
     MARIAN,
+    MT5,
+    T5,
     find_family,
+    prompt,
     read_tokens,
     read_vocabulary,
 )
@@ -62,17 +68,20 @@ class PretrainedModel(NmtModel):
         file = path / "tokenizer_config.json"
         tokenizer = read_json(file, dict[str, Any], "a JSON object") if file.is_file() else {}
         self._family = find_family(path, config, tokenizer)
-        self.family, self.version = self._family.name, f"{CONVERSION}\0{self._family.name}\n"
         self.files = (*self.files[:-1], self._family.tokenizers)
         self.read = [f for f in sorted(path.iterdir()) if f.suffix in _READ and f.is_file()]
         with in_one_line(f"{settings}: does not fit the tokeniser"):
             size = config["vocab_size"]
             self.tokens = filled_up(read_tokens(path, self._family, tokenizer, size), size)
             self.target_tokens = self.tokens
+            if self._family is MADLAD and not tags_by_language(self.tokens, MADLAD.tags):
+                self._family = T5
             if self._family is MARIAN and tokenizer.get("separate_vocabs") is True:
                 size = config.get("decoder_vocab_size") or size
                 target = read_vocabulary(path / "target_vocab.json")
                 self.target_tokens = filled_up(target, size)
+            self.family = self._family.name
+            self.version = f"{CONVERSION}\0{self.family}\n"
             self.layout = self._layout(languages)
         if self._family is MARIAN and not self.layout.source_prefix:
             named = (str(tokenizer.get(f"{side}_lang") or "") for side in ("source", "target"))
@@ -85,8 +94,9 @@ class PretrainedModel(NmtModel):
         if not self._family.forced:
             start = self.target_tokens[self._config["decoder_start_token_id"]]
         layout = self._family.layout(self.tokens, languages, start)
-        if self._family is MADLAD and not layout.source_prefix:
-            raise UserError(f"{self.path}: a T5 without MADLAD's language tags")
+        if self._family in (T5, MT5):
+            asked = prompt(self._config, languages)
+            return replace(layout, source_prefix=(*self.subwords().encode_source([asked])[0],))
         return layout
 
     @property
@@ -146,10 +156,10 @@ class PretrainedModel(NmtModel):
 
         for key, value in self._family.settings.items():
             setattr(network.config, key, value)
-        if self._family is MADLAD:
+        if self._family in ALL_T5:
             # transformers 5 reports tied embeddings for every T5; the converter would then scale
-            # the logits of T5 1.1 and MADLAD, which do not.
-            scaled = getattr(network.config, "scale_decoder_outputs", True)
+            # the logits of T5 1.1, mT5 and MADLAD, which do not.
+            scaled = getattr(network.config, "scale_decoder_outputs", self._family is not MT5)
             network.config.tie_word_embeddings = scaled
             if network.lm_head.weight.shape[0] != len(self.tokens):
                 raise ValueError("the output layer has another size than the vocabulary")
@@ -192,11 +202,12 @@ class PretrainedModel(NmtModel):
         import torch
 
         layout, source_ids, ids = self.layout, _ids(self.tokens), _ids(self.target_tokens)
+        unknown = source_ids["<unk>"]
         start = [layout.decoder_start] if layout.decoder_start else []
         given = [ids[token] for token in (*start, *layout.target_prefix, *target)]
         wanted = torch.tensor([ids[token] for token in (*target, "</s>")])
         logits = network(
-            input_ids=torch.tensor([[source_ids[token] for token in layout.source(source)]]),
+            input_ids=torch.tensor([[source_ids.get(of, unknown) for of in layout.source(source)]]),
             decoder_input_ids=torch.tensor([given]),
         ).logits[0]
         logits[:, [ids[token] for token in layout.barred]] = -torch.inf

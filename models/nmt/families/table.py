@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
+from paraloom.models.languages import short_code
 from paraloom.models.nmt.families.base import Languages, TokenLayout
 from paraloom.models.nmt.families.languages import find_tag, tags_by_language
 from paraloom.models.nmt.families.subwords import TokenizerJson, open_subwords
@@ -111,7 +112,10 @@ MADLAD = Family(
     before=(TARGET,),
     forced=(),
 )
-_KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50 and MADLAD"
+T5 = replace(MADLAD, name="T5", before=())  # texts begin with `prompt`
+MT5 = replace(T5, name="mT5", architecture="MT5ForConditionalGeneration", loader="MT5Loader")
+ALL_T5 = (MADLAD, T5, MT5)
+_KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, MADLAD, T5 and mT5"
 
 
 def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Family:
@@ -131,11 +135,26 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
         # mBART-25 starts with a language, mBART-50 with the end of sentence.
         starts = config.get("decoder_start_token_id") == config.get("eos_token_id", 2)
         return MBART50 if name.startswith("MBart50") or starts else MBART25
-    if kind == "t5":
-        return MADLAD
+    if kind in ("t5", "mt5"):
+        return MADLAD if kind == "t5" else MT5
     raise UserError(
         f"{path}/config.json: model_type {kind!r} is of no known family; known are {_KNOWN}"
     )
+
+
+def prompt(config: Mapping[str, Any], languages: Languages) -> str:
+    """Text that a T5 has before each source, from the tasks in its config.json; empty if none is a
+    translation."""
+    tasks = config.get("task_specific_params") or {}
+    prompts = {name: task["prefix"] for name, task in tasks.items() if name[:12] == "translation_"}
+    sides = (short_code(of or "?") for of in (languages.source, languages.target))
+    asked = "translation_{}_to_{}".format(*sides)
+    if prompts and asked not in prompts:
+        known = ", ".join(prompts)
+        raise UserError(
+            f"config.json: task_specific_params has {known}, but no {asked}; add it with its prefix"
+        )
+    return str(prompts.get(asked, ""))
 
 
 def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size: int) -> list[str]:
@@ -149,7 +168,7 @@ def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size
         return [*read_vocabulary(folder / "vocab.json"), *(f"__{code}__" for code in codes)]
     model: Any = open_subwords(folder, family.tokenizers)
     pieces = model.vocabulary()
-    if family is MADLAD:
+    if family in ALL_T5:
         extra = any(token.startswith("<extra_id_") for token in pieces)
         missing = 0 if extra else max(min(size - len(pieces), 100), 0)
         return [*pieces, *(f"<extra_id_{number}>" for number in reversed(range(missing)))]

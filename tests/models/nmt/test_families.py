@@ -12,7 +12,6 @@ from paraloom.models.nmt import NmtOptions, Translator, engine
 from paraloom.models.nmt.families import open_model, pretrained
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.pretrained import PretrainedModel
-from paraloom.models.nmt.families.table import MARIAN
 from paraloom.models.nmt.options import SamplingOptions
 from tests.hub_folders import LONGEST, NAMES, expected_of, write_json
 from tests.run_helpers import HubModel, Patch
@@ -106,7 +105,7 @@ def test_a_conversion_that_differs_is_refused(
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     make_spec = PretrainedModel._spec
     if family == "madlad":
-        monkeypatch.setattr(pretrained, "MADLAD", MARIAN)  # its special case is left out
+        monkeypatch.setattr(pretrained, "ALL_T5", ())  # its special case is left out
     else:
 
         def damaged(self: PretrainedModel, network: torch.nn.Module) -> object:
@@ -139,6 +138,8 @@ def test_a_marian_model_with_several_languages_wants_a_tag(copy: HubModel) -> No
         ("nllb", ("ces_Cyrl", "en"), "no language 'ces_Cyrl'; near ones are ces_Latn"),
         ("mbart25", ("sk", "en"), "input.source_language: the model has no language 'sk'"),
         ("mbart50", ("cs", "English"), "input.target_language: .* no language 'English'"),
+        ("t5", ("de", "en"), "has translation_cs_to_en, but no translation_de_to_en; add it"),
+        ("mt5", (None, None), r"config\.json: .* but no translation_\?_to_\?; add it"),
     ],
 )
 def test_a_language_that_the_model_does_not_have(
@@ -163,6 +164,20 @@ def test_languages_are_found_as_users_write_them(
 ) -> None:
     layout = open_model(hub_model(family), Languages(*languages)).layout
     assert (*layout.source_prefix, *layout.target_prefix) == tags
+
+
+def test_a_t5_without_tasks_has_no_prompt(copy: HubModel) -> None:
+    folder = copy("mt5")
+    assert open_model(folder, CZECH).layout.source_prefix
+    config = json.loads((folder / "config.json").read_text())
+    for tasks in ({}, None, {"summarization": {"prefix": "summarize: "}}):
+        write_json(folder / "config.json", config | {"task_specific_params": tasks})
+        assert open_model(folder, Languages()).layout.source(["X"]) == ["X", "</s>"]
+    damaged: list[object] = [[1], {"translation_cs_to_en": {}}, {"translation_cs_to_en": "no"}]
+    for given in damaged:
+        write_json(folder / "config.json", config | {"task_specific_params": given})
+        with pytest.raises(UserError, match=r"config\.json: does not fit"):
+            open_model(folder, CZECH)
 
 
 def test_nllb_as_it_was_first_released(copy: HubModel) -> None:
