@@ -144,7 +144,7 @@ def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
     """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
-    if not len(found):
+    if not len(found) or block.made is None:
         return ids
     at = np.searchsorted(block.lines, found[:, 0])
     both = (of.take(pa.array(at)).to_pylist() for of in (ids, block.made))

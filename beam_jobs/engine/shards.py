@@ -357,6 +357,11 @@ def receipts(folder: str) -> list[Receipt]:
     return [receipt for receipt in found if receipt is not None]
 
 
+def ended(folder: str) -> list[Receipt]:
+    """The receipts of a stage that has ended, and of which nothing was made again since."""
+    return receipts(folder) if storage.exists(_compacted(folder)) else []
+
+
 def receipt_path(folder: str, name: str, kind: str = RECEIPTS) -> str:
     """Path of a unit's receipt."""
     return storage.join(folder, kind, f"{name}.json")

@@ -451,8 +451,8 @@ def test_alpha_that_is_not_defined() -> None:
     for change in ({"reference": "x"}, {"translation": "x"}):
         changed = [found.model_copy(update=change) for found in others]  # judged another pair
         assert alpha([first, second, *changed]) is None
-    for change in ({"id": "x"}, {"candidate": 1}):  # the same pair by another name
-        assert alpha([first, second, *(of.model_copy(update=change) for of in others)]) == 1
+    renamed = [of.model_copy(update={"id": "x", "candidate": 1}) for of in others]
+    assert alpha([first, second, *renamed]) == 1
 
 
 def test_the_lines_of_judges() -> None:
