@@ -87,12 +87,8 @@ class Reading:
 
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out; rejects repeated ids.
-
-    Args:
-        rows: an estimate.
-        ids: where the ids of the bitexts come from (`Bitext.ids`).
-    """
+    """Reads bitexts: units in, receipts out; rejects repeated ids. `rows` is an estimate; `ids`
+    says where the ids of the bitexts come from (`Bitext.ids`)."""
 
     def __init__(
         self, output: str, reading: Reading, rows: int, ids: Collection[str] = ("given", "made")
@@ -121,8 +117,8 @@ class Ingest(beam.PTransform):
         numbered = WithDuplicates(reading.id_hashes, self.rows, self.output, shared=True)
         joined = units | "Shared ids" >> (numbered if wanted else _none((0, 2)))
         unsure = "given" in kinds or len(kinds) > 1
-        duplicates = WithDuplicates(ids, self.rows, self.output)
-        joined = joined | "Duplicate ids" >> (duplicates if unsure else _none(0))
+        found = WithDuplicates(ids, self.rows, self.output)
+        joined = joined | "Duplicate ids" >> (found if unsure else _none(0))
         if reading.unique_pairs:
             found = WithDuplicates(pairs, self.rows, self.output)
             joined = joined | "Repeated pairs" >> found
@@ -136,12 +132,8 @@ def _none(shape: int | tuple[int, int]) -> beam.PTransform:
 
 
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
-    """Ids of a block's pairs. An id that other rows have, too, is followed by the one that its
-    texts make; equal rows are numbered.
-
-    Args:
-        numbers: lines whose id another line has, and their numbers among equal rows, [m, 2].
-    """
+    """Ids of a block's pairs. One that other rows have, too, is followed by the id that its texts
+    make, and a number: `numbers` has the line and number of each such row [m, 2]."""
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
     if not len(found) or block.made is None:

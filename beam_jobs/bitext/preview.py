@@ -52,11 +52,8 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
 
 
 def rows_per_shard(bitexts: Sequence[Bitext]) -> int:
-    """Rows of a shard, for shards of about a minute's work: the fewer, the smaller the input, as
-    people have few rows where models are slow. It depends on the content of the files alone.
-
-    An input of up to 30,000 rows has shards of 500, one of a million or more of 10,000.
-    """
+    """Rows of a shard, by the content of the files alone: from 500 (a minute's work of a slow model
+    on two cores) for an input of up to 30,000 rows to 10,000 for one of more than a million."""
     rows, _ = _estimate(bitexts)
     return next((step for most, step in _STEPS.items() if rows <= most), 10_000)
 

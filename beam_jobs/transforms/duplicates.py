@@ -133,8 +133,7 @@ class WithDuplicates(beam.PTransform):
         shared: bool = False,
     ):
         super().__init__()
-        self.shared = shared
-        self.hashes, self.partitions = hashes, partitions(rows)
+        self.hashes, self.partitions, self.shared = hashes, partitions(rows), shared
         # Unique to this job, as a worker of a killed job may still be writing.
         self.prefix = storage.join(output, HASHES, secrets.token_hex(4))
 

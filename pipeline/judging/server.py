@@ -95,9 +95,10 @@ class Session:
         """Undo the judge's last action, which must be on this pair; `undone` is the old label."""
         with self._lock:
             file = self._file(target.judge)
-            pair, last = next(reversed(self._done(file)), (None, None))
-            if pair is None or last is None or pair.key != target.key:
+            done = self._done(file)
+            if not done or done[-1][0].key != target.key:
                 raise Conflict("this is not the pair acted on last")
+            last = done[-1][1]
             file.append([Action(id=last.id, candidate=last.candidate, undone=True)])
             undone = last.model_dump(include={"score", "fluency"})
             return {**self._state(file), "undone": undone}

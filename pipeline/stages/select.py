@@ -53,7 +53,7 @@ def make(run: Run, key: str) -> PairsRecord:
 
     earlier = np.empty(0, np.uint64)
     with suppress(UserError):  # damaged or gone
-        earlier = np.unique(np.concatenate([*_named(ended(run.folder("select")))]))
+        earlier = np.concatenate([earlier, *_named(ended(run.folder("select")))])
     work = units(run.shards(RANKED), key)
     result = select.run(work, run.folder("select"), criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
@@ -73,10 +73,8 @@ def make(run: Run, key: str) -> PairsRecord:
 
 def _named(receipts: Iterable[Receipt]) -> Iterator[np.ndarray]:
     """Hashes of the pairs' names: 8 bytes a pair."""
-    yield np.empty(0, np.uint64)
     for shard in (shard for receipt in receipts for shard in receipt.shards):
-        names = schema.row_ids(read_shard(shard, schema.ROW))
-        yield row_hash(names)[:, 0]
+        yield row_hash(schema.row_ids(read_shard(shard, schema.ROW)))[:, 0]
 
 
 def is_valid(run: Run, stage: str) -> bool:
