@@ -126,10 +126,10 @@ def test_what_stays_keeps_its_id(tmp_path: Path, write: Write) -> None:
         pairs = [pair for name in sorted(files) for pair in files[name]]
         assert [(source, reference) for _, source, reference in found] == pairs
         counts = Counter[Pair]()
-        for id, *pair in found:
-            counts[tuple(pair)] += 1
-            again = counts[tuple(pair)]
-            assert id == plain_id(*pair) + (f"-{again}" if again > 1 else "")
+        for id, source, reference in found:
+            counts[source, reference] += 1
+            again = counts[source, reference]
+            assert id == plain_id(source, reference) + (f"-{again}" if again > 1 else "")
         ids = {id for id, *_ in found}
         assert len(ids) == len(found)
         assert len(ids & earlier) == (counts & before).total()
