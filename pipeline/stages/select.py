@@ -9,7 +9,14 @@ import numpy as np
 
 from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Receipt, copy_pairs, ended, read_shard, units
+from paraloom.beam_jobs.engine.shards import (
+    Receipt,
+    compacted,
+    copy_pairs,
+    read_shard,
+    receipts,
+    units,
+)
 from paraloom.beam_jobs.transforms.corpus_text import tsv_path, tsv_state
 from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
@@ -53,7 +60,8 @@ def make(run: Run, key: str) -> PairsRecord:
 
     earlier = np.empty(0, np.uint64)
     with suppress(UserError):  # damaged or gone
-        earlier = np.concatenate([earlier, *_named(ended(run.folder("select")))])
+        ended = storage.exists(compacted(place := run.folder("select")))
+        earlier = np.concatenate([earlier, *_named(receipts(place) if ended else ())])
     work = units(run.shards(RANKED), key)
     result = select.run(work, run.folder("select"), criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
@@ -71,9 +79,9 @@ def make(run: Run, key: str) -> PairsRecord:
     return record
 
 
-def _named(receipts: Iterable[Receipt]) -> Iterator[np.ndarray]:
+def _named(of: Iterable[Receipt]) -> Iterator[np.ndarray]:
     """Hashes of the pairs' names: 8 bytes a pair."""
-    for shard in (shard for receipt in receipts for shard in receipt.shards):
+    for shard in (shard for receipt in of for shard in receipt.shards):
         yield row_hash(schema.row_ids(read_shard(shard, schema.ROW)))[:, 0]
 
 
