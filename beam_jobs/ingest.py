@@ -7,9 +7,9 @@ must be unique, repeated pairs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import apache_beam as beam
@@ -78,36 +78,75 @@ class Reading:
             unit.bitext, rows=self.shard_rows, max_characters=self.max_characters, part=unit.part
         )
 
+    def id_hashes(self, unit: IngestUnit) -> Iterator[Hashes]:
+        """Half a hash of each id that need not be unique, and half a hash of its row's texts."""
+        for block in self.blocks(unit) if unit.bitext.ids != "given" else ():
+            first = row_hash(block.pairs["id"])[:, 0]
+            other = first if unit.bitext.ids == "made" else row_hash(block.made)[:, 0]
+            yield np.column_stack([first, other]), block.lines
+
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out; rejects repeated ids. `rows` is an estimate."""
+    """Reads bitexts: units in, receipts out; rejects repeated ids. `rows` is an estimate; `ids`
+    says where the ids of the bitexts come from (`Bitext.ids`)."""
 
-    def __init__(self, output: str, reading: Reading, rows: int):
+    def __init__(
+        self, output: str, reading: Reading, rows: int, ids: Collection[str] = ("given", "made")
+    ):
         super().__init__()
-        self.output, self.reading, self.rows = output, reading, rows
+        self.output, self.reading, self.rows, self.ids = output, reading, rows, {*ids}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find duplicates over all files, in one pass for ids and one for pairs; then write."""
-        reading = self.reading
+        """Find duplicates over all files, in a pass for each kind that may occur; then write."""
+        reading, kinds = self.reading, self.ids
 
-        def ids(unit: IngestUnit) -> Iterator[Hashes]:
-            if "id" not in (unit.bitext.columns or READERS[unit.bitext.format].columns):
-                return  # generated from file and line: unique
+        def ids(element: tuple[IngestUnit, np.ndarray]) -> Iterator[Hashes]:
+            unit, numbers = element
             for block in reading.blocks(unit):
-                yield row_hash(block.pairs["id"]), block.lines
+                yield row_hash(_ids(block, numbers)), block.lines
 
-        def pairs(element: tuple[IngestUnit, np.ndarray]) -> Iterator[Hashes]:
-            unit, duplicates = element
+        def pairs(element: tuple[IngestUnit, np.ndarray, np.ndarray]) -> Iterator[Hashes]:
+            unit, _, duplicates = element
             for block in reading.blocks(unit):
                 rows = np.flatnonzero(~np.isin(block.lines, duplicates))
                 found = block.pairs.take(pa.array(rows))
                 yield row_hash(found["source"], found["reference"]), block.lines[rows]
 
-        joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows, self.output)
+        # Of equal pairs without ids of their own, only the first may be accepted.
+        wanted = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
+        numbered = WithDuplicates(reading.id_hashes, self.rows, self.output, shared=True)
+        joined = units | "Shared ids" >> (numbered if wanted else _none((0, 2)))
+        unsure = "given" in kinds or len(kinds) > 1
+        found = WithDuplicates(ids, self.rows, self.output)
+        joined = joined | "Duplicate ids" >> (found if unsure else _none(0))
         if reading.unique_pairs:
             found = WithDuplicates(pairs, self.rows, self.output)
             joined = joined | "Repeated pairs" >> found
         return joined | "Write" >> beam.ParDo(_WriteShards(self.output, reading))
+
+
+def _none(shape: int | tuple[int, int]) -> beam.PTransform:
+    """In place of `WithDuplicates`, where there can be none."""
+    nothing = np.empty(shape, np.int64)
+    return beam.Map(lambda of: (*(of if isinstance(of, tuple) else (of,)), nothing))
+
+
+def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
+    """Ids of a block's pairs. One that other rows have, too, is followed by the id that its texts
+    make, and a number: `numbers` has the line and number of each such row [m, 2]."""
+    ids = block.pairs["id"]
+    found = numbers[np.isin(numbers[:, 0], block.lines)]
+    if not len(found) or block.made is None:
+        return ids
+    at = np.searchsorted(block.lines, found[:, 0])
+    both = (of.take(pa.array(at)).to_pylist() for of in (ids, block.made))
+    changed = [
+        (id if id == made else f"{id}-{made}") + f"-{number}" * (number > 1)
+        for id, made, number in zip(*both, found[:, 1].tolist(), strict=True)
+    ]
+    mask = np.zeros(len(ids), bool)
+    mask[at] = True
+    return pc.replace_with_mask(ids, pa.array(mask), pa.array(changed))
 
 
 def run(
@@ -129,7 +168,8 @@ def run(
     limit = Limit(
         share=max_rejected, ignored=(f"{FAILED} ", _REPEATS), question="is input.format right?"
     )
-    transform = Ingest(output, reading, rows=sum(unit.part.lines for unit in units))
+    rows = sum(unit.part.lines for unit in units)
+    transform = Ingest(output, reading, rows, {bitext.ids for bitext in bitexts})
     job = UnitJob(
         name="ingest",
         units=units,
@@ -140,10 +180,10 @@ def run(
     )
     result = launch(job, arguments)
     storage.remove_all(storage.join(spans, name) for name in storage.names(spans))
-    rows: Counter[str] = Counter()
+    read: Counter[str] = Counter()
     for unit, receipt in zip(units, result.receipts, strict=True):
-        rows[unit.bitext.paths[0]] += receipt.rows_in
-    for path in (path for path, found in rows.items() if not found):
+        read[unit.bitext.paths[0]] += receipt.rows_in
+    for path in (path for path, found in read.items() if not found):
         raise UserError(f"{path}: no rows")
     return result
 
@@ -169,7 +209,11 @@ class _WriteShards(UnitDoFn):
     reading: Reading
 
     def make(
-        self, unit: IngestUnit, duplicates: np.ndarray, repeats: np.ndarray | None = None
+        self,
+        unit: IngestUnit,
+        numbers: np.ndarray,
+        duplicates: np.ndarray,
+        repeats: np.ndarray | None = None,
     ) -> Receipt:
         rows = 0
         saved: dict[str, Saved] = {}
@@ -181,6 +225,9 @@ class _WriteShards(UnitDoFn):
             first = unit.part.before // self.reading.shard_rows
             for number, block in enumerate(self.reading.blocks(unit), first):
                 rows += block.rows
+                ids = _ids(block, numbers)
+                pairs = block.pairs.set_column(0, schema.INGEST.field("id"), ids)
+                block = replace(block, pairs=pairs)
                 of = self.reading, has_source, duplicates, repeats, saved, cleaned
                 parts = _judged(block, *of)
                 yield f"{unit.file}-{number:05d}", *parts

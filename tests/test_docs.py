@@ -352,7 +352,7 @@ class TestExtend:
         path.write_text("https://a\thttps://b\tPes.\tA dog.\n")
         bitext = Bitext(format=reader.name, paths=(str(path),), name="0-bitext.txt")
         (block,) = reader.read(bitext, rows=10, max_characters=100)
-        pair = {"id": "0-bitext.txt:1", "source": "Pes.", "reference": "A dog."}
+        pair = {"id": "qy56xeezfwccc2n8", "source": "Pes.", "reference": "A dog."}
         assert block.pairs.to_pylist() == [pair]
 
     def test_the_encoder(self, blocks: list[dict[str, Any]], monkeypatch: Patch) -> None:

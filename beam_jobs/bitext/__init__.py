@@ -3,9 +3,10 @@
 `formats` lists the reader class of each format and says how to add one.
 `paraloom.models.text.files` opens the files. Lines end in LF or CRLF.
 
-A row without an id gets `<position of the file>-<its name>:<row>`, for instance `1-train.cs:17`.
-The name has no suffix for compression or format (`.gz`, `.parquet`, `.jsonl`, `.tmx`); a Moses pair
-uses the name of its source file. Ids do not depend on the folder: the same files give the same ids.
+The texts of a row without an id make one: `ingest` numbers equal rows, and so makes ids unique.
+A rejected row without an id is called `<position of the file>-<its name>:<row>`, for instance
+`1-train.cs:17`. The name has no suffix for compression or format (`.gz`, `.parquet`, `.jsonl`,
+`.tmx`); a Moses pair uses the name of its source file.
 
 White space around ids and sentences is removed. The text is otherwise unchanged (no Unicode
 normalisation, no unescaping), unless the layout asks to `clean` it. Then a row is rejected if

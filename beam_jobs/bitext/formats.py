@@ -219,6 +219,7 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
             with open_text(path):
                 pass
         one = Bitext(format=format, paths=unit, name=unit_name(position, first), columns=columns)
+        one = replace(one, ids_found=bool(places) and "id" not in layout.columns)
         found.append(replace(one, places=places, kept=kept, clean=layout.clean))
     with in_one_line("input.keep: other files have another type"):
         kept = pa.unify_schemas([of.kept for of in found], promote_options="permissive")

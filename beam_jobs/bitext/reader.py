@@ -39,8 +39,8 @@ class BitextReader:
     name: ClassVar[str]  # the value of `input.format`
     columns: ClassVar[tuple[str, ...]]
     """Column names, in the order of a line's tab-separated fields, or one per file. `reference` is
-    required; `source` is too, except in plain text, where it is empty. Without `id`, rows get
-    generated ids. Other columns are only checked, or kept."""
+    required; `source` is too, except in plain text, where it is empty. Without `id`, the texts of a
+    row make its id. Other columns are only checked, or kept."""
     skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
     named: ClassVar[tuple[str, ...]] = ()  # columns that `input.columns` may rename
     by_language: ClassVar[bool] = False  # True if segments are found by language
@@ -189,6 +189,7 @@ class RecordReader(BitextReader):
     columns = ("id", "source", "reference")
     named: ClassVar[tuple[str, ...]] = ("source", "reference", "id")
     remedy: ClassVar[str] = "input.columns names them"
+    id_place: ClassVar[str] = "id"  # the name in files of a column of ids that nobody named
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
         """First records of a file, and the names of all columns."""
@@ -196,12 +197,12 @@ class RecordReader(BitextReader):
 
     def places(self, layout: Layout) -> dict[str, str]:
         """Names in the file of the pair's columns, then of the kept columns."""
-        own = [name for name in self.columns if name != "id" or name in layout.columns]
-        return {name: layout.columns.get(name, name) for name in (*own, *layout.keep)}
+        names = {name: name for name in (*self.columns, *layout.keep)}
+        return {**names, "id": self.id_place, **layout.columns}
 
     def describe(self, path: str, layout: Layout) -> Columns:
         """Check that the first records have the columns, and infer their types."""
-        places, kept = self.places(layout), []
+        places, used, kept = self.places(layout), {}, []
         records, known = self.head(path)
         if not records:
             raise EmptyFileError(f"{path}: no rows, the file is empty")
@@ -210,6 +211,9 @@ class RecordReader(BitextReader):
             types = (of if isinstance(of, pa.DataType) else type(of) for of in values)
             kinds = list(dict.fromkeys(kind for kind in types if kind is not type(None)))
             kinds = [kind for kind in kinds if kind in _TYPES] or kinds
+            ours = {str, int} if name == "id" else {str}
+            if name == "id" not in layout.columns and not ours & {*kinds}:
+                continue
             kind = _TYPES.get(kinds[0]) if kinds else pa.null()
             if kind == pa.int64() and float in kinds:
                 kind = pa.float64()
@@ -217,16 +221,16 @@ class RecordReader(BitextReader):
                 names = ", ".join(known) or "nothing"
                 lack = f"{path}: the first rows have no {place}, but {names}"
                 raise UserError(f"{lack}; {self.remedy}")
-            ours = {str, int} if name == "id" else {str}
             if name in self.columns and kinds and not ours & {*kinds}:
                 kind = None
             if kind is None:
                 found = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
                 wanted = "" if name in self.columns else "; keep text, numbers, true or false"
                 raise UserError(f"{path}: the values of {place} are of the type {found}{wanted}")
+            used[name] = place
             if name in layout.keep:
                 kept.append((name, kind))
-        return (*places,), (*places.values(),), pa.schema(kept)
+        return (*used,), (*used.values(),), pa.schema(kept)
 
 
 def from_records(
@@ -235,7 +239,8 @@ def from_records(
     """Convert records to rows; a value with the wrong type is a fault."""
     columns = {}
     for name, place, kind in columns_of(bitext):
-        columns[name] = typed(name, (_find(record, place) for record in records), kind, faults)
+        wrong = {} if name == "id" and bitext.ids_found else faults
+        columns[name] = typed(name, (_find(record, place) for record in records), kind, wrong)
     return RawRows(columns=columns, numbers=numbers, faults=faults)
 
 

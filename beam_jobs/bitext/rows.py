@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.bitext.lines import Span
 from paraloom.beam_jobs.engine.schema import INGEST, INGEST_REJECTED
+from paraloom.beam_jobs.transforms.equal_texts import content_ids
 from paraloom.models.text.cleaning import clean
 from paraloom.models.text.controls import find_control
 
@@ -45,6 +46,13 @@ class Bitext:
     """Columns that stay with the pairs."""
     clean: tuple[str, ...] = ()  # how source and reference are cleaned (`CLEANERS`)
     sha256: tuple[str, ...] = ()  # expected checksums; reading other files then fails
+    ids_found: bool = False
+    """Nobody named its column of ids: a missing or repeated id is no reason to reject a row."""
+
+    @property
+    def ids(self) -> Literal["given", "found", "made"]:
+        """Where ids come from: a column that must have them, one that may, or the texts."""
+        return ("found" if self.ids_found else "given") if "id" in self.columns else "made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,7 @@ class RowBlock:
     lines: np.ndarray  # row number of each pair, int64
     rows: int  # without lines that only separate documents
     cleaned: Mapping[str, np.ndarray]  # pairs that each kind of cleaning changed
+    made: pa.StringArray | None  # the ids that the pairs' texts make, unless rows must have ids
 
 
 def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
@@ -88,24 +97,24 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
         strict = name in _REQUIRED or not bitext.places  # raw text rather than a typed value
         if strict or pa.types.is_string(column.type):
             columns[name], faults = _checked(name, column, max_characters, strict, changed)
-            why = {**faults, **why}
+            if name != "id" or not bitext.ids_found:
+                why = {**faults, **why}
     bad, good = np.array(sorted(why), np.int64), np.ones(len(rows.numbers), bool)
     good[bad] = False
 
     def of_bad(column: pa.Array) -> list[Any]:
         return list(column.take(pa.array(bad)).to_pylist())
 
-    generated = pc.binary_join_element_wise(
-        bitext.name, pa.array(rows.numbers).cast(pa.string()), ":"
-    )
-    own = of_bad(columns.setdefault("id", generated))
+    row = pa.array(rows.numbers[bad]).cast(pa.string())
+    places = pc.binary_join_element_wise(bitext.name, row, ":")
+    own = of_bad(columns["id"]) if "id" in columns else [None] * len(bad)
     if rows.texts:
         texts = [rows.texts[row] for row in bad.tolist()]
     else:
         sides = (of_bad(rows.columns[name].cast(pa.binary())) for name in _REQUIRED[1:])
         texts = [b"\t".join(text or b"" for text in row) for row in zip(*sides, strict=True)]
     rejected = [
-        [mine or made for mine, made in zip(own, of_bad(generated), strict=True)],
+        [mine or place for mine, place in zip(own, places.to_pylist(), strict=True)],
         rows.numbers[bad],
         [text[: 4 * _TEXT].replace(b"\n", b"").decode(errors="replace")[:_TEXT] for text in texts],
         [why[row] for row in bad.tolist()],
@@ -113,14 +122,18 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
     columns.setdefault("source", pa.repeat("", len(good)))  # plain text
     target = pa.schema([*INGEST, *bitext.kept])
     arrays = map(pa.array, rejected, INGEST_REJECTED.types)
+    pairs = {name: columns[name].filter(pa.array(good)) for name in target.names if name in columns}
+    made = None
+    if "id" not in pairs or bitext.ids_found:
+        made = content_ids(pairs["source"], pairs["reference"])
+        pairs["id"] = pc.coalesce(pairs["id"], made) if "id" in pairs else made
     return RowBlock(
-        pairs=pa.record_batch(
-            [columns[name].filter(pa.array(good)) for name in target.names], schema=target
-        ),
+        pairs=pa.record_batch([pairs[name] for name in target.names], schema=target),
         rejected=pa.record_batch([*arrays], schema=INGEST_REJECTED),
         lines=rows.numbers[good],
         rows=len(good),
         cleaned={kind: rows[good] for kind, rows in changed.items()},
+        made=made,
     )
 
 

@@ -39,6 +39,7 @@ class Tmx(RecordReader):
 
     name = "tmx"
     named = ("id",)
+    id_place = "tuid"
     by_language = True
     remedy = "input.source_language and input.target_language name the sides"
 

@@ -31,8 +31,8 @@ GENERATOR = pa.field("generator", pa.string(), nullable=False)
 REASON = pa.field("reason", pa.string(), nullable=False)
 
 MEANINGS = {
-    "id": "the id of the bitext, or one made of file and row; unique in the run, but that several "
-    "translations of a source share it",
+    "id": "the id of the bitext, or one made of source and reference, so that it stays while other "
+    "rows come and go; unique in the run, but that several translations of a source share it",
     "source": "sentence in the foreign language",
     "reference": "its {language} side in the bitext",
     "translation": "{language} translation of `source` by the model",

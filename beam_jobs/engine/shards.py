@@ -331,15 +331,16 @@ def compact(folder: str, receipts: Iterable[Receipt]) -> None:
     says that there is nothing to do."""
     in_order = sorted(receipts, key=lambda receipt: receipt.name)
     lines = "\n".join(of.at("").model_dump_json(exclude_unset=True) for of in in_order).encode()
-    storage.write_bytes(_compacted(folder), storage.digest(lines).encode() + b"\n" + lines)
+    storage.write_bytes(compacted(folder), storage.digest(lines).encode() + b"\n" + lines)
 
 
 def expand(folder: str) -> None:
     """Remove the file of all receipts, before single ones change."""
-    storage.remove(_compacted(folder))
+    storage.remove(compacted(folder))
 
 
-def _compacted(folder: str) -> str:
+def compacted(folder: str) -> str:
+    """File of all receipts; it is there if nothing was made again since the stage ended."""
     return storage.join(folder, RECEIPTS, _ALL)
 
 
@@ -347,7 +348,7 @@ def receipts(folder: str) -> list[Receipt]:
     """All receipts of a stage, sorted by name: from one file if the stage has ended and the file is
     whole."""
     with suppress(MissingError, ValueError):
-        digest, _, lines = storage.read_bytes(_compacted(folder)).partition(b"\n")
+        digest, _, lines = storage.read_bytes(compacted(folder)).partition(b"\n")
         if storage.digest(lines).encode() == digest:
             return [Receipt.model_validate_json(of).at(folder) for of in lines.split(b"\n") if of]
     places = storage.names(storage.join(folder, RECEIPTS))

@@ -12,7 +12,7 @@ import numpy as np
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import HASHES
-from paraloom.beam_jobs.transforms.equal_texts import repeated
+from paraloom.beam_jobs.transforms.equal_texts import counted_if_shared, repeated
 
 _ROWS_PER_PARTITION = 2_000_000
 _RECORD = 24  # bytes per record in a file of hashes: the hash and the row
@@ -120,17 +120,26 @@ class WithDuplicates(beam.PTransform):
         hashes: reads a unit's hashes, in blocks of any size.
         rows: approximate number of rows in all units, which sets the number of partitions.
         output: the stage's folder; `remove_orphans` removes the files.
+        shared: the hashes are of ids and of texts; out come all rows whose id another row has, each
+            with its number among those with the same id and text, int64 [m, 2].
     """
 
-    def __init__(self, hashes: Callable[[Any], Iterable[Hashes]], rows: int, output: str):
+    def __init__(
+        self,
+        hashes: Callable[[Any], Iterable[Hashes]],
+        rows: int,
+        output: str,
+        *,
+        shared: bool = False,
+    ):
         super().__init__()
-        self.hashes, self.partitions = hashes, partitions(rows)
+        self.hashes, self.partitions, self.shared = hashes, partitions(rows), shared
         # Unique to this job, as a worker of a killed job may still be writing.
         self.prefix = storage.join(output, HASHES, secrets.token_hex(4))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find equal hashes per partition, then join the duplicates with their units."""
-        read, count, prefix = self.hashes, self.partitions, self.prefix
+        read, count, prefix, shared = self.hashes, self.partitions, self.prefix, self.shared
 
         def split(element: Any) -> Iterator[tuple[int, Place]]:
             index = _unit(element).index
@@ -138,11 +147,14 @@ class WithDuplicates(beam.PTransform):
 
         def find(element: tuple[int, Iterable[Place]]) -> Iterator[tuple[int, np.ndarray]]:
             hashes, indices, rows = together(read_hashes(element[1]))
-            again = repeated(hashes, indices, rows)
-            yield from grouped(indices[again], rows[again])
+            numbers = (counted_if_shared if shared else repeated)(hashes, indices, rows)
+            values = np.column_stack([rows, numbers])
+            yield from grouped(indices[numbers > 0], values[numbers > 0])
 
         def join(element: Any, found: list[np.ndarray]) -> tuple[Any, ...]:
             given = element if isinstance(element, tuple) else (element,)
-            return *given, np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+            rows = np.concatenate([np.empty((0, 2), np.int64), *found])
+            rows = rows[np.argsort(rows[:, 0])]
+            return *given, rows if shared else rows[:, 0]
 
         return by_partition(units, split, find, join)

@@ -5,6 +5,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+_LETTERS = np.frombuffer(b"0123456789abcdefghjkmnpqrstvwxyz", np.uint8)  # no two look alike
+_SHIFTS = np.array([*range(0, 60, 5), *range(0, 20, 5)], np.uint64)  # 12 letters of a word, 4
+
 
 def row_hash(*columns: pa.Array) -> np.ndarray:
     """128-bit hash of each row's texts (XXH3), uint64 [n, 2]."""
@@ -27,9 +30,33 @@ def normalised(text: pa.Array) -> pa.Array:
     return pc.utf8_trim(spaced, " ")
 
 
+def content_ids(*columns: pa.Array) -> pa.StringArray:
+    """Ids made of the texts of each row: 80 bits of their hash, as letters and digits.
+
+    >>> content_ids(pa.array(["Pes.", "Pes."]), pa.array(["A dog.", "Dog."])).to_pylist()
+    ['qy56xeezfwccc2n8', 'vcg5x0fkfjfea201']
+    """
+    words = np.repeat(row_hash(*columns), [12, 4], axis=1)
+    letters = _LETTERS[(words >> _SHIFTS) & np.uint64(31)]
+    offsets = np.arange(0, letters.size + 1, len(_SHIFTS), dtype=np.int32)
+    return pa.StringArray.from_buffers(len(words), *map(pa.py_buffer, (offsets, letters)))
+
+
+def counted(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Number the rows [n] with the same hash from 1, by (unit, row): int64 [n]."""
+    order = np.lexsort((rows, units, hashes[:, 1], hashes[:, 0]))
+    ordered, at, found = hashes[order], np.arange(len(order)), np.empty(len(order), np.int64)
+    first = np.concatenate([[0], at[1:] * (ordered[1:] != ordered[:-1]).any(axis=1)])
+    found[order] = 1 + at - np.maximum.accumulate(first)[: len(at)]
+    return found
+
+
 def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Which rows [n] (bool) have the hash of an earlier one, by (unit, row)."""
-    order = np.lexsort((rows, units, hashes[:, 1], hashes[:, 0]))
-    ordered, found = hashes[order], np.zeros(len(order), bool)
-    found[order[1:]] = (ordered[1:] == ordered[:-1]).all(axis=1)
-    return found
+    return counted(hashes, units, rows) > 1
+
+
+def counted_if_shared(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """As `counted`, but 0 where no other row has the first half of the hash."""
+    _, of, sizes = np.unique(hashes[:, 0], return_inverse=True, return_counts=True)
+    return np.where(sizes[of] > 1, counted(hashes, units, rows), 0)

@@ -45,7 +45,12 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
         out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
     if evaluated := record.find(EvaluateRecord):
         out.print(_evaluation(evaluated))
-    if advice := near_copies(record.find(PairsRecord, "select"), record.config.select):
+    corpus = record.find(PairsRecord, "select")
+    if corpus and corpus.earlier is not None and "select" in ran:
+        out.print(
+            f"{corpus.still:,} of {corpus.earlier:,} pairs of the earlier corpus are still in."
+        )
+    if advice := near_copies(corpus, record.config.select):
         out.print(f"{advice}.")
     where = f"Results: {folder}; in pictures: {report_path(folder)}"
     out.print(where, soft_wrap=True)

@@ -30,7 +30,8 @@ class InputOptions(Options):
     `owner/name@revision`) or folders like one."""
     columns: dict[str, str] = Field(default={})
     """Other names of the columns `source`, `reference` and `id` in parquet, jsonl and hub; a column
-    in a structure is named `translation.cs`. Without id, ids are made of file and row."""
+    in a structure is named `translation.cs`. Without id, a column `id` (in TMX `tuid`) counts if
+    there is one; where it is missing, the texts of a row make its id."""
     keep: list[str] = Field(default=[])
     """Further columns (text, numbers, true or false) to copy into corpus and release; `where` and
     `select.where` may name them."""
@@ -38,8 +39,9 @@ class InputOptions(Options):
     """The subset of a data set of format hub; null: the only or the default one."""
     split: str = "train"
     """The split of a data set of format hub."""
-    shard_rows: Count = 10_000
-    """Input lines in a shard, which is the unit of parallel work and of resuming."""
+    shard_rows: Count | None = None
+    """Input lines in a shard, which is the unit of parallel work and of resuming; null: 500 to
+    10,000, by the size of the input. A number keeps the shards of a corpus that grows."""
     source_language: str = "cs"
     """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); chooses the tag of
     a model of several languages and the tokens of the source, and names the dictionaries of a model

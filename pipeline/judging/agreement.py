@@ -20,7 +20,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.scorers import ENCODER, SCORERS, PairScorer
 from paraloom.pipeline.judging.cuts import DECILES, recommend, spearman
 from paraloom.pipeline.judging.describe import alpha, precision_line
-from paraloom.pipeline.judging.judgments import Judgment, PairTexts, in_order, read_judgments
+from paraloom.pipeline.judging.judgments import Judgment, PairTexts, read_judgments
 from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement
 from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import RunRecord, ScorerRecord
@@ -59,14 +59,15 @@ def join(
 ) -> JudgedPairs:
     """The judged pairs of a run; the label of a pair is the mean over its judges.
 
-    A judgment counts if the run has its pair with the texts that were judged, and the pair meets
+    A judgment counts if the run has a pair with the texts that were judged, and the pair meets
     the conditions. `shards` are the part files of `bucket`; `own` has the run's scorers that are
     not Paraloom's.
     """
     labels = by_pair(judgments)
     found, rows = judged_rows(labels, shards, scores, where)
-    different = {pair: row for pair, row in found.items() if pair[2] != pair[3]}
-    counted = [(p, r) for p, r in sorted(different.items(), key=in_order) if r[_MEETS]]
+    different = {pair: row for pair, row in found.items() if pair[0] != pair[1]}
+    by_id = sorted(different.items(), key=lambda of: (of[1]["id"], of[1].get("candidate", 0)))
+    counted = [(pair, row) for pair, row in by_id if row[_MEETS]]
     return JudgedPairs(
         labels=np.array([np.mean(labels[pair]) for pair, _ in counted], float),
         references=np.array([row["reference"] for _, row in counted], object),
@@ -103,9 +104,9 @@ def judged_rows(
     where: Sequence[Predicate] = (),
     more: Sequence[str] = (),
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
-    """The judged rows of the run, with the value `meets` for the conditions; and the number of all
-    rows that meet them, by score and decile."""
-    ids = pa.array(sorted({id for id, *_ in wanted}), pa.string())
+    """The judged rows of the run, the first of those with equal texts, with the value `meets` for
+    the conditions; and the number of all rows that meet them, by score and decile."""
+    references = pa.array(sorted({reference for reference, _ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *more]
     columns += [*scores, *map(schema.decile, scores)]
     columns = list(dict.fromkeys([*columns, *(predicate.column for predicate in where)]))
@@ -121,10 +122,10 @@ def judged_rows(
             deciles = table[schema.decile(score)].to_numpy()[counted]
             counts[score] += np.bincount(deciles, minlength=DECILES)
         table = table.append_column(_MEETS, pa.array(meets))
-        for row in table.filter(pc.is_in(table["id"], value_set=ids)).to_pylist():
-            pair = row["id"], row.get("candidate"), row["reference"], row["translation"]
+        for row in table.filter(pc.is_in(table["reference"], value_set=references)).to_pylist():
+            pair = row["reference"], row["translation"]
             if pair in wanted:
-                found[pair] = row
+                found.setdefault(pair, row)
     return found, {score: of.tolist() for score, of in counts.items()}
 
 

@@ -28,8 +28,8 @@ _NAME = re.compile(r"\w[\w .@+-]{0,59}(?<! )")
 
 Key = tuple[str, int | None]
 """The id and the candidate number of a pair."""
-PairTexts = tuple[str, int | None, str, str]
-"""The key of a pair and its texts, the reference first."""
+PairTexts = tuple[str, str]
+"""The reference and the translation of a pair."""
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Fluency = Annotated[int, Field(ge=0, le=2)]
 
@@ -74,29 +74,32 @@ class Action(PairName):
     fluency: Fluency | None = None  # 0 nonsense, 1 understandable, 2 fluent
     undone: bool = False  # the pair counts as not shown
 
+    @property
+    def pair(self) -> PairTexts:
+        """The texts of the pair, which stay when ids change."""
+        return self.reference, self.translation
+
 
 class Judgment(Action):
-    """One judge's label for one pair; it counts only for a pair with these texts."""
+    """One judge's label for one pair; it counts for a pair with these texts, whatever its id."""
 
     judge: str
     score: Score
-
-    @property
-    def pair(self) -> PairTexts:
-        """The pair, with its texts."""
-        return self.id, self.candidate, self.reference, self.translation
 
 
 def read_judgments(run: str) -> list[Judgment]:
     """The judgments of all judges, sorted; the last action of a judge on a pair counts."""
     names = sorted(storage.names(storage.join(run, FOLDER)))
     judges = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
-    return [
-        Judgment(judge=judge, **action.model_dump())
-        for judge in sorted(judges)
-        for _, action in sorted(_last_actions(run, judge).items(), key=in_order)
-        if action.score is not None
-    ]
+    found = []
+    for judge in sorted(judges):
+        done = _last_actions(run, judge).values()
+        last = {of.pair if any(of.pair) else of.key: of for of in done}
+        actions = sorted(last.values(), key=lambda action: (action.id, action.candidate or 0))
+        found += [
+            Judgment(judge=judge, **of.model_dump()) for of in actions if of.score is not None
+        ]
+    return found
 
 
 def judgments_digest(run: str) -> str:
@@ -151,12 +154,6 @@ def judging(run: str) -> Iterator[None]:
     file = Path(run, FOLDER, ".lock")
     with locked(file, f"{run}: another paraloom judge is at work on this run"):
         yield
-
-
-def in_order(item: tuple[Key | PairTexts, object]) -> tuple[str, int]:
-    """The key that sorts pairs by their names."""
-    id, candidate, *_ = item[0]
-    return id, candidate or 0
 
 
 def _last_actions(run: str, judge: str) -> dict[Key, Action]:

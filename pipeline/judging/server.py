@@ -24,6 +24,7 @@ from paraloom.pipeline.judging.judgments import (
     JudgeFile,
     JudgeName,
     PairName,
+    PairTexts,
     Score,
 )
 from paraloom.pipeline.judging.sampling import Pair
@@ -95,10 +96,11 @@ class Session:
         with self._lock:
             file = self._file(target.judge)
             done = self._done(file)
-            if not done or done[-1].key != target.key:
+            if not done or done[-1][0].key != target.key:
                 raise Conflict("this is not the pair acted on last")
-            file.append([Action(id=target.id, candidate=target.candidate, undone=True)])
-            undone = done[-1].model_dump(include={"score", "fluency"})
+            last = done[-1][1]
+            file.append([Action(id=last.id, candidate=last.candidate, undone=True)])
+            undone = last.model_dump(include={"score", "fluency"})
             return {**self._state(file), "undone": undone}
 
     def _file(self, judge: str) -> JudgeFile:
@@ -106,25 +108,25 @@ class Session:
             self._files[judge] = JudgeFile(self.run, judge)
         return self._files[judge]
 
-    def _done(self, file: JudgeFile) -> list[Action]:
-        """The judge's actions on pairs of the sample that still have the same texts."""
-        return [
-            action
-            for action in file.actions.values()
-            if (pair := self._pairs.get(action.key))
-            and (pair.reference, pair.translation) == (action.reference, action.translation)
-        ]
+    def _done(self, file: JudgeFile) -> list[tuple[Pair, Action]]:
+        """The pairs of the sample whose texts the judge has acted on, with the last action."""
+        pairs = {(pair.reference, pair.translation): pair for pair in self._pairs.values()}
+        found = dict[PairTexts, Action]()
+        for action in file.actions.values():
+            found.pop(action.pair, None)  # so that it becomes the last
+            found[action.pair] = action
+        return [(pairs[texts], action) for texts, action in found.items() if texts in pairs]
 
     def _state(self, file: JudgeFile) -> dict[str, Any]:
         done = self._done(file)
-        keys, judged = {of.key for of in done}, sum(of.score is not None for of in done)
+        keys, judged = {of.key for of, _ in done}, sum(of.score is not None for _, of in done)
         pair = next((pair for key, pair in self._pairs.items() if key not in keys), None)
         return {
             "pair": pair.model_dump() if pair else None,
             "judged": judged,
             "skipped": len(done) - judged,
             "total": len(self._pairs),
-            "last": done[-1].model_dump(include={"id", "candidate"}) if done else None,
+            "last": done[-1][0].model_dump(include={"id", "candidate"}) if done else None,
         }
 
 

@@ -128,7 +128,7 @@ def _labels(folder: str, shards: Sequence[Shard]) -> dict[str, list[float]]:
     """The labels of the judged candidates that are no copies, by generator."""
     labels, found = by_pair(read_judgments(folder)), defaultdict[str, list[float]](list)
     for pair, row in judged_rows(labels, shards if labels else (), more=[_NAME])[0].items():
-        if pair[2] != pair[3]:
+        if pair[0] != pair[1]:
             found[row[_NAME]].append(fmean(labels[pair]))
     return found
 

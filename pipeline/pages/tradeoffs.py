@@ -114,14 +114,16 @@ class Sample:
         columns = [*TEXTS, *_TOKENS, *scores, *deciles, *record.config.kept]
         pairs = draw(shards, PAIRS, record.config.seed, columns)
         of = by_pair(judgments)
-        ids, names = pa.array({key[0] for key in of}, pa.string()), ("id", "candidate", *_SIDES)
-        tables, labels = [pairs], []
+        references = pa.array(list(dict.fromkeys(reference for reference, _ in of)), pa.string())
+        tables, labels = [pairs], list[float]()
         for shard in shards if of else ():
             found = read_shard(shard, columns)
-            found = found.filter(pc.is_in(found["id"], value_set=ids))
-            keys = [tuple(map(row.get, names)) for row in found.to_pylist()]
-            tables.append(found.filter(pa.array([key in of for key in keys], pa.bool_())))
-            labels += [fmean(of[key]) for key in keys if key in of]
+            found = found.filter(pc.is_in(found["reference"], value_set=references))
+            given = [
+                of.pop((row["reference"], row["translation"]), []) for row in found.to_pylist()
+            ]
+            tables.append(found.filter(pa.array(map(bool, given), pa.bool_())))
+            labels += [fmean(each) for each in given if each]
         sides = (pairs[side].combine_chunks() for side in _SIDES)
         f1 = PairScorer(["unigram_f1"], language=record.language).score(*sides)["unigram_f1"]
         return cls(

@@ -70,6 +70,8 @@ class PairsRecord(StageRecord, stage="select"):
     cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind
     unigram_f1: float | None = None  # for a corpus: the median of (a sample of) its pairs
     text: str = ""  # for a corpus: `tsv_state` of its text form
+    earlier: int | None = None  # pairs of the corpus that this one replaced; None without one
+    still: int | None = None  # those of them that are in this corpus, by id
 
 
 class InputFile(Lenient):
@@ -84,6 +86,8 @@ class IngestRecord(PairsRecord, stage="ingest"):
     """The pairs of the input."""
 
     inputs: list[InputFile] = []
+    ids: list[str] = []  # where they come from (`Bitext.ids`); empty: in earlier versions
+    shard_rows: int = 0  # input lines in a shard
 
 
 class UsedModel(Lenient):

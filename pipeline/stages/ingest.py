@@ -4,8 +4,10 @@ from typing import Any
 
 from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.bitext import READERS
+from paraloom.beam_jobs.bitext.preview import rows_per_shard
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
+from paraloom.models.printing import say
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
@@ -41,7 +43,7 @@ def make(run: Run, key: str) -> IngestRecord:
         for path, sha256 in zip(bitext.paths, bitext.sha256, strict=True)
     ]
     reading = ingest.Reading(
-        shard_rows=options.shard_rows,
+        shard_rows=options.shard_rows or rows_per_shard(run.bitexts),
         max_characters=MAX_CHARACTERS,
         where=tuple(options.conditions),
         unique_pairs=options.unique == "pair",
@@ -49,7 +51,9 @@ def make(run: Run, key: str) -> IngestRecord:
     )
     place, limit = run.folder("ingest"), run.config.max_rejected
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
-    record = pairs_record(IngestRecord, result, inputs=inputs)
+    ids = sorted({bitext.ids for bitext in run.bitexts})
+    more = {"inputs": inputs, "ids": ids, "shard_rows": reading.shard_rows}
+    record = pairs_record(IngestRecord, result, **more)
     if kinds := options.layout.clean:
         measured = (receipt.measured(ingest.IngestMeasurements) for receipt in result.receipts)
         counts = [of.cleaned for of in measured]
@@ -91,4 +95,10 @@ def check_replaces(run: Run, key: str) -> None:
         raise UserError(
             f"{run.config.run}: was made from {before[0].path}, and this input has none of its "
             "files; name another folder in run, or add --force to replace what is there"
+        )
+    if isinstance(found, IngestRecord) and not found.ids and run.bitexts[0].ids != "given":
+        say(
+            f"{run.config.run}: ids are made of the texts now, not of file and row, so that all "
+            "stages are made again; judgments stay. To keep the old ids, copy the folder ingest, "
+            "and read its part-*.parquet with input.format: parquet"
         )

@@ -1,5 +1,6 @@
 """select: the corpus of the selected pairs, as Parquet and as text."""
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -7,9 +8,18 @@ from typing import Any
 import numpy as np
 
 from paraloom.beam_jobs import VERSIONS, storage
-from paraloom.beam_jobs.engine.shards import copy_pairs, units
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import (
+    Receipt,
+    compacted,
+    copy_pairs,
+    read_shard,
+    receipts,
+    units,
+)
 from paraloom.beam_jobs.transforms.corpus_text import tsv_path, tsv_state
 from paraloom.beam_jobs.transforms.criteria import Criteria
+from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.judging.record import JudgedRecord
@@ -48,6 +58,10 @@ def make(run: Run, key: str) -> PairsRecord:
     """Select pairs; an empty corpus is an error, before anything is trained on it."""
     from paraloom.beam_jobs import select
 
+    earlier = np.empty(0, np.uint64)
+    with suppress(UserError):  # damaged or gone
+        ended = storage.exists(compacted(place := run.folder("select")))
+        earlier = np.concatenate([earlier, *_named(receipts(place) if ended else ())])
     work = units(run.shards(RANKED), key)
     result = select.run(work, run.folder("select"), criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
@@ -59,7 +73,16 @@ def make(run: Run, key: str) -> PairsRecord:
     f1 = PairScorer(["unigram_f1"], language=run.language).score(*sides)["unigram_f1"]
     record.unigram_f1 = round(float(np.median(f1)), 3)
     record.text = tsv_state(tsv_path(run.folder("select")))
+    if len(earlier):
+        record.earlier = len(earlier)
+        record.still = sum(int(np.isin(of, earlier).sum()) for of in _named(result.receipts))
     return record
+
+
+def _named(of: Iterable[Receipt]) -> Iterator[np.ndarray]:
+    """Hashes of the pairs' names: 8 bytes a pair."""
+    for shard in (shard for receipt in of for shard in receipt.shards):
+        yield row_hash(schema.row_ids(read_shard(shard, schema.ROW)))[:, 0]
 
 
 def is_valid(run: Run, stage: str) -> bool:

@@ -1,6 +1,7 @@
 import bz2
 import gzip
 import hashlib
+import json
 import lzma
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from paraloom.beam_jobs.ingest import IngestMeasurements, Reading
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
+from tests.beam_jobs.bitext.test_bitext import made_id
 from tests.run_helpers import calls_of
 from tests.shards import ONE, shards_of
 
@@ -187,3 +189,47 @@ def test_a_file_of_empty_lines_ends_the_run_in_ranges_too(
     monkeypatch.setattr(ingest, "_SHARDS_PER_UNIT", 1)
     with pytest.raises(UserError, match=r"a.gz: no rows"):
         run([tsv("a.gz", *9 * [""])], tmp_path / "ingest", "czeng20")
+
+
+def objects(path: Path, *rows: tuple[Any, str, str]) -> str:
+    """A file of JSON Lines; without an id if it is ...."""
+    names = ("id", "source", "reference")
+    lines = (
+        {name: of for name, of in zip(names, row, strict=True) if of is not ...} for row in rows
+    )
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return str(path)
+
+
+def test_ids_that_nobody_named_cost_no_row(tmp_path: Path) -> None:
+    """An id that only one row has is its id; what others share is made unique by the texts."""
+    one = [(1, "a", "A"), ("1", "a", "B"), (2, "b", "B"), (..., "c", "C"), (None, "c", "C")]
+    two = [(1, "a", "A"), (3, "c", "C"), (" ", "c", "C"), ([1], "d", "D"), ("x\ty", "e", "E")]
+    paths = [objects(tmp_path / f"{n}.jsonl", *rows) for n, rows in enumerate((one, two))]
+    result = run(paths, tmp_path / "out", "jsonl", shard_rows=2)
+    assert not shards_of(result, rejected=True)
+    pairs = pa.concat_tables(map(read_shard, shards_of(result)))
+    a, b, c, d, e = (made_id(*of) for of in ("aA", "aB", "cC", "dD", "eE"))
+    assert pairs.schema == schema.INGEST
+    assert pairs["id"].to_pylist() == [
+        f"1-{a}", f"1-{b}", "2", c, f"{c}-2", f"1-{a}-2", "3", f"{c}-3", d, e
+    ]  # fmt: skip
+    pairs, rejected = tables(run(paths, tmp_path / "unique", "jsonl", unique_pairs=True))
+    assert pairs["id"].to_pylist() == [f"1-{a}", f"1-{b}", "2", c, d, e]
+    assert set(rejected["reason"].to_pylist()) == {"repeats an earlier pair"}
+
+
+def test_ids_of_the_texts_beside_ids_of_the_user(tmp_path: Path, tsv: Callable[..., str]) -> None:
+    """Files with ids that count beside files without; an id of the one may be in the other."""
+    made = made_id("a", "A")
+    one = tsv("a.tsv", "a\tA", "b\tB", "a\tA", "a\tA")
+    two = tsv("b.tsv", "1\ta\tA", f"{made}-3\tx\tX", "1\ty\tY")
+    pairs, rejected = tables(run([one, two], tmp_path / "out", shard_rows=2))
+    ids = [made, made_id("b", "B"), f"{made}-2", f"{made}-3", "1"]
+    assert pairs["id"].to_pylist() == ids
+    assert [(row["id"], row["row"], row["reason"]) for row in rejected.to_pylist()] == [
+        (f"{made}-3", 2, "duplicate id"), ("1", 3, "duplicate id")
+    ]  # fmt: skip
+    two_workers = ["--direct_num_workers", "2"]
+    again = run([one, two], tmp_path / "two", beam=two_workers, shard_rows=2)
+    assert tables(again) == [pairs, rejected]

@@ -16,6 +16,7 @@ from paraloom.models.files import digest
 from paraloom.pipeline.cli import COMMANDS, PAPERS, main
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.stages import TARGETS
+from tests.beam_jobs.bitext.test_bitext import made_id
 from tests.run_helpers import ONE, ROOT, Capsys, Patch, one_line, refusal, small_config
 
 GOOD = """
@@ -309,7 +310,8 @@ def test_rows_send_nothing_to_the_terminal(tmp_path: Path, capsys: Capsys) -> No
     escape = "\x1b]8;;http://evil\x1b\\\x1b[2J\x07"
     text = f"a\u202eb\tc{escape}\nx\u202ey\tz\n"
     assert main(["ingest", "--config", write(tmp_path, {}, text), *ONE]) == 0
-    for id, shown in (("1-a.tsv:1", r"c\x1b]8;;http://evil"), ("1-a.tsv:2", r"x\u202ey")):
+    second = made_id("x\u202ey", "z")
+    for id, shown in (("1-a.tsv:1", r"c\x1b]8;;http://evil"), (second, r"x\u202ey")):
         assert main(["explain", str(tmp_path / "run"), id]) == 0
         out, err = capsys.readouterr()
         assert shown in out

@@ -24,6 +24,7 @@ from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.plan import PlannedStage
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import stages as all_stages
+from tests.beam_jobs.bitext.test_bitext import made_id
 from tests.pipeline.conftest import ROWS
 from tests.run_helpers import (
     Capsys,
@@ -88,7 +89,8 @@ def test_the_round_trip(
     assert ran(err) == stages
     text, pivot, pairs = (table(tmp_path, name) for name in ("ingest", "pivot", "bucket"))
     assert text.column_names == ["id", "reference"]
-    assert text["id"][0].as_py() == "1-text.en:1"
+    assert text["id"][0].as_py() == made_id("", text["reference"][0].as_py())
+    assert text["id"].to_pylist()[40:55] == [f"{id}-2" for id in text["id"].to_pylist()[:15]]
     reasons = table(tmp_path, "ingest/_rejected")["reason"].to_pylist()
     assert reasons == ["empty line", "control character U+0009 in reference"]
 
@@ -127,7 +129,7 @@ def test_the_round_trip(
     assert "`model` (Marian), licence cc-by-4.0" in " ".join(card.split())
     assert "machine translation into\n`cs` (`source`)" in card
     assert "pivot" in (tmp_path / "run" / "report" / "index.html").read_text()
-    assert main(["explain", str(tmp_path / "run"), "1-text.en:58"]) == 0
+    assert main(["explain", str(tmp_path / "run"), made_id("", "slovo " * 99 + "slovo")]) == 0
     assert "out at pivot: reference of more than 60 subwords" in capsys.readouterr().out
 
     # Another forward model makes all anew.

@@ -58,9 +58,17 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
     assert runs("select", a_run) == made[:1]
     assert files(a_run, made[0]) == strict
 
+    earlier, strict_ids = ({*table(a_run, of)["id"].to_pylist()} for of in ("corpus", made[0]))
     write_config(a_run, select=STRICT)
+    capsys.readouterr()
     assert again("select", a_run) == 0
     assert files(a_run, "corpus") == strict
+    record = manifest(a_run)["stages"]["select"]
+    counts = len(earlier & strict_ids), len(earlier)
+    assert (record["still"], record["earlier"]) == counts
+    said = "{:,} of {:,} pairs of the earlier corpus are still in.".format(*counts)
+    assert said in capsys.readouterr().out
+    assert "earlier" not in found["select"] and "earlier" not in found[made[0]]
 
 
 def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(

@@ -4,6 +4,7 @@ import io
 import re
 import shlex
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count, islice
 from json import dumps
 from pathlib import Path
@@ -29,6 +30,7 @@ from paraloom.pipeline.stages import back_translate
 
 _READ = 500  # rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
+_IDS = ("id", "caption_id", "uid", "tuid")  # names that people give to columns of ids
 _SEGMENT = "xml:lang="  # prefix of the names of TMX's segments
 
 _TEMPLATE = """\
@@ -131,6 +133,8 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         given["columns"] = _columns(form, paths)
         layout = Layout(columns=given["columns"])
     seen = _preview(form, given["paths"], layout)
+    if form in ("parquet", "jsonl", "csv", "tmx") and (name := _ids(form, paths, layout, seen)):
+        given["columns"] = {**layout.columns, "id": name}
     source, target = (_language(seen, side) for side in ("source", "reference"))
     if form == "moses" and source == ENGLISH != target:
         given = {"paths": {"source": paths[1], "reference": paths[0]}}
@@ -179,6 +183,17 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
     two = sorted(found, key=lambda language: -found[language][0])[:2]
     source, target = _english_last(sorted(two, key=lambda of: names.index(found[of][1])))
     return {"source": found[source][1], "reference": found[target][1]}
+
+
+def _ids(form: str, paths: list[str], layout: Layout, seen: BitextPreview) -> str:
+    """The name of a column with another id in each row that is read, else ""."""
+    for name in (name for name in _IDS if name in _names(form, paths[0])):
+        with suppress(UserError):  # neither text nor numbers
+            columns = {**layout.columns, "id": name}
+            ids = _preview(form, paths, replace(layout, columns=columns)).pairs["id"]
+            if len(ids) == len(seen.pairs) == pc.count_distinct(ids).as_py():
+                return name
+    return ""
 
 
 def _english_last(languages: list[str]) -> list[str]:

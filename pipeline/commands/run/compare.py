@@ -32,6 +32,14 @@ class Comparison:
 
     @computed_field  # type: ignore[prop-decorator]
     @property
+    def alone(self) -> tuple[int, int]:
+        """Rows that went, which only the first run has; rows that came, only in the second."""
+        rows = self.differences[ROW].rows if ROW in self.differences else 0
+        more = (self.rows[1] or 0) - (self.rows[0] or 0) if rows else 0
+        return (rows - more) // 2, (rows + more) // 2
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def same(self) -> bool:
         """Whether both runs have the stage, with the same rows and values."""
         largest = max((of.largest for of in self.differences.values()), default=0.0)
@@ -56,7 +64,7 @@ def command(
     tolerance: Annotated[float, typer.Option(min=0, help="Floats so close are the same.")] = 0.0,
     json: JsonFile = None,
 ) -> None:
-    """Rows are matched by id; order and part files do not count.
+    """What went, came and changed: rows are matched by id; order and part files do not count.
 
     The exit code is 0 if the runs are the same, 1 if they differ; `--tolerance 1e-5` is for runs on
     different processors. Rows are sorted in files in TMPDIR. Without --selection, all stages are
@@ -64,13 +72,15 @@ def command(
     """
     connect(beam_options(context), [first, second])
     found, out = compare(first, second, selection), console(160)
-    rows = number_table("Rows", "stage", numbers=("first run", "second run"), after=[""])
+    numbers = ("first run", "second run", "went", "came")
+    rows = number_table("Rows", "stage", numbers=numbers, after=[""])
     after = ("id", "first run", "second run")
     values = number_table("Differences", "stage", "column", numbers=["rows"], after=after)
     for stage in found:
         stage.tolerance = tolerance
         counts = ("not finished" if n is None else f"{n:,}" for n in stage.rows)
-        rows.add_row(stage.name, *counts, "same" if stage.same else "different")
+        moved = (f"{n:,}" if n else "" for n in stage.alone)
+        rows.add_row(stage.name, *counts, *moved, "same" if stage.same else "different")
         for column, difference in stage.differences.items():
             cells = [stage.name, column, f"{difference.rows:,}"]
             for example in difference.examples:  # the first by id

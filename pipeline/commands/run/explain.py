@@ -18,6 +18,7 @@ from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
 from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.run.folder import as_made, finished, outdated
+from paraloom.pipeline.run.records import IngestRecord, RunRecord
 from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 
 
@@ -28,6 +29,7 @@ class Step:
     stage: str
     rejected: bool
     row: dict[str, Any]
+    shard: str  # name of its part file, without the checksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,8 @@ def command(
     for candidate in sorted(candidates) or [None]:
         way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
         _show(way, criteria)
+    if place := _place(steps[0], record):
+        console().print(place)
     if old := outdated(last):
         console().print(f"an earlier configuration than the last command's made: {', '.join(old)}")
     selected = any(step.stage == "select" and not step.rejected for step in steps)
@@ -67,6 +71,19 @@ def command(
         run=run, id=id, in_corpus=selected, selection=criteria, steps=steps, outdated=old
     )
     write_json(json, found)
+
+
+def _place(step: Step, record: RunRecord) -> str:
+    """Where the input has the row: its file, and its number or those of its shard's rows."""
+    read, given = record.find(IngestRecord), record.config.input
+    if not given or not read or not read.shard_rows:
+        return ""
+    _, file, shard = step.shard.split("-")
+    path = read.inputs[int(file) * (1 + (given.format == "moses"))].path
+    first = int(shard) * read.shard_rows
+    row = step.row.get("row")
+    rows = f"row {row:,}" if row else f"rows {first + 1:,} to {first + read.shard_rows:,}"
+    return f"from {path}, {rows}"
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:
@@ -84,19 +101,21 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
             for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards)):
                 for shard in shards:
                     rows = _rows(shard, id)
-                    steps += [Step(stage.rpartition("/")[2], rejected, row) for row in rows]
+                    name = stage.rpartition("/")[2]
+                    steps += [Step(name, rejected, row, shard.name) for row in rows]
                     found |= {shard.name} if rows else set()
         names = found or names
     return steps
 
 
 def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
-    """The rows of a part file with the id; a local file is read only where statistics allow it."""
+    """The rows of a part file with the id; of other local files, only the ids are read."""
     wanted = pc.field("id") == id
     if storage.is_remote(shard.path):
         return list(read_shard(shard).filter(wanted).to_pylist())
-    with reading(shard.path):
-        return list(pq.read_table(shard.path, filters=wanted, partitioning=None).to_pylist())
+    with reading(shard.path), pq.ParquetFile(shard.path) as file:
+        there = pc.any(pc.equal(file.read(["id"])["id"], id)).as_py()
+        return list(file.read().filter(wanted).to_pylist()) if there else []
 
 
 def _show(steps: Sequence[Step], criteria: str) -> None:

@@ -24,6 +24,7 @@ from paraloom.beam_jobs.bitext import (
 )
 from paraloom.beam_jobs.bitext.rows import RawRows, checked
 from paraloom.beam_jobs.engine.schema import INGEST, INGEST_REJECTED
+from paraloom.beam_jobs.transforms.equal_texts import content_ids
 from paraloom.models.errors import UserError
 
 One = Callable[[Format, bytes], Bitext]
@@ -53,6 +54,11 @@ def read(bitext: Bitext, rows: int = 10_000, max_characters: int = 2_000) -> tup
     assert all(block.pairs.schema == INGEST for block in blocks)
     accepted = [row for block in blocks for row in tuples(block.pairs)]
     return accepted, [row for block in blocks for row in tuples(block.rejected)]
+
+
+def made_id(source: str, reference: str) -> str:
+    """The id of a pair without one."""
+    return str(content_ids(*map(pa.array, ([source], [reference])))[0])
 
 
 def tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
@@ -91,7 +97,7 @@ def test_czeng20_knows_documents_by_their_empty_lines(one: One) -> None:
 
 def test_tsv_of_two_and_of_three_columns(one: One) -> None:
     pairs, rejected = read(one("tsv", b"a\tb\nc\td\te\n\ng\th"))
-    assert pairs == [("1-corpus:1", "a", "b"), ("1-corpus:4", "g", "h")]
+    assert pairs == [(made_id(*pair), *pair) for pair in ("ab", "gh")]
     assert rejected[0] == ("1-corpus:2", 2, "c\td\te", "3 columns instead of 2")
     assert rejected[1:] == [("1-corpus:3", 3, "", "empty line")]
     pairs, rejected = read(one("tsv", b"x\ta\tb\ny\tc\n"))
@@ -101,7 +107,7 @@ def test_tsv_of_two_and_of_three_columns(one: One) -> None:
 
 def test_plain_text(one: One) -> None:
     pairs, rejected = read(one("text", b"a b\n\nc\td\n"))
-    assert pairs == [("1-corpus:1", "", "a b")]
+    assert pairs == [(made_id("", "a b"), "", "a b")]
     assert rejected[0][1:] == (2, "", "empty line") and len(rejected) == 2
     assert rejected[1][1:] == (3, "c\td", "control character U+0009 in reference")
 
@@ -126,7 +132,7 @@ def test_a_rejected_moses_row_names_its_side(
 ) -> None:
     bitext = moses(tmp_path, b"a\n" + source + b"\nz\n", b"A\r\n" + reference + b"\r\nZ")
     pairs, rejected = read(bitext, max_characters=100)
-    assert pairs == [("1-a.cs:1", "a", "A"), ("1-a.cs:3", "z", "Z")]
+    assert pairs == [(made_id(*pair), *pair) for pair in ("aA", "zZ")]
     assert [(id_, number, why) for id_, number, _, why in rejected] == [("1-a.cs:2", 2, reason)]
 
 
@@ -272,10 +278,11 @@ def test_every_pair_of_random_lines_is_accounted_for(
     source, reference = (
         b"".join(text + b"\n" for text in side) for side in zip(*rows, strict=True)
     )
-    pairs, rejected = read(moses(folder, source, reference), rows=3)
-    ids = [row[0] for row in pairs] + [row[0] for row in rejected]
-    numbers = [int(id_.split(":")[1]) for id_ in ids]
-    assert sorted(numbers) == list(range(1, len(rows) + 1))
-    for id_, *sides in pairs:
-        raw = rows[int(id_.split(":")[1]) - 1]
-        assert sides == [side.decode().strip() for side in raw]
+    blocks = blocks_of(moses(folder, source, reference), rows=3)
+    pairs = [row for block in blocks for row in tuples(block.pairs)]
+    lines = [number for block in blocks for number in block.lines.tolist()]
+    others = [number for block in blocks for number in block.rejected["row"].to_pylist()]
+    assert sorted(lines + others) == list(range(1, len(rows) + 1))
+    for number, (id_, *sides) in zip(lines, pairs, strict=True):
+        assert sides == [side.decode().strip() for side in rows[number - 1]]
+        assert id_ == made_id(*sides)

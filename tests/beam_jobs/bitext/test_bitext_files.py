@@ -31,6 +31,7 @@ from paraloom.beam_jobs.bitext.lines import blocks
 from paraloom.beam_jobs.bitext.preview import preview
 from paraloom.beam_jobs.storage.digests import file_digest
 from paraloom.models.errors import UserError
+from tests.beam_jobs.bitext.test_bitext import made_id
 from tests.beam_jobs.bitext.test_bitext_records import pairs, read, rejects
 from tests.run_helpers import Patch
 
@@ -79,7 +80,7 @@ def test_a_name_with_a_wildcard_in_it_stands_for_itself(tmp_path: Path) -> None:
     write(tmp_path, **{"a[1] \udce9.tsv": b"a\tb\n", "a1.tsv": b"c\td\n"})
     (bitext,) = find_bitext("tsv", [str(tmp_path / "a[1] \udce9.tsv")])
     (block,) = read_bitext(bitext)
-    assert block.pairs.to_pylist() == [{"id": "1-a_1___.tsv:1", "source": "a", "reference": "b"}]
+    assert block.pairs.to_pylist() == [{"id": made_id("a", "b"), "source": "a", "reference": "b"}]
 
 
 def test_files_in_an_object_store(google_bucket: str) -> None:
@@ -311,7 +312,7 @@ def test_segments_are_read_without_codes(tmp_path: Path, segment: str, expected:
     again = '<tuv xml:lang="cs"><seg>second</seg></tuv>'
     path.write_text(text(f"<tu>{tuvs}{again}</tu>"), "utf-8")
     (row,) = pairs(read(find_bitext("tmx", [str(path)])[0]))
-    assert row == {"id": "1-a:1", "source": expected, "reference": "b"}
+    assert row == {"id": made_id(expected, "b"), "source": expected, "reference": "b"}
 
 
 def test_a_file_with_line_feeds_everywhere(tmp_path: Path) -> None:

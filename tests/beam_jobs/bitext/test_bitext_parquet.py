@@ -12,6 +12,7 @@ import pytest
 from paraloom.beam_jobs.bitext import Layout, find_bitext
 from paraloom.beam_jobs.bitext.hub import by_split
 from paraloom.models.errors import UserError
+from tests.beam_jobs.bitext.test_bitext import made_id
 from tests.beam_jobs.bitext.test_bitext_records import pairs, read, rejects
 from tests.run_helpers import Patch
 
@@ -68,7 +69,7 @@ def test_binary_that_is_no_text(tmp_path: Path, kind: pa.DataType, name: str) ->
     column = table.column_names.index(name)
     table = table.set_column(column, name, pa.array([b"ab", b"c\xff"], kind))
     found, why = read_tables(tmp_path, table, keep=("kept",))
-    assert found == [{"id": "1-0:1", "source": "ab", "reference": "ab", "kept": "ab"}]
+    assert found == [{"id": made_id("ab", "ab"), "source": "ab", "reference": "ab", "kept": "ab"}]
     assert why == [f"invalid UTF-8 in {name}"]
 
 
@@ -171,7 +172,10 @@ def test_types_that_differ_between_files(tmp_path: Path, kind: pa.Array, name: s
 def test_a_file_without_any_source(tmp_path: Path) -> None:
     other = TABLE.set_column(0, "source", pa.nulls(1))
     found, why = read_tables(tmp_path, TABLE, other)
-    assert ([row["id"] for row in found], why) == (["1-0:1"], ["no source"])
+    assert ([row["id"] for row in found], why) == (
+        [made_id(*TABLE.to_pylist()[0].values())],
+        ["no source"],
+    )
 
 
 def found(folder: Path, **layout: Any) -> list[str]:

@@ -76,3 +76,18 @@ def test_none_that_can_be_used_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a\t\nb\t\n")
     with pytest.raises(UserError, match="input: none of the rows at the beginning of the files"):
         looked_at([str(tmp_path / "a")])
+
+
+def test_small_inputs_have_small_shards(tmp_path: Path, monkeypatch: Patch) -> None:
+    def step(*counts: int, write: Callable[[bytes], bytes] = bytes) -> int:
+        for file, count in enumerate(counts):
+            (tmp_path / f"{count}-{file}").write_bytes(write(lines(count).encode()))
+        paths = [str(tmp_path / f"{count}-{file}") for file, count in enumerate(counts)]
+        return preview.rows_per_shard(find_bitext("tsv", paths))
+
+    assert step(1) == step(5_000) == step(30_000) == step(*[15_000] * 2) == 500
+    assert step(30_001) == step(*[20_000] * 3) == 1_000
+    monkeypatch.setattr(lines_module, "_HEAD", 20_000)  # estimated from here on
+    assert step(150_000) == step(150_000, write=gzip.compress) == 2_000
+    assert step(*[20_000] * 25) == 5_000
+    assert step(*[150_000] * 8) == 10_000

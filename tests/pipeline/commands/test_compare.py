@@ -1,3 +1,4 @@
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from paraloom.beam_jobs.engine.shards import receipts, write_receipt, write_shard
 from paraloom.pipeline.cli import main
-from tests.run_helpers import Capsys, changed_manifest, part_file
+from tests.run_helpers import Capsys, changed_manifest, part_file, table
 
 
 def compared(*folders: Path, capsys: Capsys, more: Sequence[str] = ()) -> tuple[int, str, str]:
@@ -40,6 +41,27 @@ def test_where_runs_part_is_told(finished_run: Path, a_run: Path, capsys: Capsys
     assert f"bucket │ trigram_overlap │ 1 │ {id} │ {score} │ 2.0 " in out
     assert out.endswith("different; the first difference is in bucket")
     assert out.count("same") == 9
+
+
+def test_rows_that_went_and_came_are_counted(run: Path, tmp_path: Path, capsys: Capsys) -> None:
+    other = shutil.copytree(run, tmp_path / "other/run")
+
+    def change(pairs: pa.Table) -> pa.Table:
+        ids = pa.array(["new 1", "new 2"])
+        new = pairs.slice(0, 2).set_column(0, pairs.schema.field("id"), ids)
+        return pa.concat_tables([new, pairs.slice(5)])
+
+    rewrite(other.parent, "bucket", 0, change)
+    (tmp_path / "run").symlink_to(run)
+    place = tmp_path / "compared.json"
+    json_file = ["--json", str(place)]
+    code, out, _ = compared(tmp_path, other.parent, capsys=capsys, more=json_file)
+    rows = table(tmp_path, "bucket").num_rows
+    assert code == 1
+    assert f"bucket │ {rows:,} │ {rows - 3:,} │ 5 │ 2 │ different" in out
+    found = {stage["name"]: stage["alone"] for stage in json.loads(place.read_text())["stages"]}
+    assert found.pop("bucket") == [5, 2]
+    assert {*map(tuple, found.values())} == {(0, 0)}
 
 
 def moved(column: str, by: float, rows: int) -> Callable[[pa.Table], pa.Table]:

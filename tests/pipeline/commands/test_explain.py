@@ -1,4 +1,5 @@
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -44,6 +45,10 @@ def test_a_pair_in_the_corpus(finished_run: Path, monkeypatch: Patch, capsys: Ca
     assert f"{row['trigram_overlap']:.4f}" in text
     assert f"{row['translation_score']:.4f}" in text
     assert "in the corpus" in text
+    path, first, last = re.findall(r"from (\S+), rows ([\d,]+) to ([\d,]+)", text)[0]
+    lines = Path(path).read_text("utf-8").splitlines()
+    assert int(last) - int(first) == 19
+    assert row["source"] in [line.strip() for line in lines[int(first) - 1 : int(last)]]
 
 
 def test_rows_that_are_not_in_the_corpus(finished_run: Path, capsys: Capsys) -> None:
@@ -52,7 +57,10 @@ def test_rows_that_are_not_in_the_corpus(finished_run: Path, capsys: Capsys) -> 
     assert "out at select: outside the selected deciles of trigram_overlap" in text
     assert "in the corpus" not in text
     (name,) = ids(finished_run, "ingest", rejected=True)
-    assert "out at ingest: empty source" in told(finished_run, name, capsys)
+    text = told(finished_run, name, capsys)
+    assert "out at ingest: empty source" in text
+    path, row = re.findall(r"from (\S+), row (\d+)", text)[0]
+    assert not Path(path).read_text("utf-8").splitlines()[int(row) - 1].strip()
 
 
 def test_a_run_on_its_way(a_run: Path, capsys: Capsys) -> None:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus.init import find_input
 from paraloom.pipeline.config import read_config
 from tests.run_helpers import ONE, Capsys, Patch, manifest, refusal, table
 
@@ -144,3 +145,36 @@ def test_english_first_in_columns_without_names(
     assert not Path("paraloom.yaml").exists()
     assert main(["init", "x.tsv"]) == 0
     assert "paraphrases are Czech; for English ones, swap the columns" in capsys.readouterr().err
+
+
+def test_a_column_of_ids_is_proposed_if_no_id_repeats(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def columns(content: bytes, *more: bytes) -> dict[str, str]:
+        for number, each in enumerate((content, *more)):
+            (tmp_path / f"{number}").write_bytes(each)
+        options, _ = find_input([f"{number}" for number in range(1 + len(more))])
+        return dict(options.get("columns", {}))
+
+    def rows(**ids: Iterable[object]) -> bytes:
+        values = [dict(zip(ids, of, strict=True)) for of in zip(*ids.values(), strict=True)]
+        pairs = ({**of, "cs": a, "en": b} for of, (a, b) in zip(values, BOTH, strict=True))
+        return lines(map(json.dumps, pairs))
+
+    sides = {"source": "cs", "reference": "en"}
+    assert columns(rows(id="xyz")) == {**sides, "id": "id"}
+    assert columns(rows(uid=range(3), other="xyz")) == {**sides, "id": "uid"}
+    assert columns(rows(id="xxy", caption_id=[7, 8, 9])) == {**sides, "id": "caption_id"}
+    assert columns(rows(id=[1, None, 3])) == columns(rows(id=[0.5, 1, 2])) == sides
+    assert columns(rows(id="xyz"), rows(id="abc")) == {**sides, "id": "id"}
+    assert columns(rows(id="xyz"), rows(id="xyz")) == sides  # each file counts from the start
+
+    def units(*ids: str) -> bytes:
+        body = "".join(
+            UNIT.format(*pair).replace("<tu>", f'<tu tuid="{id}">')
+            for id, pair in zip(ids, BOTH, strict=True)
+        )
+        return f'<?xml version="1.0"?>\n<tmx version="1.4"><body>{body}</body></tmx>'.encode()
+
+    assert columns(units(*"abc")) == {"id": "tuid"}
+    assert columns(units(*"aba")) == {}

@@ -86,19 +86,19 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: W
         judged(rows[1], 100, translation="another"),  # it is a copy now
         judged(rows[6], 70, reference="another"),
         judged(rows[6], 30, "Ben"),
-        judged(rows[7], 70, id="no such pair"),
-        judged(rows[8], 70, candidate=1),
+        judged(rows[7], 70, id="of an earlier day"),
+        judged(rows[7], 90, "Ben", candidate=1),
     ]
     own = {"length_ratio": ScorerRecord(meaning="", unit="", higher_is_better=False)}
     pairs = join(judgments, run.shards(), run.scores, own=own)
-    assert pairs.labels.tolist() == [30]
+    assert pairs.labels.tolist() == [30, 80]
     assert pairs.higher_is_better == {"unigram_f1": True, "length_ratio": False}
     found = measure(pairs, good=70, precisions=[0.9])
-    assert (found.judges, found.judgments, found.copies, found.gone) == (2, 6, 1, 4)
+    assert (found.judges, found.judgments, found.copies, found.gone) == (2, 6, 1, 2)
     assert found.alpha == alpha(judgments)
     said = counts_line(found)
     assert ", 2 judges" in said
-    assert said.endswith("pairs not counted: 1 of equal sides, 4 that the run does not have")
+    assert said.endswith("pairs not counted: 1 of equal sides, 2 that the run does not have")
     for name in run.scores:
         others = Counter(row[f"{name}_decile"] for row in rows[3:])  # those that are no copies
         assert pairs.rows[name] == [others[decile] for decile in range(10)]
@@ -423,7 +423,7 @@ SCORES["c"] = [None, 25, None, 80, 90, 0]
 
 def judgments(scores: dict[str, list[int | None]]) -> list[Judgment]:
     return [
-        Judgment(judge=judge, id=f"{i}", candidate=None, reference="r", translation="t", score=s)
+        Judgment(judge=judge, id=f"{i}", reference=f"r {i}", translation="t", score=s)
         for judge, values in scores.items()
         for i, s in enumerate(values)
         if s is not None
@@ -448,9 +448,11 @@ def test_alpha_that_is_not_defined() -> None:
         assert alpha(judgments(scores)) is None
     first, second, *others = judgments({"a": [1, 2], "b": [1, 2]})
     assert alpha([first, second, *others]) == 1
-    for change in ({"id": "x"}, {"candidate": 1}, {"reference": "x"}, {"translation": "x"}):
+    for change in ({"reference": "x"}, {"translation": "x"}):
         changed = [found.model_copy(update=change) for found in others]  # judged another pair
         assert alpha([first, second, *changed]) is None
+    renamed = [of.model_copy(update={"id": "x", "candidate": 1}) for of in others]
+    assert alpha([first, second, *renamed]) == 1
 
 
 def test_the_lines_of_judges() -> None:

@@ -62,10 +62,18 @@ def test_the_last_action_counts(tmp_path: Path) -> None:
     assert judgments_digest(str(tmp_path)) != before
 
 
+def test_a_pair_judged_under_two_ids_counts_once_for_a_judge(tmp_path: Path) -> None:
+    file = JudgeFile(str(tmp_path), "a")
+    renamed = action("1", 90).model_copy(update={"id": "new"})
+    file.append([action("1", 10), action("2", 20), renamed])
+    assert scores(tmp_path) == {"a 2": 20, "a new": 90}
+
+
 def test_judgments_are_sorted_by_judge_id_and_candidate(tmp_path: Path) -> None:
     for judge in "ba":
         actions = [action("2"), action("1")]
-        actions += [action("3").model_copy(update={"candidate": n}) for n in (2, 10, 1)]
+        numbers = ({"candidate": n, "translation": f"t {n}"} for n in (2, 10, 1))
+        actions += [action("3").model_copy(update=of) for of in numbers]
         JudgeFile(str(tmp_path), judge).append(actions)
     found = [(j.judge, j.id, j.candidate) for j in read_judgments(str(tmp_path))]
     keys: list[tuple[str, int | None]] = [("1", None), ("2", None), ("3", 1), ("3", 2), ("3", 10)]

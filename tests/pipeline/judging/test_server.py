@@ -15,7 +15,7 @@ import pytest
 from paraloom.models.errors import UserError
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.judge import judging_server
-from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.judging.judgments import JudgeFile, read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
 from tests.run_helpers import Capsys, WriteConfig, changed_record, refusal
@@ -174,6 +174,21 @@ def test_the_answer_is_the_next_pair_and_no_score(client: Client) -> None:
     skipped = client.ask(body=skip).body
     assert (skipped["judged"], skipped["skipped"], skipped["pair"]) == (29, 1, None)
     assert len(read_judgments(str(client.run))) == 29
+
+
+def test_what_was_judged_under_an_earlier_id_is_done_and_can_be_undone(client: Client) -> None:
+    first, second, *_ = client.pairs
+    before = [pair.action(score=of).model_copy(update={"id": f"1-train.cs:{of}"})
+              for of, pair in ((7, first), (9, second))]  # fmt: skip
+    JudgeFile(str(client.run), "a").append(before)
+    state = client.ask("state?judge=a", method="GET").body
+    assert (state["judged"], state["last"]["id"]) == (2, second.id)
+    assert state["pair"]["id"] == client.pairs[2].id
+    undone = client.ask("undo", {"judge": "a", "id": second.id}).body
+    assert (undone["undone"]["score"], undone["pair"]["id"], undone["judged"]) == (9, second.id, 1)
+    again = client.ask(body=client.answer(first, score=70)).body
+    assert again["judged"] == 1
+    assert [of.score for of in read_judgments(str(client.run))] == [70]
 
 
 def test_the_page_reads_nothing_from_elsewhere(client: Client) -> None:
