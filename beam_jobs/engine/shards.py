@@ -9,6 +9,7 @@ and its part files have their checksums. A part file without a receipt is ignore
     <stage>/_receipts/<unit>.json
     <stage>/_receipts/all.jsonl                 all of them, once the stage has ended
     <stage>/_earlier/<unit>.json                outdated receipts whose columns may be copied
+    <stage>/_earlier/<digest>.jsonl             … whose translations may be kept, see `reuse`
 
 Data set readers skip names with a leading underscore, so they read only a stage's accepted rows.
 
@@ -39,7 +40,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
 
 RECEIPTS = "_receipts"
-_ALL = "all.jsonl"
+ALL = "all.jsonl"  # file of all receipts
 REJECTED = "_rejected"
 EARLIER = "_earlier"  # folder of outdated receipts
 
@@ -340,7 +341,7 @@ def expand(folder: str) -> None:
 
 
 def _compacted(folder: str) -> str:
-    return storage.join(folder, RECEIPTS, _ALL)
+    return storage.join(folder, RECEIPTS, ALL)
 
 
 def receipts(folder: str) -> list[Receipt]:
@@ -367,8 +368,8 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
     needed = set()
     for receipt in keep:
         needed |= {receipt_path(folder, receipt.name), *receipt.paths}
-    kinds = {"": ".parquet", REJECTED: ".parquet", HASHES: "", UNDER_WAY: ""}
-    kinds |= dict.fromkeys((RECEIPTS, EARLIER, ATTEMPTS), ".json")
+    kinds = {"": ".parquet", REJECTED: ".parquet", RECEIPTS: ".json", ATTEMPTS: ".json"}
+    kinds |= dict.fromkeys((EARLIER, HASHES, UNDER_WAY), "")
     for subfolder, suffix in kinds.items():
         parent = storage.join(folder, subfolder) if subfolder else folder
         storage.remove_temporary(parent)

@@ -10,6 +10,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.translation import (
     Model,
     backward,
+    check_reuse,
     decoding,
     shares_translations,
     translate,
@@ -36,6 +37,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check the model: its files and languages."""
+    """Check the model, its files and languages, and the run whose translations are kept."""
+    check_reuse(config)
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check(config.input)

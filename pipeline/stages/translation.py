@@ -19,6 +19,7 @@ from paraloom.models.structured import front_matter
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model
+from paraloom.pipeline.run.folder import is_run
 from paraloom.pipeline.run.records import BackTranslateRecord, TranslationModel
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
@@ -112,6 +113,12 @@ def decoding(options: NmtOptions) -> list[Any]:
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
 
 
+def check_reuse(config: Config) -> None:
+    """Check that `nmt.reuse` is a run."""
+    if (other := config.nmt.reuse) and not is_run(other):
+        raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run, or unset it")
+
+
 def shares_translations(config: Config) -> bool:
     """Whether equal texts of a shard are translated once."""
     return config.input is not None and config.input.unique == "source"
@@ -128,17 +135,23 @@ def translate(
     """
     from paraloom.beam_jobs import back_translate
 
-    used = model.record()
+    used, options, reuse = model.record(), model.options, run.config.nmt.reuse
+    own = [decoding(options), options.several(), used.sha256, model.tags()]
+    # Samples depend on their shard. A run on a sample measures, or has other sentences.
+    if run.forced or run.base:
+        reuse = None
     job = back_translate.TranslationJob(
         model=model.factory,
         accelerator=run.config.accelerator,
         seed=run.config.seed,
         distinct=shares_translations(run.config),
         direction=direction,
+        key="" if options.sampling else content_key(direction.job, VERSIONS["back_translate"], own),
+        reuse=[storage.join(reuse, direction.job)] if reuse else [],
     )
     shards = run.shards("ingest" if direction is PIVOT else run.pairs_stage)
     key = content_key(direction.job, VERSIONS["back_translate"], *depends_on)
-    work = units(shards, key, candidates=model.options.candidates)
+    work = units(shards, key, candidates=options.candidates)
     limit = run.config.max_rejected
     output = run.folder(direction.job)
     result = back_translate.run(work, output, job, run.arguments, max_rejected=limit)

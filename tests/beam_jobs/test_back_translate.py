@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -109,17 +109,18 @@ def shards() -> list[list[str]]:
 
 def run(
     work: list[Unit],
-    out: Path,
+    out: Path | str,
     model: Path | str = "model",
     options: NmtOptions = FAST,
     *,
     workers: int = 1,
+    arguments: Sequence[str] = (),
     max_rejected: float = 1.0,
     **more: Any,
 ) -> Result:
     """Translate with one model; `more` is of the job."""
     job = TranslationJob(model=TranslatorFactory(str(model), options), **more)
-    beam = ["--direct_num_workers", str(workers)]
+    beam = ["--direct_num_workers", str(workers), *arguments]
     return back_translate.run(work, str(out), job, beam, max_rejected=max_rejected)
 
 
