@@ -26,16 +26,9 @@ from paraloom.beam_jobs.engine import crash_recovery
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit
-from paraloom.beam_jobs.engine.shards import (
-    Measurements,
-    Receipt,
-    Saved,
-    Unit,
-    read_shard,
-    receipts,
-)
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
-from paraloom.beam_jobs.reuse import Block, WithKept, earlier, read_kept, set_aside, spread
+from paraloom.beam_jobs.reuse import Block, WithKept, find_earlier, read_kept, spread
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.translations import (
     BACK,
@@ -95,9 +88,9 @@ def run(
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:
         translate = translate.with_resource_hints(accelerator=job.accelerator)
-    known = _known(units, output, job)
+    known = find_earlier(units, output, job.key, job.reuse) if job.key else []
     if known:
-        translate = WithKept(known, units, job.direction, output, distinct=job.distinct) | translate
+        translate = WithKept(known, units, job.direction, output, job.distinct) | translate
     arguments = dataflow.one_process(arguments, job.accelerator)
     work = UnitJob(
         name=job.direction.job,
@@ -112,20 +105,6 @@ def run(
         made = result.metrics.get("sentences", 0)
         say(f"{work.name}: {made:,} sentences translated; finished shards had the others")
     return result
-
-
-def _known(units: Sequence[Unit], output: str, job: TranslationJob) -> list[Receipt]:
-    """The receipts of finished shards that may have translations for unfinished units."""
-    before = receipts(output)
-    if not job.key or {unit.key for unit in units} <= {receipt.key for receipt in before}:
-        return []
-    found = set_aside(output, before, units)
-    for folder in job.reuse:
-        others = [*receipts(folder), *earlier(folder)]
-        if not any(of.measured(Translated).made_by == job.key for of in others):
-            say(f"{folder}: nothing to keep: no translation by this model with these options")
-        found += others
-    return [of for of in found if of.measured(Translated).made_by == job.key]
 
 
 _AT_ONCE = 256  # units in flight, at most
@@ -194,12 +173,11 @@ class _Translate(UnitDoFn):
         distinct = texts if given is None else given.dictionary
         rows, known = read_kept(kept, unit.candidates)
         new = np.delete(np.arange(len(distinct)), rows)
-        some = distinct.take(pa.array(new)) if kept else distinct
-        made, counts = self.translator.translate(some, hints, seed=seed)
+        made, counts = self.translator.translate(distinct.take(pa.array(new)), hints, seed=seed)
         self.counters[unit.name] = counts
         numbers = asdict(counts) | {"attempts": attempt.number, "made_by": job.key}
         numbers |= {n: getattr(self.translator, n) for n in ("converted", "compute_type")}
-        saved = {}
+        saved = numbers["saved"] = {}
         if kept:
             made = pa.concat_tables([pa.table(made).cast(known.schema), known])
             made = made.take(pa.array(spread(np.argsort(np.r_[new, rows]), unit.candidates)))
@@ -209,8 +187,6 @@ class _Translate(UnitDoFn):
             made = made.take(pa.array(spread(codes, unit.candidates)))
             again = np.delete(np.arange(len(codes)), np.unique(codes, return_index=True)[1])
             saved["input.unique"] = self._saved(texts, again)
-        if saved:
-            numbers["saved"] = saved
         parts = with_translations(table, made, unit.candidates, job.direction)
         # Units overlap: each is charged the time since the previous one finished.
         self._started = max(self._started, self.ended["last"])

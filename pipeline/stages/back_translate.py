@@ -4,13 +4,14 @@ from typing import Any
 
 from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.transforms.translations import BACK
+from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.run.folder import is_run
 from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.translation import (
     Model,
     backward,
-    check_reuse,
     decoding,
     shares_translations,
     translate,
@@ -38,6 +39,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 def check(config: Config) -> None:
     """Check the model, its files and languages, and the run whose translations are kept."""
-    check_reuse(config)
+    if (other := config.nmt.reuse) and not is_run(other):
+        raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run")
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check(config.input)

@@ -7,13 +7,7 @@ from paraloom.beam_jobs.transforms.translations import PIVOT
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import PivotRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages.translation import (
-    check_reuse,
-    decoding,
-    forward,
-    shares_translations,
-    translate,
-)
+from paraloom.pipeline.stages.translation import decoding, forward, shares_translations, translate
 
 version = VERSIONS["back_translate"]
 
@@ -32,6 +26,5 @@ def make(run: Run, key: str) -> PivotRecord:
 
 
 def check(config: Config) -> None:
-    """Check the forward model, and the run whose translations are kept."""
-    check_reuse(config)
+    """Check the forward model."""
     forward(config).check(config.input)

@@ -19,7 +19,6 @@ from paraloom.models.structured import front_matter
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model
-from paraloom.pipeline.run.folder import is_run
 from paraloom.pipeline.run.records import BackTranslateRecord, TranslationModel
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
@@ -111,12 +110,6 @@ def decoding(options: NmtOptions) -> list[Any]:
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
-
-
-def check_reuse(config: Config) -> None:
-    """Check that `nmt.reuse` is a run."""
-    if (other := config.nmt.reuse) and not is_run(other):
-        raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run, or unset it")
 
 
 def shares_translations(config: Config) -> bool:

@@ -357,7 +357,7 @@ def test_samples_depend_on_the_seed_and_the_shards_alone(
 ) -> None:
     work = ingested(tmp_path, *shards, candidates=3)
 
-    def made(work: list[Unit], place: str, **how: int) -> list[list[pa.Table]]:
+    def made(work: list[Unit], place: str, **how: Any) -> list[list[pa.Table]]:
         return tables(run(work, tmp_path / place, nmt_model, SAMPLED, **how))
 
     whole = made(work, "whole")

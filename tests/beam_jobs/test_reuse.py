@@ -17,6 +17,7 @@ from paraloom.beam_jobs.engine import launch, schema
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import (
+    Receipt,
     Unit,
     read_receipt,
     read_shard,
@@ -57,9 +58,9 @@ def cut(folder: Path | str, rows: Rows, size: int = 4, candidates: int = 1) -> l
     return units(shards, "key", candidates=candidates)
 
 
-def made(work: list[Unit], out: Path | str, key: str = "k", **more: Any) -> Result:
+def made(work: list[Unit], out: Path | str, **more: Any) -> Result:
     """The result of a job whose translations have this key."""
-    return run(work, out, options=OPTIONS[work[0].candidates], key=key, **more)  # type: ignore[arg-type]
+    return run(work, out, options=OPTIONS[work[0].candidates], **{"key": "k", **more})
 
 
 def again(
@@ -121,7 +122,7 @@ def test_random_corpora_have_the_rows_of_a_fresh_run(
     """Of two corpora before and one other run, with any shard sizes and number of partitions."""
     draw = random.Random(seed)
     monkeypatch.setattr(duplicates, "_ROWS_PER_PARTITION", draw.choice([3, 10, 1000]))
-    how = {"distinct": draw.random() < 0.5}
+    how: dict[str, Any] = {"distinct": draw.random() < 0.5}
     candidates = draw.choice([1, 3])
     out, other = tmp_path / "out", tmp_path / "other"
     before = [draw_rows(draw) for _ in range(2)]
@@ -144,13 +145,19 @@ def test_matched_rows_are_those_of_a_dictionary(candidates: int) -> None:
         first: dict[str, int] = {}
         for place, text in enumerate(known):
             first.setdefault(text, place)
-        table, _ = reuse.sources(pa.array(known), 0)
+        table, _ = reuse.sources(pa.array(known))
         rows = np.repeat(np.arange(len(known)), candidates)
         given = table.select(["hash"]).take(pa.array(rows))
-        given = given.append_column("translation", pa.array(np.arange(len(given)).astype(str)))
-        found = reuse.matched(reuse.sources(pa.array(wanted, pa.string()), 7)[0], given, candidates)
+        texts = pa.array(np.arange(len(given)).astype(str))
+        others = pa.nulls(len(given))
+        for name in SCHEMA.names:
+            given = given.append_column(name, texts if name == "translation" else others)
+        sources, _ = reuse.sources(pa.array(wanted, pa.string()))
+        sources = sources.append_column("unit", pa.array(np.full(len(wanted), 7)))
+        found = reuse.matched(sources, given, candidates)
         assert found.to_pylist() == [
-            {"translation": str(first[text] * candidates + k), "unit": 7, "row": row}
+            dict.fromkeys(SCHEMA.names)
+            | {"translation": str(first[text] * candidates + k), "unit": 7, "row": row}
             for row, text in enumerate(wanted)
             if text in first
             for k in range(candidates)
@@ -162,7 +169,7 @@ def test_another_key_keeps_nothing(tmp_path: Path, reversing: type[Reversing]) -
     rows = [("id-new", "new"), *CORPUS]
     for number, (before, key) in enumerate([("k", "other"), ("", "k"), ("k", ""), ("", "")]):
         out = tmp_path / f"out-{number}"
-        made(cut(tmp_path, CORPUS), out, before)
+        made(cut(tmp_path, CORPUS), out, key=before)
         _, seen = again(cut(tmp_path, rows), out, reversing, key=key)
         assert seen == Counter(text for _, text in rows)
 
@@ -240,16 +247,19 @@ def test_another_run_may_change_meanwhile(
     assert seen == Counter(["new"]) and files(other) == kept
 
     given = receipts
-    monkeypatch.setattr(
-        "paraloom.beam_jobs.back_translate.receipts",
-        lambda folder: [given(folder), Path(first.receipts[0].paths[0]).unlink(missing_ok=True)][0],
-    )
+
+    def removes(folder: str) -> list[Receipt]:
+        found = given(folder)
+        Path(first.receipts[0].paths[0]).unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(reuse, "receipts", removes)
     fresh, seen = again(work, tmp_path / "again", reversing, reuse=[str(other)])
     assert seen == Counter(["new", "a0", "a1", "a2", "a3"])
     assert tables(fresh) == tables(result)
     capsys.readouterr()
     again(work, tmp_path / "third", reversing, key="other", reuse=[str(other)])
-    assert "nothing to keep" in capsys.readouterr().err
+    assert "no translation by this model" in capsys.readouterr().err
 
 
 def test_a_run_under_way_gives_its_earlier_translations(
@@ -314,7 +324,7 @@ def test_a_little_after_a_large_corpus_reads_only_what_changed(
     monkeypatch.setattr(reuse, "_WORTH", 1)
     rows = [*CORPUS[:-1], ("id-9", "mended"), ("id-x", "a0"), ("id-y", "a8")]
     work = cut(tmp_path, rows, 2)
-    assert len(reuse.set_aside(str(out), receipts(str(out)), work)) == 1
+    assert len(reuse.find_earlier(work, str(out), "k", [])) == 1
     _, seen = again(work, out, reversing)
     assert seen == Counter(["mended", "a0"])  # two shards of two rows after four
     _, seen = again(cut(tmp_path, rows[::-1], 2), out, reversing)
