@@ -52,7 +52,8 @@ class Translated(Measurements):
     """Measurements of a shard beside the translator's `Counters`."""
 
     saved: dict[str, Saved] = Field(default_factory=dict)
-    """Rows that were not translated, by the configuration key that avoided it."""
+    """Rows that were not translated, by the configuration key that avoided it; of a shard with kept
+    translations, all under `nmt.reuse`."""
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
     made_by: str = ""  # `TranslationJob.key`
@@ -90,7 +91,7 @@ def run(
         translate = translate.with_resource_hints(accelerator=job.accelerator)
     known = find_earlier(units, output, job.key, job.reuse) if job.key else []
     if known:
-        translate = WithKept(known, units, job.direction, output, job.distinct) | translate
+        translate = WithKept(known, units, job.direction, output) | translate
     arguments = dataflow.one_process(arguments, job.accelerator)
     work = UnitJob(
         name=job.direction.job,
@@ -165,7 +166,7 @@ class _Translate(UnitDoFn):
     def make(self, unit: Unit, kept: Sequence[Block] = ()) -> Receipt:
         table, job = read_shard(unit.shard), self.job
         texts = table[job.direction.text].combine_chunks()
-        given = texts.dictionary_encode() if job.distinct else None
+        given = texts.dictionary_encode() if job.distinct or kept else None
         # Translations drawn at random depend on the shard, on any worker and in any order.
         seed = drawing_seed(job.seed, unit.shard.digest)
         attempt = crash_recovery.begin(self.output, unit.name, unit.key)
@@ -177,16 +178,15 @@ class _Translate(UnitDoFn):
         self.counters[unit.name] = counts
         numbers = asdict(counts) | {"attempts": attempt.number, "made_by": job.key}
         numbers |= {n: getattr(self.translator, n) for n in ("converted", "compute_type")}
-        saved = numbers["saved"] = {}
         if kept:
             made = pa.concat_tables([pa.table(made).cast(known.schema), known])
             made = made.take(pa.array(spread(np.argsort(np.r_[new, rows]), unit.candidates)))
-            saved["nmt.reuse"] = self._saved(distinct, rows)
         if given is not None:
             codes = given.indices.to_numpy()
             made = made.take(pa.array(spread(codes, unit.candidates)))
-            again = np.delete(np.arange(len(codes)), np.unique(codes, return_index=True)[1])
-            saved["input.unique"] = self._saved(texts, again)
+            translated = np.unique(codes, return_index=True)[1][new]
+            spared = texts.take(pa.array(np.delete(np.arange(len(texts)), translated)))
+            numbers["saved"] = {"nmt.reuse" if kept else "input.unique": self._saved(spared)}
         parts = with_translations(table, made, unit.candidates, job.direction)
         # Units overlap: each is charged the time since the previous one finished.
         self._started = max(self._started, self.ended["last"])
@@ -195,9 +195,8 @@ class _Translate(UnitDoFn):
         attempt.over()
         return receipt
 
-    def _saved(self, texts: pa.Array, rows: np.ndarray) -> Saved:
-        """Count the texts in these rows, which were not translated."""
+    def _saved(self, texts: pa.Array) -> Saved:
+        """Count texts that were not translated."""
         languages = self.job.model.languages
         language = (languages.source if languages else None) or ENGLISH
-        tokens = moses_tokens(texts.take(pa.array(rows)), language)
-        return Saved(rows=len(rows), tokens=len(tokens.values))
+        return Saved(rows=len(texts), tokens=len(moses_tokens(texts, language).values))

@@ -26,6 +26,7 @@ from paraloom.beam_jobs.engine.shards import (
     RECEIPTS,
     DamagedError,
     Receipt,
+    Shard,
     Unit,
     read_receipt,
     read_shard,
@@ -45,10 +46,9 @@ _TEXT = pa.large_string()  # a partition may hold more than 2 GiB
 _FORM = {"translation": _TEXT, "translation_score": pa.float32()}
 _FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
 
+Shards = tuple[Shard, ...]
 Block = tuple[int, str, int, int]
 """Location of rows: index of the unit, or below 0 of the earlier shard, file, first byte, end."""
-
-Hashed = tuple[pa.Table, np.ndarray]  # rows with the hashes of their sources, and these, [n, 2]
 
 
 def find_earlier(
@@ -58,8 +58,7 @@ def find_earlier(
     stage, which are noted before the job outdates them, and those in the folders `others`.
 
     Noted are outdated receipts, and all of a stage that has ended; their part files stay until it
-    ends again. Thus a job that was killed finds the same when it resumes, and makes the same
-    batches.
+    ends again. So a job that was killed finds the same, and makes the same batches.
     """
     keys, before = {unit.key for unit in units}, receipts(output)
     present = keys & {receipt.key for receipt in before}
@@ -96,70 +95,62 @@ def _noted(folder: str) -> list[Receipt]:
 class WithKept(beam.PTransform):
     """Finds kept translations: units in; (unit, blocks for `read_kept`) out.
 
-    `receipts` are of earlier shards by the model and the options of the `work`. With `distinct`,
-    rows are those of a shard's distinct texts. `remove_orphans` removes the files.
+    `old` shards and `new` units have the same model and options. `remove_orphans` removes the
+    files.
     """
 
-    def __init__(
-        self,
-        receipts: Sequence[Receipt],
-        work: Sequence[Unit],
-        direction: Direction,
-        output: str,
-        distinct: bool,
-    ):
+    def __init__(self, old: list[Receipt], new: Sequence[Unit], direction: Direction, output: str):
         super().__init__()
-        self.direction, self.distinct, self.candidates = direction, distinct, work[0].candidates
-        self.output, self.earlier = output, [*enumerate(receipts, -len(receipts))]
-        rows = sum(unit.rows for unit in work) + sum(receipt.rows_in for receipt in receipts)
-        self.partitions = partitions(rows)
+        self.old = [(at, of.shards, of.rejected_shards) for at, of in enumerate(old, -len(old))]
+        self.direction, self.output = direction, output
+        self.candidates, rows = new[0].candidates, sum(unit.rows for unit in new)
+        self.partitions = partitions(rows + sum(receipt.rows_in for receipt in old))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the sources of units in earlier shards, per partition."""
-        direction, candidates, distinct = self.direction, self.candidates, self.distinct
-        output, count = self.output, np.uint64(self.partitions)
+        """Find the sources of units in old shards, per partition."""
+        direction, candidates, output = self.direction, self.candidates, self.output
         # Unique to this job, as a worker of a killed job may still be writing.
-        prefix = storage.join(output, HASHES, secrets.token_hex(4))
+        prefix, count = storage.join(output, HASHES, secrets.token_hex(4)), self.partitions
 
-        def write(index: int, given: Hashed) -> Iterator[tuple[int, Block]]:
-            yield from _write(f"{prefix}-{index}", index, given[0], given[1][:, 0] % count)
+        def write(index: int, rows: pa.Table, hashes: np.ndarray) -> Iterator[tuple[int, Block]]:
+            rows = rows.append_column("hash", binary(hashes))
+            yield from _write(f"{prefix}-{index}", index, rows, hashes[:, 0] % np.uint64(count))
 
-        def known(element: tuple[int, Receipt]) -> Iterator[tuple[int, Block]]:
-            yield from write(element[0], translations(element[1], direction, candidates))
+        def known(element: tuple[int, Shards, Shards]) -> Iterator[tuple[int, Block]]:
+            yield from write(element[0], *translations(*element[1:], direction, candidates))
 
         def split(unit: Unit) -> Iterator[tuple[int, Block]]:
             done = read_receipt(output, unit.name)
             if not done or done.key != unit.key:
-                texts = read_shard(unit.shard, [direction.text])[direction.text].combine_chunks()
-                yield from write(unit.index, sources(texts.unique() if distinct else texts))
+                texts = read_shard(unit.shard, [direction.text])[direction.text].unique()
+                yield from write(
+                    unit.index, pa.table({"row": np.arange(len(texts))}), row_hash(texts)
+                )
 
         def find(element: tuple[int, Iterable[Block]]) -> Iterator[tuple[int, Block]]:
             partition, blocks = element[0], sorted(element[1])
             old = [block for block in blocks if block[0] < 0]
             if 0 < len(old) < len(blocks):
                 found = matched(_read(blocks[len(old) :]), _read(old), candidates)
-                units = found["unit"].to_numpy()
-                yield from _write(f"{prefix}-found-{partition}", partition, found, units)
+                of = found["unit"].to_numpy()
+                yield from _write(f"{prefix}-found-{partition}", partition, found, of)
 
-        earlier = units.pipeline | "Earlier" >> beam.Create(self.earlier) | beam.Reshuffle()
+        earlier = units.pipeline | "Old" >> beam.Create(self.old) | beam.Reshuffle()
         earlier |= "Known" >> beam.FlatMap(known).with_output_types(tuple[int, Any])
         return by_partition(units, split, find, lambda unit, found: (unit, found), earlier)
 
 
-def sources(texts: pa.Array) -> Hashed:
-    """Sources that need translations."""
-    hashes = row_hash(texts)
-    return pa.table({"hash": _binary(hashes), "row": np.arange(len(texts))}), hashes
-
-
-def translations(receipt: Receipt, direction: Direction, candidates: int) -> Hashed:
-    """The translations of an earlier shard, `candidates` neighbouring rows for each distinct
-    source; none if a file was changed or removed, as another run may do meanwhile."""
+def translations(
+    accepted: Shards, rejected: Shards, direction: Direction, candidates: int
+) -> tuple[pa.Table, np.ndarray]:
+    """The translations of an earlier unit, `candidates` neighbouring rows for each distinct source,
+    and the hashes of the sources, uint64 [n, 2]; none if a file was changed or removed, as another
+    run may do meanwhile."""
     number = schema.CANDIDATE.name
     own = ["id", direction.text, number]
     try:
-        parts = [read_shard(of, [*own, *direction.added]) for of in receipt.shards]
-        parts += [read_shard(of, [*own, "reason"]) for of in receipt.rejected_shards]
+        parts = [read_shard(of, [*own, *direction.added]) for of in accepted]
+        parts += [read_shard(of, [*own, "reason"]) for of in rejected]
     except (MissingError, DamagedError):
         parts = []
     form = pa.schema({"id": pa.string(), "text": pa.string(), number: pa.int8(), **_FORM})
@@ -177,8 +168,7 @@ def translations(receipt: Receipt, direction: Direction, candidates: int) -> Has
     rows = np.arange(len(hashes))
     once = rows[~repeated(hashes, np.zeros(len(hashes)), rows)]
     table = table.select([*_FORM]).take(pa.array(spread(once, candidates)))
-    hashes = np.repeat(hashes[once], candidates, axis=0)
-    return table.append_column("hash", _binary(hashes)), hashes
+    return table, np.repeat(hashes[once], candidates, axis=0)
 
 
 def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
@@ -191,7 +181,7 @@ def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
 
 
 def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.Table]:
-    """The rows of a unit that have kept translations, int64 [n], and their translations."""
+    """The distinct texts of a unit that have kept translations, int64 [n], and these."""
     if not blocks:
         return np.empty(0, np.int64), pa.schema(_FORM).empty_table()
     found = _read(blocks)
@@ -203,7 +193,8 @@ def spread(rows: np.ndarray, candidates: int) -> np.ndarray:
     return np.asarray(rows[:, None].astype(np.int64) * candidates + np.arange(candidates)).ravel()
 
 
-def _binary(hashes: np.ndarray) -> pa.Array:
+def binary(hashes: np.ndarray) -> pa.Array:
+    """Hashes, uint64 [n, 2], as a column."""
     data = pa.py_buffer(np.ascontiguousarray(hashes))
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(hashes), [None, data])
 

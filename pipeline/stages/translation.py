@@ -128,11 +128,10 @@ def translate(
     """
     from paraloom.beam_jobs import back_translate
 
-    used, options, reuse = model.record(), model.options, run.config.nmt.reuse
+    used, options = model.record(), model.options
     own = [decoding(options), options.several(), used.sha256, model.tags()]
     # Samples depend on their shard. A run on a sample measures, or has other sentences.
-    if run.forced or run.base:
-        reuse = None
+    other = None if run.forced or run.base else run.config.nmt.reuse
     job = back_translate.TranslationJob(
         model=model.factory,
         accelerator=run.config.accelerator,
@@ -140,7 +139,7 @@ def translate(
         distinct=shares_translations(run.config),
         direction=direction,
         key="" if options.sampling else content_key(direction.job, VERSIONS["back_translate"], own),
-        reuse=[storage.join(reuse, direction.job)] if reuse else [],
+        reuse=[storage.join(other, direction.job)] if other else [],
     )
     shards = run.shards("ingest" if direction is PIVOT else run.pairs_stage)
     key = content_key(direction.job, VERSIONS["back_translate"], *depends_on)

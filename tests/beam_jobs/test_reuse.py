@@ -27,6 +27,7 @@ from paraloom.beam_jobs.engine.shards import (
     write_shard,
 )
 from paraloom.beam_jobs.transforms import duplicates
+from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.beam_jobs.transforms.translations import PIVOT
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import SCHEMA
@@ -136,6 +137,12 @@ def test_random_corpora_have_the_rows_of_a_fresh_run(
     assert tables(result) == tables(made(work, tmp_path / "fresh", **how))
 
 
+def hashed(texts: list[str]) -> pa.Table:
+    """The rows of unit 7."""
+    hashes, rows = row_hash(pa.array(texts, pa.string())), np.arange(len(texts))
+    return pa.table({"hash": reuse.binary(hashes), "row": rows, "unit": np.full(len(texts), 7)})
+
+
 @pytest.mark.parametrize("candidates", [1, 3])
 def test_matched_rows_are_those_of_a_dictionary(candidates: int) -> None:
     draw = random.Random(candidates)
@@ -145,16 +152,13 @@ def test_matched_rows_are_those_of_a_dictionary(candidates: int) -> None:
         first: dict[str, int] = {}
         for place, text in enumerate(known):
             first.setdefault(text, place)
-        table, _ = reuse.sources(pa.array(known))
         rows = np.repeat(np.arange(len(known)), candidates)
-        given = table.select(["hash"]).take(pa.array(rows))
+        given = hashed(known).select(["hash"]).take(pa.array(rows))
         texts = pa.array(np.arange(len(given)).astype(str))
         others = pa.nulls(len(given))
         for name in SCHEMA.names:
             given = given.append_column(name, texts if name == "translation" else others)
-        sources, _ = reuse.sources(pa.array(wanted, pa.string()))
-        sources = sources.append_column("unit", pa.array(np.full(len(wanted), 7)))
-        found = reuse.matched(sources, given, candidates)
+        found = reuse.matched(hashed(wanted), given, candidates)
         assert found.to_pylist() == [
             dict.fromkeys(SCHEMA.names)
             | {"translation": str(first[text] * candidates + k), "unit": 7, "row": row}
