@@ -28,7 +28,7 @@ from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
-from paraloom.beam_jobs.reuse import Block, WithKept, find_earlier, read_kept, spread
+from paraloom.beam_jobs.reuse import Block, WithKept, earlier, read_kept, spread
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.translations import (
     BACK,
@@ -52,8 +52,7 @@ class Translated(Measurements):
     """Measurements of a shard beside the translator's `Counters`."""
 
     saved: dict[str, Saved] = Field(default_factory=dict)
-    """Rows that were not translated, by the configuration key that avoided it; of a shard with kept
-    translations, all under `nmt.reuse`."""
+    """Rows that were not translated, by the configuration key that avoided it."""
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
     made_by: str = ""  # `TranslationJob.key`
@@ -68,9 +67,7 @@ class TranslationJob:
     seed: int = 1  # for translations that are drawn at random
     distinct: bool = False  # translate equal texts of a shard once
     direction: Direction = BACK
-    key: str = ""
-    """Digest of everything that the translations of a source depend on. With it, translations are
-    kept that finished shards with the same key have."""
+    key: str = ""  # of all that a source's translations depend on; with it, these are kept
     reuse: Sequence[str] = ()  # further folders with finished shards, of other runs
 
 
@@ -89,7 +86,7 @@ def run(
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:
         translate = translate.with_resource_hints(accelerator=job.accelerator)
-    known = find_earlier(units, output, job.key, job.reuse) if job.key else []
+    known = earlier(units, output, job.key, job.reuse) if job.key else []
     if known:
         translate = WithKept(known, units, job.direction, output) | translate
     arguments = dataflow.one_process(arguments, job.accelerator)
@@ -103,8 +100,8 @@ def run(
     )
     result = launch(work, arguments)
     if known:
-        made = result.metrics.get("sentences", 0)
-        say(f"{work.name}: {made:,} sentences translated; finished shards had the others")
+        made = f"sentences translated: {result.metrics.get('sentences', 0):,}"
+        say(f"{work.name}: {made}; finished shards had the others")
     return result
 
 

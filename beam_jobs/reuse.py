@@ -46,14 +46,11 @@ _TEXT = pa.large_string()  # a partition may hold more than 2 GiB
 _FORM = {"translation": _TEXT, "translation_score": pa.float32()}
 _FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
 
-Shards = tuple[Shard, ...]
 Block = tuple[int, str, int, int]
 """Location of rows: index of the unit, or below 0 of the earlier shard, file, first byte, end."""
 
 
-def find_earlier(
-    units: Sequence[Unit], output: str, key: str, others: Sequence[str]
-) -> list[Receipt]:
+def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
     """The receipts of finished shards that may have translations for unfinished units: those of the
     stage, which are noted before the job outdates them, and those in the folders `others`.
 
@@ -116,7 +113,7 @@ class WithKept(beam.PTransform):
             rows = rows.append_column("hash", binary(hashes))
             yield from _write(f"{prefix}-{index}", index, rows, hashes[:, 0] % np.uint64(count))
 
-        def known(element: tuple[int, Shards, Shards]) -> Iterator[tuple[int, Block]]:
+        def known(element: tuple[int, Any, Any]) -> Iterator[tuple[int, Block]]:
             yield from write(element[0], *translations(*element[1:], direction, candidates))
 
         def split(unit: Unit) -> Iterator[tuple[int, Block]]:
@@ -135,13 +132,13 @@ class WithKept(beam.PTransform):
                 of = found["unit"].to_numpy()
                 yield from _write(f"{prefix}-found-{partition}", partition, found, of)
 
-        earlier = units.pipeline | "Old" >> beam.Create(self.old) | beam.Reshuffle()
-        earlier |= "Known" >> beam.FlatMap(known).with_output_types(tuple[int, Any])
-        return by_partition(units, split, find, lambda unit, found: (unit, found), earlier)
+        old = units.pipeline | "Old" >> beam.Create(self.old) | beam.Reshuffle()
+        old |= "Known" >> beam.FlatMap(known).with_output_types(tuple[int, Any])
+        return by_partition(units, split, find, lambda unit, found: (unit, found), old)
 
 
 def translations(
-    accepted: Shards, rejected: Shards, direction: Direction, candidates: int
+    accepted: Sequence[Shard], rejected: Sequence[Shard], direction: Direction, candidates: int
 ) -> tuple[pa.Table, np.ndarray]:
     """The translations of an earlier unit, `candidates` neighbouring rows for each distinct source,
     and the hashes of the sources, uint64 [n, 2]; none if a file was changed or removed, as another

@@ -104,7 +104,7 @@ def test_only_new_sources_are_translated(
     assert seen == Counter(text for _, text in rows if text not in known)
     assert tables(result) == tables(made(work, tmp_path / "fresh"))
     assert files(out) == {path for of in result.receipts for path in of.paths}
-    assert f"{sum(seen.values())} sentences translated; " in capsys.readouterr().err
+    assert f"sentences translated: {sum(seen.values())}; " in capsys.readouterr().err
     saved = [of.measured(Translated).saved for of in result.receipts]
     kept = sum(of["nmt.reuse"].rows for of in saved if of)
     assert kept <= len(rows) - sum(seen.values())
@@ -328,7 +328,7 @@ def test_a_little_after_a_large_corpus_reads_only_what_changed(
     monkeypatch.setattr(reuse, "_WORTH", 1)
     rows = [*CORPUS[:-1], ("id-9", "mended"), ("id-x", "a0"), ("id-y", "a8")]
     work = cut(tmp_path, rows, 2)
-    assert len(reuse.find_earlier(work, str(out), "k", [])) == 1
+    assert len(reuse.earlier(work, str(out), "k", [])) == 1
     _, seen = again(work, out, reversing)
     assert seen == Counter(["mended", "a0"])  # two shards of two rows after four
     _, seen = again(cut(tmp_path, rows[::-1], 2), out, reversing)
