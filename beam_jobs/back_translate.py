@@ -28,6 +28,7 @@ from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.reuse import Block, WithKept, earlier, read_kept, spread
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.translations import (
     BACK,
@@ -40,6 +41,7 @@ from paraloom.beam_jobs.transforms.translations import (
 from paraloom.models.cpu import cores
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.options import Precision
+from paraloom.models.printing import say
 from paraloom.models.text.tokens import moses_tokens
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class Translated(Measurements):
     """Rows that were not translated, by the configuration key that avoided it."""
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
+    made_by: str = ""  # `TranslationJob.key`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,8 @@ class TranslationJob:
     seed: int = 1  # for translations that are drawn at random
     distinct: bool = False  # translate equal texts of a shard once
     direction: Direction = BACK
+    key: str = ""  # of all that a source's translations depend on; with it, these are kept
+    reuse: Sequence[str] = ()  # further folders with finished shards, of other runs
 
 
 def run(
@@ -81,6 +86,9 @@ def run(
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:
         translate = translate.with_resource_hints(accelerator=job.accelerator)
+    known = earlier(units, output, job.key, job.reuse) if job.key else []
+    if known:
+        translate = WithKept(known, units, job.direction, output) | translate
     arguments = dataflow.one_process(arguments, job.accelerator)
     work = UnitJob(
         name=job.direction.job,
@@ -90,7 +98,11 @@ def run(
         processes=1,
         limit=Limit(share=max_rejected),
     )
-    return launch(work, arguments)
+    result = launch(work, arguments)
+    if known:
+        made = f"sentences translated: {result.metrics.get('sentences', 0):,}"
+        say(f"{work.name}: {made}; finished shards had the others")
+    return result
 
 
 _AT_ONCE = 256  # units in flight, at most
@@ -120,11 +132,12 @@ class _Translate(UnitDoFn):
         self.under_way = deque[tuple[int, Future[Receipt]]]()  # rows, and the future receipt
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
-        alone = not self.translator.under_way or crash_recovery.deaths(self.output, element.name)
-        yield from self._done(0 if alone else self.translator.under_way - element.rows)
+        unit = element[0] if isinstance(element, tuple) else element
+        alone = not self.translator.under_way or crash_recovery.deaths(self.output, unit.name)
+        yield from self._done(0 if alone else self.translator.under_way - unit.rows)
         mine = copy(self)  # copied, since each unit has its own clock
         done = self.pool.submit(lambda: next(UnitDoFn.process(mine, element)))
-        self.under_way.append((element.rows, done))
+        self.under_way.append((unit.rows, done))
         if alone:
             yield from self._done(0)
 
@@ -147,23 +160,30 @@ class _Translate(UnitDoFn):
                 count(made)
             yield receipt
 
-    def make(self, unit: Unit) -> Receipt:
+    def make(self, unit: Unit, kept: Sequence[Block] = ()) -> Receipt:
         table, job = read_shard(unit.shard), self.job
         texts = table[job.direction.text].combine_chunks()
-        given = texts.dictionary_encode() if job.distinct else None
+        given = texts.dictionary_encode() if job.distinct or kept else None
         # Translations drawn at random depend on the shard, on any worker and in any order.
         seed = drawing_seed(job.seed, unit.shard.digest)
         attempt = crash_recovery.begin(self.output, unit.name, unit.key)
         hints = attempt if attempt.deaths else None
         distinct = texts if given is None else given.dictionary
-        made, counts = self.translator.translate(distinct, hints, seed=seed)
+        rows, known = read_kept(kept, unit.candidates)
+        new = np.delete(np.arange(len(distinct)), rows)
+        made, counts = self.translator.translate(distinct.take(pa.array(new)), hints, seed=seed)
         self.counters[unit.name] = counts
-        numbers = asdict(counts) | {"attempts": attempt.number}
+        numbers = asdict(counts) | {"attempts": attempt.number, "made_by": job.key}
         numbers |= {n: getattr(self.translator, n) for n in ("converted", "compute_type")}
+        if kept:
+            made = pa.concat_tables([pa.table(made).cast(known.schema), known])
+            made = made.take(pa.array(spread(np.argsort(np.r_[new, rows]), unit.candidates)))
         if given is not None:
             codes = given.indices.to_numpy()
-            made = _spread(made, codes, unit.candidates)
-            numbers["saved"] = {"input.unique": self._saved(texts, codes)}
+            made = made.take(pa.array(spread(codes, unit.candidates)))
+            translated = np.unique(codes, return_index=True)[1][new]
+            spared = texts.take(pa.array(np.delete(np.arange(len(texts)), translated)))
+            numbers["saved"] = {"nmt.reuse" if kept else "input.unique": self._saved(spared)}
         parts = with_translations(table, made, unit.candidates, job.direction)
         # Units overlap: each is charged the time since the previous one finished.
         self._started = max(self._started, self.ended["last"])
@@ -172,16 +192,8 @@ class _Translate(UnitDoFn):
         attempt.over()
         return receipt
 
-    def _saved(self, texts: pa.Array, codes: np.ndarray) -> Saved:
-        """Count the repeated texts, which were not translated."""
+    def _saved(self, texts: pa.Array) -> Saved:
+        """Count texts that were not translated."""
         languages = self.job.model.languages
-        repeats = np.delete(np.arange(len(codes)), np.unique(codes, return_index=True)[1])
         language = (languages.source if languages else None) or ENGLISH
-        tokens = moses_tokens(texts.take(pa.array(repeats)), language)
-        return Saved(rows=len(repeats), tokens=len(tokens.values))
-
-
-def _spread(made: pa.RecordBatch, codes: np.ndarray, candidates: int) -> pa.RecordBatch:
-    """Copy the translations of distinct texts to the rows whose code points to them."""
-    rows = codes[:, None].astype(np.int64) * candidates + np.arange(candidates)
-    return made.take(pa.array(rows.ravel()))
+        return Saved(rows=len(texts), tokens=len(moses_tokens(texts, language).values))

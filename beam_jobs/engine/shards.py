@@ -9,6 +9,7 @@ and its part files have their checksums. A part file without a receipt is ignore
     <stage>/_receipts/<unit>.json
     <stage>/_receipts/all.jsonl                 all of them, once the stage has ended
     <stage>/_earlier/<unit>.json                outdated receipts whose columns may be copied
+    <stage>/_earlier/<digest>.jsonl             … whose translations may be kept, see `reuse`
 
 Data set readers skip names with a leading underscore, so they read only a stage's accepted rows.
 
@@ -368,8 +369,8 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
     needed = set()
     for receipt in keep:
         needed |= {receipt_path(folder, receipt.name), *receipt.paths}
-    kinds = {"": ".parquet", REJECTED: ".parquet", HASHES: "", UNDER_WAY: ""}
-    kinds |= dict.fromkeys((RECEIPTS, EARLIER, ATTEMPTS), ".json")
+    kinds = {"": ".parquet", REJECTED: ".parquet", RECEIPTS: ".json", ATTEMPTS: ".json"}
+    kinds |= dict.fromkeys((EARLIER, HASHES, UNDER_WAY), "")
     for subfolder, suffix in kinds.items():
         parent = storage.join(folder, subfolder) if subfolder else folder
         storage.remove_temporary(parent)

@@ -82,6 +82,7 @@ def by_partition(
     split: Callable[[Any], Iterable[tuple[int, Any]]],
     find: Callable[[tuple[int, Iterable[Any]]], Iterable[tuple[int, Any]]],
     join: Callable[[Any, list[Any]], Any],
+    more: beam.PCollection | None = None,
 ) -> beam.PCollection:
     """Find what units have in common, partition by partition, and join it with the units.
 
@@ -89,11 +90,12 @@ def by_partition(
         split: yields a unit's data by partition.
         find: yields results by unit index from a partition's data.
         join: combines a unit and its results.
+        more: data by partition that belong to no unit.
     """
     kind = tuple[int, Any]
+    hashed = units | "Hash" >> beam.FlatMap(split).with_output_types(kind)
     found = (
-        units
-        | "Hash" >> beam.FlatMap(split).with_output_types(kind)
+        (hashed if more is None else (hashed, more) | beam.Flatten())
         | "Together" >> beam.GroupByKey()
         | "Find" >> beam.FlatMap(find).with_output_types(kind)
     )

@@ -93,7 +93,7 @@ def count(counts: Counters) -> None:
 
 
 def with_translations(
-    table: pa.Table, translations: pa.RecordBatch, candidates: int, direction: Direction
+    table: pa.Table, translations: pa.RecordBatch | pa.Table, candidates: int, direction: Direction
 ) -> tuple[pa.Table, pa.Table]:
     """Divide rows into translated ones and, with a reason, untranslated ones.
 

@@ -85,6 +85,9 @@ class NmtOptions(Options):
     """A model in the other direction, from `input.target_language` into `input.source_language`,
     named as `model`: for the sources of `input.format: text`, and for the scorers source_score and
     dual_score; for these, null trains one on the input."""
+    reuse: Annotated[str, InputPath(copied=False)] | None = None
+    """Another run, whose translations by the same model with the same options are kept: its folder,
+    also in object storage. The run's own earlier translations are always kept; `resume.md`."""
     beam: Size = 12
     """Beam size; the best hypothesis is the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1

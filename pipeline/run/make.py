@@ -173,7 +173,8 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
             import_fast("paraloom.beam_jobs.engine.launch")
         say(f"{path} …")
         journal.start(step)
-        if path in state.forced:
+        run.forced = path in state.forced
+        if run.forced:
             drop_receipts(run.folder(stage.name))
         forget_peak()
         started = time.monotonic()

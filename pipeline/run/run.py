@@ -44,6 +44,7 @@ class Run:
     place: str = ""  # its folder, below the base's folder
     before: Run | None = None  # the round before, whose encoder scores the pairs
     records: dict[str, StageRecord] = field(default_factory=dict)  # of its own finished stages
+    forced: bool = False  # whether the stage under way is made from nothing
 
     @classmethod
     def open(cls, config: Config, arguments: Sequence[str] = (), base: Run | None = None) -> Run:

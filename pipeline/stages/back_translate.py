@@ -4,7 +4,9 @@ from typing import Any
 
 from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.transforms.translations import BACK
+from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.run.folder import is_run
 from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.translation import (
@@ -36,6 +38,8 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check the model: its files and languages."""
+    """Check the model, its files and languages, and the run whose translations are kept."""
+    if (other := config.nmt.reuse) and not is_run(other):
+        raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run")
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check(config.input)

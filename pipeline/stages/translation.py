@@ -128,17 +128,22 @@ def translate(
     """
     from paraloom.beam_jobs import back_translate
 
-    used = model.record()
+    used, options = model.record(), model.options
+    own = [decoding(options), options.several(), used.sha256, model.tags()]
+    # Samples depend on their shard. A run on a sample measures, or has other sentences.
+    other = None if run.forced or run.base else run.config.nmt.reuse
     job = back_translate.TranslationJob(
         model=model.factory,
         accelerator=run.config.accelerator,
         seed=run.config.seed,
         distinct=shares_translations(run.config),
         direction=direction,
+        key="" if options.sampling else content_key(direction.job, VERSIONS["back_translate"], own),
+        reuse=[storage.join(other, direction.job)] if other else [],
     )
     shards = run.shards("ingest" if direction is PIVOT else run.pairs_stage)
     key = content_key(direction.job, VERSIONS["back_translate"], *depends_on)
-    work = units(shards, key, candidates=model.options.candidates)
+    work = units(shards, key, candidates=options.candidates)
     limit = run.config.max_rejected
     output = run.folder(direction.job)
     result = back_translate.run(work, output, job, run.arguments, max_rejected=limit)

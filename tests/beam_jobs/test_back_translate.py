@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -109,17 +109,18 @@ def shards() -> list[list[str]]:
 
 def run(
     work: list[Unit],
-    out: Path,
+    out: Path | str,
     model: Path | str = "model",
     options: NmtOptions = FAST,
     *,
     workers: int = 1,
+    arguments: Sequence[str] = (),
     max_rejected: float = 1.0,
     **more: Any,
 ) -> Result:
     """Translate with one model; `more` is of the job."""
     job = TranslationJob(model=TranslatorFactory(str(model), options), **more)
-    beam = ["--direct_num_workers", str(workers)]
+    beam = ["--direct_num_workers", str(workers), *arguments]
     return back_translate.run(work, str(out), job, beam, max_rejected=max_rejected)
 
 
@@ -356,7 +357,7 @@ def test_samples_depend_on_the_seed_and_the_shards_alone(
 ) -> None:
     work = ingested(tmp_path, *shards, candidates=3)
 
-    def made(work: list[Unit], place: str, **how: int) -> list[list[pa.Table]]:
+    def made(work: list[Unit], place: str, **how: Any) -> list[list[pa.Table]]:
         return tables(run(work, tmp_path / place, nmt_model, SAMPLED, **how))
 
     whole = made(work, "whole")

@@ -121,6 +121,7 @@ COLUMNS = "input={format: jsonl, paths: ['{folder}/a.jsonl'], columns: {source: 
         (NOTHING, "nmt.repetition_penalty=1.1", {"back_translate"}),
         (NOTHING, "nmt={no_repeat_ngram: 0, repetition_penalty: 1}", set()),
         ("nmt.no_repeat_ngram=3", "nmt.no_repeat_ngram=4", {"back_translate"}),
+        (NOTHING, "nmt.reuse=elsewhere", set()),
         (NOTHING, "nmt.compute_type=int8", TRANSLATE),
         (NOTHING, "nmt.batch_tokens=77", TRANSLATE),
         (NOTHING, "nmt.max_source_subwords=77", TRANSLATE),

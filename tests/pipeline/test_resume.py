@@ -85,8 +85,37 @@ def test_other_input_of_the_same_names(a_run: Path, bitext: dict[str, str], runs
     Path(paths["source"]).write_text("".join(lines), "utf-8")
     before = stamps(a_run, "back_translate")
     assert runs("select", a_run) == list(STAGES)
-    # Only this shard was translated again.
+    # Only this shard was made again, and only the new sentence was translated.
     assert written_since(before, a_run, "back_translate") == {"part-00000-00002"}
+    assert translated(a_run) == 1
+
+
+def translated(folder: Path) -> int:
+    """The sentences that the last job translated."""
+    found: int = manifest(folder)["stages"]["back_translate"]["metrics"]["sentences"]
+    return found
+
+
+def test_a_run_beside_another_keeps_its_translations(
+    finished_run: Path, write_config: WriteConfig, runs: Runs, tmp_path: Path, capsys: Capsys
+) -> None:
+    """Unless it is forced to translate."""
+    other = {"reuse": str(finished_run / "run")}
+    path = str(write_config(tmp_path, nmt={"reuse": str(tmp_path)}))
+    line = refusal(capsys, "back-translate", "--config", path)
+    assert line == f"paraloom: nmt.reuse: {tmp_path}: no run here; name the folder of a run"
+    made = ["ingest", "back_translate"]
+    changes = {"input": {"shard_rows": 50}, "nmt": other}
+    assert runs("back-translate", tmp_path, **changes) == made
+    assert translated(tmp_path) == 0
+    one, two = (table(folder, "back_translate") for folder in (finished_run, tmp_path))
+    assert one == two  # the same scores, too
+    record = manifest(tmp_path)["stages"]["back_translate"]
+    assert record["saved"]["nmt.reuse"]["rows"] == record["rows_in"]
+    assert runs("back-translate", tmp_path, nmt=other | {"beam": 1}) == made
+    assert translated(tmp_path) == record["rows_in"]
+    assert runs("back-translate", tmp_path, "--force", nmt=other) == made[1:]
+    assert translated(tmp_path) == record["rows_in"]
 
 
 def test_wholly_other_input_does_not_replace_a_corpus(

@@ -1,0 +1,220 @@
+"""Translations that are kept: a source that the same model has translated is not translated again.
+
+When shards have to be made and finished ones have translations by the same model and options, both
+are divided by the hashes of their sources, and joined in each part. Every earlier shard is read
+once, whatever the order of rows. Texts go through files, as in `duplicates`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine.shards import (
+    EARLIER,
+    HASHES,
+    DamagedError,
+    Receipt,
+    Shard,
+    Unit,
+    compacted,
+    read_receipt,
+    read_shard,
+    receipts,
+)
+from paraloom.beam_jobs.storage import MissingError
+from paraloom.beam_jobs.transforms.duplicates import by_partition, grouped, partitions
+from paraloom.beam_jobs.transforms.equal_texts import repeated, row_hash
+from paraloom.beam_jobs.transforms.translations import Direction
+from paraloom.models.printing import say
+
+_WORTH = 100
+"""Rows of unchanged shards that are read at most for each row to make: a few lines after a large
+corpus are sooner translated than looked for."""
+
+_TEXT = pa.large_string()  # a partition may hold more than 2 GiB
+_FORM = {"translation": _TEXT, "translation_score": pa.float32()}
+_FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
+
+Block = tuple[int, str, int, int]
+"""Location of rows: index of the unit, or below 0 of the earlier shard, file, first byte, end."""
+
+
+def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
+    """The receipts of finished shards that may have translations for unfinished units: those of the
+    stage, which are noted before the job outdates them, and those in the folders `others`.
+
+    Noted are outdated receipts, and all of a stage that has ended; their part files stay until it
+    ends again. So a job that was killed finds the same, and makes the same batches.
+    """
+    keys, before = {unit.key for unit in units}, receipts(output)
+    present = keys & {receipt.key for receipt in before}
+    if present == keys:
+        return []
+    ended = storage.exists(compacted(output))
+    noted = [of for of in before if of.numbers.get("made_by") and (ended or of.key not in keys)]
+    if noted:
+        lines = "\n".join(of.at("").model_dump_json(exclude_unset=True) for of in noted).encode()
+        path = storage.join(output, EARLIER, f"{storage.digest(lines)[:16]}.jsonl")
+        storage.write_bytes(path, lines)
+    found = _noted(output)
+    unchanged = present & {receipt.key for receipt in found}
+    new = sum(unit.rows for unit in units if unit.key not in unchanged)
+    if sum(of.rows_in for of in found if of.key in unchanged) > _WORTH * new:
+        found = [of for of in found if of.key not in unchanged]
+    found += [of for folder in others for of in (*receipts(folder), *_noted(folder))]
+    found = [of for of in found if of.numbers.get("made_by") == key]
+    if others and not found:
+        say(f"{', '.join(others)}: no translation by this model with these options")
+    return found
+
+
+def _noted(folder: str) -> list[Receipt]:
+    place, found = storage.join(folder, EARLIER), dict[tuple[str, ...], Receipt]()
+    for name in storage.names(place):
+        with suppress(MissingError, ValueError):  # damaged: then they are translated again
+            for line in storage.read_bytes(storage.join(place, name)).splitlines():
+                receipt = Receipt.model_validate_json(line).at(folder)
+                found[*receipt.paths] = receipt
+    return [*found.values()]
+
+
+class WithKept(beam.PTransform):
+    """Finds kept translations: units in; (unit, blocks for `read_kept`) out.
+
+    `old` shards and `new` units have the same model and options. `remove_orphans` removes the
+    files.
+    """
+
+    def __init__(self, old: list[Receipt], new: Sequence[Unit], direction: Direction, output: str):
+        super().__init__()
+        self.old = [(at, of.shards, of.rejected_shards) for at, of in enumerate(old, -len(old))]
+        self.direction, self.output = direction, output
+        self.candidates, rows = new[0].candidates, sum(unit.rows for unit in new)
+        self.partitions = partitions(rows + sum(receipt.rows_in for receipt in old))
+
+    def expand(self, units: beam.PCollection) -> beam.PCollection:
+        """Find the sources of units in old shards, per partition."""
+        direction, candidates, output = self.direction, self.candidates, self.output
+        # Unique to this job, as a worker of a killed job may still be writing.
+        prefix, count = storage.join(output, HASHES, secrets.token_hex(4)), self.partitions
+
+        def write(index: int, rows: pa.Table, hashes: np.ndarray) -> Iterator[tuple[int, Block]]:
+            rows = rows.append_column("hash", binary(hashes))
+            yield from _write(f"{prefix}-{index}", index, rows, hashes[:, 0] % np.uint64(count))
+
+        def known(element: tuple[int, Any, Any]) -> Iterator[tuple[int, Block]]:
+            yield from write(element[0], *translations(*element[1:], direction, candidates))
+
+        def split(unit: Unit) -> Iterator[tuple[int, Block]]:
+            done = read_receipt(output, unit.name)
+            if not done or done.key != unit.key:
+                texts = read_shard(unit.shard, [direction.text])[direction.text].unique()
+                yield from write(
+                    unit.index, pa.table({"row": np.arange(len(texts))}), row_hash(texts)
+                )
+
+        def find(element: tuple[int, Iterable[Block]]) -> Iterator[tuple[int, Block]]:
+            partition, blocks = element[0], sorted(element[1])
+            old = [block for block in blocks if block[0] < 0]
+            if 0 < len(old) < len(blocks):
+                found = matched(_read(blocks[len(old) :]), _read(old), candidates)
+                of = found["unit"].to_numpy()
+                yield from _write(f"{prefix}-found-{partition}", partition, found, of)
+
+        old = units.pipeline | "Old" >> beam.Create(self.old) | beam.Reshuffle()
+        old |= "Known" >> beam.FlatMap(known).with_output_types(tuple[int, Any])
+        return by_partition(units, split, find, lambda unit, found: (unit, found), old)
+
+
+def translations(
+    accepted: Sequence[Shard], rejected: Sequence[Shard], direction: Direction, candidates: int
+) -> tuple[pa.Table, np.ndarray]:
+    """The translations of an earlier unit, `candidates` neighbouring rows for each distinct source,
+    and the hashes of the sources, uint64 [n, 2]; none if a file was changed or removed, as another
+    run may do meanwhile."""
+    number = schema.CANDIDATE.name
+    own = ["id", direction.text, number]
+    try:
+        parts = [read_shard(of, [*own, *direction.added]) for of in accepted]
+        parts += [read_shard(of, [*own, "reason"]) for of in rejected]
+    except (MissingError, DamagedError):
+        parts = []
+    form = pa.schema({"id": pa.string(), "text": pa.string(), number: pa.int8(), **_FORM})
+    names = {**direction.added, direction.text: "text"}
+    parts = [part.rename_columns([names.get(n, n) for n in part.column_names]) for part in parts]
+    table = pa.concat_tables([form.empty_table(), *parts], promote_options="permissive")
+    codes = table["id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    order = np.lexsort((pc.fill_null(table[number], 0).to_numpy(), codes))
+    # Where the engine failed, another attempt may succeed.
+    failed = pc.fill_null(pc.starts_with(table["reason"], "engine failed"), False).to_numpy()
+    usable = np.bincount(codes) == candidates
+    usable[codes[failed]] = False
+    table = table.take(pa.array(order[usable[codes[order]]]))
+    hashes = row_hash(table["text"].combine_chunks())[::candidates]
+    rows = np.arange(len(hashes))
+    once = rows[~repeated(hashes, np.zeros(len(hashes)), rows)]
+    table = table.select([*_FORM]).take(pa.array(spread(once, candidates)))
+    return table, np.repeat(hashes[once], candidates, axis=0)
+
+
+def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
+    """The translations, of several in `known` the first, for each source that has some."""
+    hashes = known["hash"].take(pa.array(np.arange(0, len(known), candidates)))
+    at = pc.index_in(sources["hash"], value_set=hashes)
+    found = known.select([*_FORM]).take(pa.array(spread(at.drop_null().to_numpy(), candidates)))
+    places = sources.take(pa.array(np.repeat(np.flatnonzero(at.is_valid()), candidates)))
+    return found.append_column("unit", places["unit"]).append_column("row", places["row"])
+
+
+def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.Table]:
+    """The distinct texts of a unit that have kept translations, int64 [n], and these."""
+    if not blocks:
+        return np.empty(0, np.int64), pa.schema(_FORM).empty_table()
+    found = _read(blocks)
+    return found["row"].to_numpy()[::candidates], found.select([*_FORM])
+
+
+def spread(rows: np.ndarray, candidates: int) -> np.ndarray:
+    """Indices of the candidates of rows, int64, with `candidates` neighbours for each row."""
+    return np.asarray(rows[:, None].astype(np.int64) * candidates + np.arange(candidates)).ravel()
+
+
+def binary(hashes: np.ndarray) -> pa.Array:
+    """Hashes, uint64 [n, 2], as a column."""
+    data = pa.py_buffer(np.ascontiguousarray(hashes))
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(hashes), [None, data])
+
+
+def _write(path: str, index: int, table: pa.Table, keys: np.ndarray) -> Iterator[tuple[int, Block]]:
+    """Write rows into one file, together if they have the same key; yield each key's place."""
+    if not len(table):
+        return
+    options, end = pa.ipc.IpcWriteOptions(compression="lz4"), 0
+    with storage.writing(path) as stream:
+        for key, rows in grouped(keys, np.arange(len(table))):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+                writer.write_table(table.take(pa.array(rows)))
+            start, end = end, end + stream.write(sink.getvalue())
+            yield key, (index, path, start, end)
+
+
+def _read(blocks: Sequence[Block]) -> pa.Table:
+    """Read the rows of several places, in order, with the index of each in `unit`."""
+
+    def read(block: Block) -> pa.Table:
+        index, path, start, end = block
+        table = pa.ipc.open_stream(storage.read_bytes(path, start, end)).read_all()
+        return table.append_column("unit", pa.array(np.full(len(table), index)))
+
+    return pa.concat_tables(storage.several(read, blocks)).combine_chunks()
