@@ -251,9 +251,10 @@ class Config(Options):
         self._leave_out_paragram()
         self._check_generators()
         score = self.score
-        if "paragram_similarity" in score.scorers and not (score.paragram or score.phrases):
+        used = [n for n in score.scorers if n in SCORERS and SCORERS[n].resource_name == "paragram"]
+        if used and not (score.paragram or score.phrases):
             raise ValueError(
-                "score.paragram: paragram_similarity needs word vectors; name a file of them here, "
+                f"score.paragram: {used[0]} needs word vectors; name a file of them here, "
                 "or phrase pairs to train them on in score.phrases, or take it out of score.scorers"
             )
         taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}

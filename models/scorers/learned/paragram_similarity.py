@@ -51,17 +51,19 @@ def _any(tokens: TokenIds, mask: np.ndarray) -> np.ndarray:
     return np.asarray(np.diff(up_to.take(tokens.offsets)) > 0)
 
 
+PARAGRAM = Resource(
+    name="paragram",
+    open=load_vectors,
+    remedy="word vectors: set score.paragram to a file of them, or score.phrases to phrase pairs "
+    "to train them on",
+)
+
 SCORERS = {
     "paragram_similarity": Scorer(
         function=paragram_similarity,
         meaning="cosine of the mean PARAGRAM word vectors of the two sides",
         unit="cosine",
         range=(-1.0, 1.0),
-        resource=Resource(
-            name="paragram",
-            open=load_vectors,
-            remedy="word vectors: set score.paragram to a file of them, or score.phrases to "
-            "phrase pairs to train them on",
-        ),
+        resource=PARAGRAM,
     ),
 }

@@ -62,14 +62,19 @@ def content_overlap(pairs: PairText) -> np.ndarray:
     a rock" have 1. A content word has a letter or a digit and is no function word. 1 if neither
     side has content words.
     """
+    ids = content_ids(pairs)
+    reference, translation = (_content(side, ids) for side in (pairs.reference, pairs.translation))
+    total = reference.lengths + translation.lengths
+    f1 = 2 * shared_ngrams((reference, translation), int(ids.max(initial=-1)) + 1, 1)
+    return np.where(total > 0, f1 / np.maximum(total, 1), 1.0).astype(np.float32)
+
+
+def content_ids(pairs: PairText) -> np.ndarray:
+    """Number of the stem of each word of the vocabulary, −1 for no content word: int32 [v]."""
     words = pairs.vocabulary.to_pylist()
     stems = pa.array([content_stem(word, pairs.language) for word in words], pa.string())
     encoded = stems.dictionary_encode()
-    ids = encoded.indices.fill_null(-1).to_numpy().astype(np.int32)  # null: no content word
-    reference, translation = (_content(side, ids) for side in (pairs.reference, pairs.translation))
-    total = reference.lengths + translation.lengths
-    f1 = 2 * shared_ngrams((reference, translation), len(encoded.dictionary), 1)
-    return np.where(total > 0, f1 / np.maximum(total, 1), 1.0).astype(np.float32)
+    return np.asarray(encoded.indices.fill_null(-1).to_numpy().astype(np.int32))
 
 
 @lru_cache(_WORDS)

@@ -1,4 +1,4 @@
-"""paragram: the word vectors of the scorer `paragram_similarity`."""
+"""paragram: the word vectors of `paragram_similarity` and `unmatched_words`."""
 
 from pathlib import Path
 from typing import Any

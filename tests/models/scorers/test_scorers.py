@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from benchmarks import plain_scoring as plain
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS, PairScorer
+from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.scorers.tokens.repetition import repetition
 from paraloom.models.text.tokens import PairText
@@ -168,6 +169,7 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "unigram_f1": (0, 1, lambda text: 1),
     "content_overlap": (0, 1, lambda text: 1),
     "edit_distance": (0, 1, lambda text: 0),
+    "unmatched_words": (0, np.inf, lambda text: 0),
     "word_order": (-1, 1, lambda text: 1),
     "mean_idf": (0, 10, plain_idf),
     "repetition": (0, 1, lambda text: plain_repetition(text.split())),
@@ -179,7 +181,7 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "sentence_similarity": (-1, 1, lambda text: text.strip() != ""),
     "cross_encoder": (-np.inf, np.inf, lambda text: 0),
 }
-LOWER_IS_BETTER = {"edit_distance", "repetition"}
+LOWER_IS_BETTER = {"edit_distance", "repetition", "unmatched_words"}
 ONE_SIDED = {"reference_score", "source_score", "dual_score", "repetition"}  # one side is judged
 
 
@@ -314,6 +316,52 @@ def test_unknown_words_count_as_the_file_says() -> None:
     found = score([*rows, ("xyzzy", "xyzzy")], scorer)
     np.testing.assert_allclose(found["paragram_similarity"], [np.sqrt(0.5), 0, 0])
     assert found["mean_idf"].tolist() == [2.5, 4, 0]
+
+
+def plain_unmatched(sides: tuple[str, str], paragram: WordVectors) -> float:
+    """Each word that the other side lacks, and its best cosine there, one by one."""
+    units = dict(zip(paragram.words.to_pylist(), map(unit, paragram.matrix), strict=True))
+    words = [[(content_stem(t), t) for t in side.split() if content_stem(t)] for side in sides]
+    lost = 0.0
+    for own, others in (words, words[::-1]):
+        for stem, word in own:
+            if stem not in dict(others):
+                there = [units[w] for _, w in others if w in units]
+                best = [float(units[word] @ of) for of in there] if word in units else []
+                lost += 1 - max([0.0, *best])
+    return lost
+
+
+def unit(vector: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9))
+
+
+@given(rows=columns, products=st.sampled_from([1, 5, 1 << 16]))
+@settings(max_examples=60)
+def test_unmatched_words_are_as_plainly_defined(rows: list[tuple[str, str]], products: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paraloom.models.scorers.tokens.unmatched_words._PRODUCTS", products)
+        found = score(rows, PairScorer(["unmatched_words"], paragram=VECTORS))["unmatched_words"]
+    expected = [plain_unmatched(row, VECTORS) for row in rows]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_unmatched_words_are_those_that_nothing_resembles() -> None:
+    words = ["dog", "puppy", "runs", "red", UNKNOWN]
+    matrix = np.array([[2, 0], [1.2, 1.6], [0, 3], [-1, 0], [1, 0]], np.float32)
+    scorer = PairScorer(["unmatched_words"], paragram=WordVectors(words, matrix))
+    cases = {
+        ("a dog runs", "the dogs are running"): 0.0,  # inflection and function words
+        ("dog", "puppy"): 0.8,  # 0.4 on each side
+        ("red dog", "dog"): 1.0,  # dropped; a cosine below 0 counts 0
+        ("dog", "dog dog"): 0.0,  # how often does not count
+        ("dog", "xyzzy dog"): 1.0,  # without a vector, whatever the file says
+        ("dog", "xyzzy"): 2.0,
+        ("dog", ""): 1.0,
+        ("the", "of"): 0.0,
+    }
+    found = score([*cases], scorer)["unmatched_words"]
+    np.testing.assert_allclose(found, [*cases.values()], atol=1e-6)
 
 
 def test_no_rows() -> None:

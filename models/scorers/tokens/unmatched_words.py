@@ -1,0 +1,70 @@
+"""Content words that one side has and nothing on the other side resembles."""
+
+import numpy as np
+
+from paraloom.models.scorers.base import Scorer
+from paraloom.models.scorers.learned.paragram_similarity import PARAGRAM
+from paraloom.models.scorers.tokens.content_overlap import content_ids
+from paraloom.models.text.tokens import PairText, TokenIds
+from paraloom.models.text.vectors import WordVectors
+
+_PRODUCTS = 1 << 16  # cosines per block
+
+
+def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
+    """Number of content words without a counterpart, in parts: float32 [n], at least 0.
+
+    A content word whose stem the other side lacks counts 1 − c, where c is its best cosine with a
+    content word of the other side, at least 0; 0 without a vector. Use it to find words that a
+    translation added, dropped or swapped: a mean over the sentence hardly sees one.
+    """
+    stems = content_ids(pairs)
+    rows = paragram.rows(pairs.vocabulary)
+    vectors = paragram.at(rows).astype(np.float32)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    vectors[rows < 0] = 0.0
+    total = np.zeros(len(pairs))
+    sides = [_content(side, stems) for side in (pairs.reference, pairs.translation)]
+    for (row, words), (other_row, others) in (sides, sides[::-1]):
+        width = int(stems.max(initial=0)) + 1
+        alone = ~np.isin(row * width + stems[words], other_row * width + stems[others])
+        row, words = row[alone], words[alone]
+        first, last = (np.searchsorted(other_row, row, side) for side in ("left", "right"))
+        total += np.bincount(row, 1 - _best(vectors, words, others, first, last), len(pairs))
+    return total.astype(np.float32)
+
+
+def _content(side: TokenIds, stems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and ids of a side's content words: int64 [m] each."""
+    content = stems[side.ids] >= 0
+    return side.rows[content].astype(np.int64), side.ids[content].astype(np.int64)
+
+
+def _best(
+    vectors: np.ndarray, words: np.ndarray, others: np.ndarray, first: np.ndarray, last: np.ndarray
+) -> np.ndarray:
+    """Each word's best cosine with `others[first:last]`, from 0 to 1: float32 [m]."""
+    best = np.zeros(len(words), np.float32)
+    ends = np.concatenate([[0], np.cumsum(last - first)])
+    block = max(1, _PRODUCTS // max(1, int((last - first).max(initial=1))))
+    for at in range(0, len(words), block):
+        counts = (last - first)[at : at + block]
+        word = np.repeat(np.arange(at, at + len(counts)), counts)
+        of = np.arange(len(word)) + ends[at] - ends[word] + first[word]
+        cosines = np.einsum("nd,nd->n", vectors[words[word]], vectors[others[of]])
+        np.maximum.at(best, word, cosines)
+    return best.clip(0.0, 1.0)
+
+
+SCORERS = {
+    "unmatched_words": Scorer(
+        function=unmatched_words,
+        meaning="content words that the other side lacks, each less its best cosine with a content "
+        "word there",
+        unit="words",
+        range=(0.0, None),
+        higher_is_better=False,
+        resource=PARAGRAM,
+    ),
+}
