@@ -71,6 +71,9 @@ class EmbeddingOptions(Options):
     their name, and `paraloom papers train` trains them."""
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
     """Pairs to train on instead of the corpus; null: the corpus."""
+    selection: str | None = None
+    """Corpus to train on, by its name in `select.named`; null: the run's own. What people want to
+    read is not all that an encoder learns from (choosing-pairs.md)."""
     language: str | None = None
     """Language code of the texts of `pairs`; null: `input.target_language`, English without
     `input`."""

@@ -227,7 +227,9 @@ class Config(Options):
         if kind == "selections":
             own = self.select.selections[name]
             changed = {key: getattr(own, key) for key in own.model_fields_set}
-            return self.model_copy(update={"select": self.select.model_copy(update=changed)})
+            select = self.select.model_copy(update=changed)
+            embeddings = self.embeddings.model_copy(update={"selection": None})
+            return self.model_copy(update={"select": select, "embeddings": embeddings})
         if name == "1":
             return self
         score = self.score.model_copy(update={"scorers": [*self.score.scorers, ENCODER]})
@@ -240,6 +242,8 @@ class Config(Options):
             raise ValueError("run: must name a folder")
         if self.loop.rounds > 1:
             self._check_rounds()
+        if (name := self.embeddings.selection) and name not in self.select.selections:
+            raise ValueError(f"embeddings.selection: {name} is not among select.named")
         if self.input is None:
             if self.embeddings.reads_the_corpus:
                 raise ValueError("input: is missing")

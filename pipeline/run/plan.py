@@ -70,6 +70,8 @@ def plan(run: Run) -> list[PlannedStage]:
             stage = replace(stage, others=tuple((r, "embeddings") for r in rounds))
         elif rounds and name in RESULTS:
             stage = best_of(stage, rounds)
+        elif name == "embeddings" and run.trained_on is not run:
+            stage = replace(stage, others=((run.trained_on, "select"),))
         if name in run.own:
             found.append(PlannedStage(run, stage))
         if name == "select":

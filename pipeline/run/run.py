@@ -65,6 +65,12 @@ class Run:
             found[place] = self.derived(place, before[-1] if before else None)
         return found
 
+    @property
+    def trained_on(self) -> Run:
+        """The run whose corpus its encoder is trained on: itself, or `embeddings.selection`."""
+        name = self.config.embeddings.selection
+        return self.children[f"selections/{name}"] if name else self
+
     @cached_property
     def own(self) -> tuple[str, ...]:
         """The stages that it makes itself."""

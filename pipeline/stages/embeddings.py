@@ -25,8 +25,9 @@ is_valid = folder_is_valid
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """The corpus and the run's word vectors, if the training reads them."""
-    corpus = ("select",) if config.embeddings.reads_the_corpus else ()
+    """The run's corpus and its word vectors, if the training reads them."""
+    options = config.embeddings
+    corpus = ("select",) if options.reads_the_corpus and not options.selection else ()
     return (*corpus, "paragram") if _uses_own_vectors(config) else corpus
 
 
@@ -52,9 +53,10 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> TrainingRecord:
     """Train the encoder on its task."""
-    needed = depends_on(run.config)
-    if "select" in needed:
-        pairs = run.record(PairsRecord, "select").rows_out
+    needed, corpus = depends_on(run.config), run.trained_on
+    on_corpus = run.config.embeddings.reads_the_corpus
+    if on_corpus:
+        pairs = corpus.record(PairsRecord, "select").rows_out
         notices.notify(notices.of_training(run.config, pairs, own_vectors="paragram" in needed))
     vectors = None
     if "paragram" in needed:
@@ -62,7 +64,7 @@ def make(run: Run, key: str) -> TrainingRecord:
     metrics = tasks.train(
         run.config.embeddings,
         run.local_folder("embeddings"),
-        shards=run.local_files("select") if "select" in needed else [],
+        shards=corpus.local_files("select") if on_corpus else [],
         vectors=vectors,
         seed=run.config.seed,
         language=short_code(run.config.embeddings.language or run.language),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.plan import PlannedStage, closure, outdated, plan
@@ -261,8 +262,9 @@ def test_a_key_depends_on_what_the_stage_reads_and_nothing_else(folder: Path, ch
 
 def test_derived_runs_read_their_own_stages_and_those_of_the_run(folder: Path) -> None:
     reads: dict[str, set[str]] = {}
-    for change in (ROUNDS, "select.named.strict.size=5"):
-        for step in plan(Run(read_config(folder / "config.yaml", [change]))):
+    own = ["select.named.strict.size=5", "embeddings.selection=strict"]
+    for changes in ([ROUNDS], own):
+        for step in plan(Run(read_config(folder / "config.yaml", changes))):
             reads[step.path] = {run.path(name) for run, name in step.reads().values()}
     for stage, expected in {
         "rounds/1/select": {"bucket"},
@@ -275,8 +277,13 @@ def test_derived_runs_read_their_own_stages_and_those_of_the_run(folder: Path) -
         "loop": {"rounds/1/embeddings", "rounds/2/embeddings"},
         "selections/strict/select": {"bucket"},
         "selections/strict/embeddings": {"selections/strict/select", "paragram"},
+        "embeddings": {"selections/strict/select", "paragram"},
     }.items():
         assert reads[stage] == expected, stage
+    with pytest.raises(
+        UserError, match=r"embeddings\.selection: strict is not among select\.named"
+    ):
+        read_config(folder / "config.yaml", own[1:])
 
 
 def test_stages_of_another_configuration_are_outdated_and_what_reads_them(folder: Path) -> None:

@@ -105,6 +105,24 @@ def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
     assert "it has no selection 'strict'; there are none" in capsys.readouterr().err
 
 
+def test_the_encoder_is_trained_on_a_selection(
+    a_run: Path, write_config: WriteConfig, capsys: Capsys
+) -> None:
+    embeddings = {"dim": 8, "epochs": 1, "batch_size": 2}
+    named = {"named": {"strict": STRICT}}
+    write_config(a_run, select=named, embeddings=embeddings)
+    assert again("train-embeddings", a_run, "--selection", "strict") == 0
+    write_config(a_run, select=named, embeddings={**embeddings, "selection": "strict"})
+    capsys.readouterr()
+    assert again("train-embeddings", a_run) == 0
+    assert ran(capsys.readouterr().err) == ["embeddings"]
+    places = [a_run / "run" / place for place in ("embeddings", "selections/strict/embeddings")]
+    own, strict = ((place / "model.safetensors").read_bytes() for place in places)
+    assert own == strict
+    rows = manifest(a_run)["stages"]["selections/strict/select"]["rows_out"]
+    assert f"({rows} pairs)" in (places[0] / "README.md").read_text("utf-8")
+
+
 def test_commands_take_its_name(
     a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs
 ) -> None:
