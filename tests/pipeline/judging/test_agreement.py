@@ -87,6 +87,7 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: W
         judged(rows[6], 70, reference="another"),
         judged(rows[6], 30, "Ben"),
         judged(rows[7], 70, id="no such pair"),
+        judged(rows[7], 30, "Ben", id="no such pair"),
         judged(rows[8], 70, candidate=1),
     ]
     own = {"length_ratio": ScorerRecord(meaning="", unit="", higher_is_better=False)}
@@ -94,11 +95,11 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: W
     assert pairs.labels.tolist() == [30]
     assert pairs.higher_is_better == {"unigram_f1": True, "length_ratio": False}
     found = measure(pairs, good=70, precisions=[0.9])
-    assert (found.judges, found.judgments, found.copies, found.gone) == (2, 6, 1, 4)
+    assert (found.judges, found.judgments, found.copies, found.gone) == (2, 7, 1, 5)
     assert found.alpha == alpha(judgments)
     said = counts_line(found)
     assert ", 2 judges" in said
-    assert said.endswith("pairs not counted: 1 of equal sides, 4 that the run does not have")
+    assert said.endswith("pairs not counted: 1 of equal sides, 5 that the run does not have")
     for name in run.scores:
         others = Counter(row[f"{name}_decile"] for row in rows[3:])  # those that are no copies
         assert pairs.rows[name] == [others[decile] for decile in range(10)]
