@@ -5,6 +5,7 @@ import json
 import lzma
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -125,6 +126,18 @@ def test_a_row_is_rejected_for_its_first_reason(tmp_path: Path, tsv: Callable[..
         "input.where": Saved(rows=2, tokens=4),  # č. is one token in Czech, two in English
         "input.unique": Saved(rows=1, tokens=2),
     }
+
+
+def test_what_the_user_leaves_out_does_not_count_as_rejected(
+    tmp_path: Path, tsv: Callable[..., str]
+) -> None:
+    where = (Predicate.parse("reference_tokens >= 2"),)
+    reading = Reading(shard_rows=9, max_characters=50, where=where, unique_pairs=True)
+    lines = ["a\tx y", "a\tx y", "a\tx"]
+    for name, more in (("good", []), ("bad", ["\tx y"])):
+        bitexts = find_bitext("tsv", [tsv(name, *lines, *more)])
+        with pytest.raises(UserError, match="1 of 4 rows") if more else nullcontext():
+            ingest.run(bitexts, str(tmp_path / "out"), name, reading, ONE, max_rejected=0.2)
 
 
 def test_rows_of_a_file_that_changed_are_not_written(tmp_path: Path) -> None:

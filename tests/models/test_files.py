@@ -262,6 +262,16 @@ def test_a_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_what_is_hidden_does_not_count(tmp_path: Path) -> None:
+    """Such as the cache of the Hub's client, which has files with other names."""
+    (tmp_path / "config.json").write_text("{}")
+    before = files.digest(tmp_path)
+    (tmp_path / ".cache" / "huggingface").mkdir(parents=True)
+    for name in (".gitattributes", ".cache/huggingface/config.json.metadata"):
+        (tmp_path / name).write_text("hidden")
+    assert files.digest(tmp_path) == before
+
+
 def test_a_large_file_of_a_folder_is_read_once(tmp_path: Path, monkeypatch: Patch) -> None:
     """Until it changes, even to the same size and time; a small one is read again."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -19,7 +19,8 @@ from paraloom.pipeline.pages.cards import data_card
 from paraloom.pipeline.pages.describe import excluded_rows
 from paraloom.pipeline.run.folder import read_run
 from paraloom.pipeline.run.records import PairsRecord
-from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages.selection.exclude import fingerprint, read_data_sets, sentences_of
 from tests.beam_jobs.transforms.test_exclusion import Letters
 from tests.json_schema import errors_of
 from tests.run_helpers import Capsys, again, one_line, table
@@ -88,6 +89,15 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
     assert values["data_sets"]["sts/own"]["equal"] == equal
     assert f"{equal + ngrams} of {len(before)} rows hold a sentence of these data sets" in said
     assert f"sts/own, row 1: {leaked[0].upper()}" in said
+
+
+def test_a_renamed_data_set_is_read_again(a_run: Path) -> None:
+    """The reasons name it."""
+    sets = write_sets(a_run, ["some sentence or other"])
+    run = Run(read_config(a_run / "config.yaml", [f"select.exclude=['{sets}']"]))
+    before = fingerprint(run)
+    (sets / "own.tsv").rename(sets / "theirs.tsv")
+    assert fingerprint(run) != before
 
 
 def test_rows_are_counted_in_each_data_set(tmp_path: Path) -> None:

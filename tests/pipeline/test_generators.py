@@ -17,6 +17,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
+from paraloom.beam_jobs.engine.shards import write_shard
 from paraloom.models.chat.options import Prices
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
@@ -27,7 +28,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.judging.agreement import conditions, join
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.pages.generators import compare_generators
+from paraloom.pipeline.pages.generators import _labels, compare_generators
 from paraloom.pipeline.pages.report import document
 from paraloom.pipeline.run.folder import read_run
 from paraloom.pipeline.stages.generate import check, generators_of
@@ -184,6 +185,17 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
     assert columns[-1] == "good of judged"
     assert sorted(judged.labels) == [20, 20, 80, 80]
     assert cells == {"nmt": "7 of 10 (0.40–0.89)", "a": "2 of 4 (0.15–0.85)", "b": ""}
+
+
+def test_a_judged_copy_is_no_good_candidate(tmp_path: Path) -> None:
+    pairs = pa.table(
+        {"id": ["1", "2"], "candidate": pa.array([0, 1], pa.int8()), "generator": ["nmt", "nmt"],
+         "reference": ["a dog", "a cat"], "translation": ["a dog", "one cat"]}
+    )  # fmt: skip
+    rows = pairs.drop_columns("generator").to_pylist()
+    JudgeFile(str(tmp_path), "Anna").append(Action(score=90, **row) for row in rows)
+    shard = write_shard(str(tmp_path / "part-0.parquet"), pairs)
+    assert _labels(str(tmp_path), [shard]) == {"nmt": [90]}
 
 
 def test_the_key_is_nowhere(finished: Finished) -> None:

@@ -92,6 +92,8 @@ def test_it_finds_what_is_defined(most: int, sentences: list[str], texts: list[s
         ("A dog runs.", "now a dog runs", []),
         ("猫はIBMを見ます", "黒い猫はIBMを見ますよ", [1]),
         ("猫はIBMを見ます", "猫は犬を見ます", []),
+        ("a b c d e f g h i j k l m n", "a b c d e f g h i j k x y z", [1]),  # 7 of 10 n-grams
+        ("a b c d e f g h i j k l m n", "a b c d e f g h i j w x y z", []),  # 6
     ],
 )
 def test_what_counts_as_the_same_sentence(sentence: str, text: str, rules: list[int]) -> None:

@@ -1,7 +1,9 @@
 """The client against a server that misbehaves."""
 
+import asyncio
 import time
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -148,6 +150,11 @@ def test_only_answers_and_counted_tokens_have_a_cost() -> None:
     assert Usage(requests=3).at_prices(prices) is None  # the server does not count
 
 
+def test_a_sum_has_the_times_of_the_first_and_of_the_last_answer() -> None:
+    total = sum((Answer(key="key", time=time).usage for time in (7.0, 5.0, 6.0)), Usage())
+    assert (total.first, total.last) == (5.0, 7.0)
+
+
 def test_requests_at_once_and_in_a_minute_are_bounded() -> None:
     server, _ = ask("good", concurrency=3, server_seconds=0.02)
     assert server.most == 3
@@ -169,6 +176,18 @@ def test_parameters_are_sent_and_count_in_the_key() -> None:
     changed = {key(**{name: value}) for name, value in changes.items()}
     assert len({key(), *changed}) == 1 + len(changes)
     assert key() == key(base_url="http://other", concurrency=3, timeout=3.0)
+
+
+def test_a_shorter_pause_does_not_end_a_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = chat_client._Client(
+        ChatGenerator(kind="chat", name="x", base_url="http://h", model="m")
+    )
+    client._next = later = time.monotonic() + 60
+    answers = [(429, {"retry-after": "0"}, "busy"), (200, {}, '{"choices": []}')]
+    monkeypatch.setattr(client, "_turn", AsyncMock())
+    monkeypatch.setattr(client, "_send", AsyncMock(side_effect=answers))
+    assert asyncio.run(client._ask("key", "prompt")).retries == 1
+    assert client._next == later
 
 
 def test_pauses_that_headers_ask_for() -> None:

@@ -58,6 +58,8 @@ def test_the_three_forms_of_codes(tmp_path: Path) -> None:
     old = "l o\nlo w\nlow </w>\ne r\ner </w>\nn e\nne w\n"
     for codes in (fast, old):
         assert bpe(tmp_path, codes).encode_source(["low newer"]) == [["low", "new@@", "er"]]
+    twice = "#version: 0.2\na b\nb c</w>\na b\n"
+    assert bpe(tmp_path, twice).encode_source(["abc"]) == [["ab@@", "c"]]  # the first counts
     for codes in ("", "l o\nx\n", "l o 1\nl o\n", "\ufeff\x00"):
         with pytest.raises(UserError, match="bpecodes: not BPE codes"):
             bpe(tmp_path, codes)

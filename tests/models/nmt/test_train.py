@@ -320,6 +320,14 @@ def test_nothing_held_out_is_trained_on(tmp_path: Path, pairs: list[tuple[str, s
     assert lines == [[normal(pair[side]) for pair in kept] for side in sides]
 
 
+def test_no_sentence_is_held_out_twice(tmp_path: Path) -> None:
+    """Others take the place of those that repeat one."""
+    sources = [f"zdroj {row}" for row in range(60)]
+    references = [f"{'Ss'[row % 2]}ource {row % 20 // 2}" for row in range(60)]
+    held_out = hold_out([write_pairs(tmp_path / "pairs.parquet", sources, references)], 6)
+    assert len({text.lower() for text in held_out.references}) == len(held_out.sources) == 6
+
+
 def test_the_held_out_part_does_not_depend_on_order_or_files(tmp_path: Path) -> None:
     whole = pq.read_table(write_pairs(tmp_path / "whole.parquet", *toy_pairs()))
     order = pa.array([(row * 7) % whole.num_rows for row in range(whole.num_rows)])

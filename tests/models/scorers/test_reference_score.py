@@ -73,6 +73,10 @@ def test_what_cannot_be_scored_is_no_number(nmt_model: Path) -> None:
     model = Translator(nmt_model, NmtOptions(max_source_subwords=10), threads=1)
     found = score(model, ["Muž.", "", "Muž. " * 30, "Muž."], ["A man.", "A", "A", "A man. " * 30])
     assert np.isnan(found).tolist() == [False, True, True, True]
+    for words in range(1, 12):  # a reference may have twice as many subwords as a source
+        text = "man " * words
+        fits = len(model._subwords.encode_target([text])[0]) <= 20
+        assert np.isfinite(score(model, ["Muž."], [text])[0]) == fits
 
 
 def test_a_batch_that_fails_is_halved(nmt_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

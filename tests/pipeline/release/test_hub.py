@@ -81,6 +81,7 @@ def test_the_next_release_replaces_the_files(run: Path, hub: Hub, monkeypatch: P
     assert push(run) == 0
     assert len(sent(hub)) > 12 and any("test-" in name for name in sent(hub))
     hub.repositories[REPO]["data/notes.txt"] = b"mine"
+    hub.repositories[REPO]["triplets/train-00000-of-00001.parquet"] = b"no longer asked for"
     monkeypatch.setattr(files, "FILE_ROWS", 1000)
     assert push(run, "--held-out", "0") == 0
     assert sent(hub) == {**release(run), "data/notes.txt": b"mine"}

@@ -1,6 +1,7 @@
 """The configuration `triplets`: its negatives, a kill, and a training with it."""
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -205,3 +206,27 @@ def test_a_killed_release_goes_on(run: Path, model: str, monkeypatch: Patch) -> 
     for name in files_of(run / "whole"):
         assert (run / "whole" / name).read_bytes() == (run / "release" / name).read_bytes()
     assert publish(run, "--triplets-model", model, "--min-score", "2") == 2  # no pair has one
+
+
+def test_a_release_goes_on_with_the_same_model_only(
+    run: Path, model: str, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    """Another one may lie at the same path."""
+    own = Path(shutil.copytree(model, tmp_path / "own"))
+    made: list[int] = []
+    make = triplets._triplets
+
+    def counted(block: Block, opened: Any) -> pa.Table:
+        made.append(block.start)
+        return make(block, opened)
+
+    monkeypatch.setattr(triplets, "_triplets", counted)
+    killed = SimpleNamespace(rmtree=lambda path: None)  # at the end, before it removes the blocks
+    monkeypatch.setattr(triplets, "shutil", killed)
+    loose = ("--triplets-model", str(own), "--min-score", "-1", "--max-score", "1")
+    for changed in (True, False, True):
+        made.clear()
+        if changed:
+            (own / "further.txt").write_text(f"{len([*own.iterdir()])} files")
+        assert publish(run, *loose) == 0
+        assert bool(made) == changed

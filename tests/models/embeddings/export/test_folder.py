@@ -68,6 +68,7 @@ def test_the_same_ids_on_the_sample(size: int | None) -> None:
         ("fr", ["L'été de M. Hulot, c'est-à-dire aujourd'hui l'art.", "Qu'est-ce que c'est ?"]),
         ("de", ["Z. B. am 3. Mai, d.h. Nr. 5 der Fa. Müller & Co.", "Er hat's gesagt."]),
         ("fi", ["EU:n päätös, n. 5 kpl klo 10:30.", "Rock'n'roll oy:ssä."]),
+        ("sv", ["EU:s beslut kl. 10:30.", "Det är USA:s, sa han."]),
         ("zh", ["猫はIBMを买 3 2.5元。《红楼梦》", "IBM 公司；Café\u200b中文"]),
         ("th", ["สวัสดี ชาวโลก 2.0", "น้ำ ABC"]),
     ],
