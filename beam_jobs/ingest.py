@@ -174,19 +174,32 @@ class _WriteShards(UnitDoFn):
         rows = 0
         saved: dict[str, Saved] = {}
         cleaned = dict.fromkeys(unit.bitext.clean, 0)
-        has_source = READERS[unit.bitext.format].has_source
+        reader = READERS[unit.bitext.format]
 
         def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
             nonlocal rows
             first = unit.part.before // self.reading.shard_rows
             for number, block in enumerate(self.reading.blocks(unit), first):
                 rows += block.rows
-                of = self.reading, has_source, duplicates, repeats, saved, cleaned
+                of = self.reading, reader.has_source, duplicates, repeats, saved, cleaned
                 parts = _judged(block, *of)
+                if reader.is_mined:
+                    parts = _as_candidates(*parts)
                 yield f"{unit.file}-{number:05d}", *parts
 
         measured = partial(IngestMeasurements, saved=saved, cleaned=cleaned)
         return self.commit(unit, lambda: rows, pieces(), measured)
+
+
+def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Turn pairs of one language into candidates: what was read as source is the translation."""
+    kept = pairs.column_names[len(schema.INGEST) :]
+    texts = [pairs["id"], pa.repeat("", len(pairs)), pairs["reference"], pairs["source"]]
+    made = pa.table(texts, schema=schema.translated(candidates=False, nmt=False))
+    for name in kept:
+        made = made.append_column(pairs.schema.field(name), pairs[name])
+    why = pc.replace_substring_regex(rejected["reason"], r"^(no|empty) source$", r"\1 translation")
+    return made, rejected.set_column(3, schema.REASON, why)
 
 
 def _judged(
