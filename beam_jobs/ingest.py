@@ -193,11 +193,9 @@ class _WriteShards(UnitDoFn):
 
 def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Turn pairs of one language into candidates: what was read as source is the translation."""
-    kept = pairs.column_names[len(schema.INGEST) :]
-    texts = [pairs["id"], pa.repeat("", len(pairs)), pairs["reference"], pairs["source"]]
-    made = pa.table(texts, schema=schema.translated(candidates=False, nmt=False))
-    for name in kept:
-        made = made.append_column(pairs.schema.field(name), pairs[name])
+    second = pairs["source"]
+    pairs = pairs.set_column(1, pairs.schema.field(1), pa.array([""] * len(pairs), pa.string()))
+    made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)
     why = pc.replace_substring_regex(rejected["reason"], r"^(no|empty) source$", r"\1 translation")
     return made, rejected.set_column(3, schema.REASON, why)
 

@@ -72,32 +72,24 @@ class Tsv(BitextReader):
 
     name = "tsv"
     columns = ("id", "source", "reference")
-
-    def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """All three columns, or source and reference."""
-        count = first_line.count(b"\t") + 1
-        if count not in (2, 3):
-            raise UserError(
-                f"{path}: the first line has {count} column{'s' * (count > 1)}; tsv takes "
-                "source, reference or id, source, reference, separated by tabs"
-            )
-        return self.columns[-count:]
-
-
-class TsvPairs(BitextReader):
-    """Tab-separated pairs of one language, which may begin with a margin."""
-
-    columns = ("margin", "reference", "source")
+    takes = "tsv takes source, reference or id, source, reference"
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
         """All three columns, or the two sentences."""
         count = first_line.count(b"\t") + 1
         if count not in (2, 3):
             raise UserError(
-                f"{path}: the first line has {count} column{'s' * (count > 1)}; pairs takes "
-                "reference, translation or margin, reference, translation, separated by tabs"
+                f"{path}: the first line has {count} column{'s' * (count > 1)}; {self.takes}, "
+                "separated by tabs"
             )
         return self.columns[-count:]
+
+
+class TsvPairs(Tsv):
+    """Tab-separated pairs of one language, which may begin with a margin."""
+
+    columns = ("margin", "reference", "source")
+    takes = "pairs takes reference, translation or margin, reference, translation"
 
 
 class ParquetPairs(Parquet):

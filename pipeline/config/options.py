@@ -274,7 +274,9 @@ class Config(Options):
     def _check_mined(self) -> None:
         """Refuse what needs a source or a translation model; drop it from the default scorers."""
         if self.generators is not None:
-            raise ValueError("generators: input.format pairs has nothing to translate; take them out")
+            raise ValueError(
+                "generators: input.format pairs has nothing to translate; take them out"
+            )
         needs = {"translation_score", *(n for n, of in SCORERS.items() if "source" in of.reads)}
         if "scorers" not in self.score.model_fields_set:
             self.__dict__["score"] = score = self.score.model_copy()

@@ -87,7 +87,8 @@ def _pairs(
     margin = np.zeros_like(cosine)
     sides = means[own] + means[theirs]
     np.divide(2 * cosine, sides, out=margin, where=(cosine > 0) & (sides > 0))
-    row, rank = np.nonzero((theirs >= 0) & (margin >= least) & ((own < theirs) | ~mutual))
+    found = (theirs >= 0) & (margin > 0) & (margin >= least)
+    row, rank = np.nonzero(found & ((own < theirs) | ~mutual))
     mine, other = own[row, 0], theirs[row, rank]
     sides = np.minimum(mine, other), np.maximum(mine, other)
     return Mined(*sides, margin[row, rank], cosine[row, rank])

@@ -21,15 +21,16 @@ from paraloom.beam_jobs.transforms.equal_texts import normalised, repeated, row_
 from paraloom.models.errors import UserError
 from paraloom.models.files import check_writable
 from paraloom.models.printing import show
-from paraloom.models.progress import Meter, meter
+from paraloom.models.progress import meter
 from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 
 _ROWS = 8192
 _SEED = 1  # of the index
-_COLUMNS = ("reference", "translation", "margin", "cosine")
-PAIRS = pa.schema(zip(_COLUMNS, 2 * [pa.string()] + 2 * [pa.float32()], strict=True))
-"""The columns of a Parquet file of mined pairs."""
+_PAIRS = pa.schema(
+    [(name, pa.string()) for name in ("reference", "translation")]
+    + [(name, pa.float32()) for name in ("margin", "cosine")]
+)
 
 
 @dataclass
@@ -39,8 +40,6 @@ class Mining:
     sentences: int
     distinct: int
     pairs: int
-    k: int
-    margin: float
     seconds: float
 
 
@@ -73,8 +72,7 @@ def command(
     if local:
         check_writable(local)
     opened, started = open_model(model), time.monotonic()
-    with meter("read", unit="sentences") as progress:
-        hashes = [row_hash(normalised(text)) for text in _sentences(files, progress)]
+    hashes = [row_hash(normalised(text)) for text in _sentences(files)]
     rows = np.arange(sum(map(len, hashes)))
     kept = ~repeated(np.concatenate(hashes), np.zeros_like(rows), rows)
     del hashes
@@ -82,12 +80,13 @@ def command(
         raise UserError(f"{files[0]}: {n} distinct sentence{'s' * (n != 1)}; give two or more")
     with tempfile.TemporaryDirectory(dir=local and local.absolute().parent) as folder:
         work = Path(folder)
+        texts = write_texts(work / "texts", _kept(files, kept))
         with meter("embed", n, "sentences") as progress:
-            texts = write_texts(work / "texts", _kept(files, kept))
 
             def blocks() -> Iterator[pa.StringArray]:
                 for at in range(0, n, _ROWS):
-                    yield texts.slice(at, _ROWS).cast(pa.string())
+                    # Not a slice: Arrow's kernels fail on a cast one, whose text begins elsewhere.
+                    yield texts.take(pa.array(np.arange(at, min(at + _ROWS, n)))).cast(pa.string())
                     progress.set(min(at + _ROWS, n))
 
             vectors = write_vectors(work / "vectors", opened.evaluated.embed, blocks())
@@ -97,32 +96,32 @@ def command(
         with meter("write", len(found.first), "pairs") as progress, ExitStack() as stack:
             stream = stack.enter_context(storage.writing(output))
             if parquet := output.endswith(".parquet"):
-                writer = stack.enter_context(pq.ParquetWriter(stream, PAIRS, compression="zstd"))
+                writer = stack.enter_context(pq.ParquetWriter(stream, _PAIRS, compression="zstd"))
             elif output.endswith(".gz"):
                 stream = stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0))
             for at in range(0, len(found.first), _ROWS):
                 first, second, *values = (pa.array(of[at : at + _ROWS]) for of in found)
                 sides = [texts.take(side).cast(pa.string()) for side in (first, second)]
                 if parquet:
-                    writer.write_table(pa.table([*sides, *values], schema=PAIRS))
+                    writer.write_table(pa.table([*sides, *values], schema=_PAIRS))
                 else:
                     text = pa.array([f"{of:.4f}" for of in values[0].to_pylist()])
                     lines = pc.binary_join_element_wise(text, *sides, "\t")
                     stream.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
                 progress.set(at + len(first))
     seconds = time.monotonic() - started
-    write_json(json, Mining(len(rows), n, len(found.first), k, margin, seconds))
+    write_json(json, Mining(len(rows), n, len(found.first), seconds))
     show(f"{output}: {len(found.first):,} pairs of {n:,} distinct sentences ({len(rows):,} lines)")
 
 
-def _sentences(files: list[str], progress: Meter | None = None) -> Iterator[pa.StringArray]:
+def _sentences(files: list[str]) -> Iterator[pa.StringArray]:
     """The usable lines of all files in blocks: not empty, valid, without control characters."""
     done = 0
-    for bitext in find_bitext("text", files):
-        for block in read_bitext(bitext, rows=_ROWS, max_characters=MAX_CHARACTERS):
-            yield block.pairs["reference"]
-            done += len(block.pairs)
-            if progress:
+    with meter("read", unit="sentences") as progress:
+        for bitext in find_bitext("text", files):
+            for block in read_bitext(bitext, rows=_ROWS, max_characters=MAX_CHARACTERS):
+                yield block.pairs["reference"]
+                done += len(block.pairs)
                 progress.set(done)
 
 
