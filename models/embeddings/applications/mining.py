@@ -68,9 +68,11 @@ def mine(
         means[own] = scores.sum(axis=1) / np.maximum((found >= 0).sum(axis=1), 1)
         tell(len(own) + at)
     parts = [_pairs(at, near, cosines, means, least) for at in range(0, n, _BLOCK)]
-    pairs = Mined(*map(np.concatenate, zip(*parts, strict=True)))
+    columns: Any = map(np.concatenate, zip(*parts, strict=True))
+    pairs = Mined(*columns)
     order = np.lexsort((pairs.second, pairs.first, -pairs.margin))
-    return Mined(*(column[order] for column in pairs))
+    columns = (column[order] for column in pairs)
+    return Mined(*columns)
 
 
 def _pairs(
@@ -90,5 +92,5 @@ def _pairs(
     found = (theirs >= 0) & (margin > 0) & (margin >= least)
     row, rank = np.nonzero(found & ((own < theirs) | ~mutual))
     mine, other = own[row, 0], theirs[row, rank]
-    sides = np.minimum(mine, other), np.maximum(mine, other)
-    return Mined(*sides, margin[row, rank], cosine[row, rank])
+    first, second = np.minimum(mine, other), np.maximum(mine, other)
+    return Mined(first, second, margin[row, rank], cosine[row, rank])
