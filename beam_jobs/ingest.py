@@ -218,7 +218,7 @@ class _WriteShards(UnitDoFn):
         rows = 0
         saved: dict[str, Saved] = {}
         cleaned = dict.fromkeys(unit.bitext.clean, 0)
-        has_source = READERS[unit.bitext.format].has_source
+        reader = READERS[unit.bitext.format]
 
         def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
             nonlocal rows
@@ -228,12 +228,23 @@ class _WriteShards(UnitDoFn):
                 ids = _ids(block, numbers)
                 pairs = block.pairs.set_column(0, schema.INGEST.field("id"), ids)
                 block = replace(block, pairs=pairs)
-                of = self.reading, has_source, duplicates, repeats, saved, cleaned
+                of = self.reading, reader.has_source, duplicates, repeats, saved, cleaned
                 parts = _judged(block, *of)
+                if reader.is_mined:
+                    parts = _as_candidates(*parts)
                 yield f"{unit.file}-{number:05d}", *parts
 
         measured = partial(IngestMeasurements, saved=saved, cleaned=cleaned)
         return self.commit(unit, lambda: rows, pieces(), measured)
+
+
+def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Turn pairs of one language into candidates: what was read as source is the translation."""
+    second = pairs["source"]
+    pairs = pairs.set_column(1, pairs.schema.field(1), pa.array([""] * len(pairs), pa.string()))
+    made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)
+    why = pc.replace_substring_regex(rejected["reason"], r"^(no|empty) source$", r"\1 translation")
+    return made, rejected.set_column(3, schema.REASON, why)
 
 
 def _judged(

@@ -11,7 +11,7 @@ _EXTRAS = {  # of the package (pyproject.toml), with the libraries of each
     "judge": ("flask", "krippendorff"),
     "s3": ("boto3", "botocore"),
     "spacy": ("spacy",),
-    "triplets": ("faiss",),
+    "mine": ("faiss",),  # also for `triplets`
     "translate": ("ctranslate2", "sacrebleu", "sentencepiece", "transformers"),  # also for `train`
     "train": ("safetensors", "sentence_transformers", "sklearn", "tokenizers", "torch"),
 }

@@ -98,6 +98,7 @@ COMMANDS = (
     Command("doctor", "run.doctor", "Check libraries, engines and devices, or describe a model"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),
+    Command("mine", "model.mine", "Find paraphrases among sentences of one language"),
     Command("evaluate", "model.evaluate", "Evaluate on STS and SICK, with speed and size"),
 )
 

@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from paraloom.beam_jobs.bitext.files import expand, unit_name
 from paraloom.beam_jobs.bitext.hub import Hub
-from paraloom.beam_jobs.bitext.lines import open_text
+from paraloom.beam_jobs.bitext.lines import file_errors, open_text
 from paraloom.beam_jobs.bitext.parquet import Parquet
 from paraloom.beam_jobs.bitext.reader import (
     HEAD,
     BitextReader,
+    Columns,
     Record,
     RecordReader,
     from_records,
@@ -27,8 +28,9 @@ from paraloom.beam_jobs.bitext.reader import (
 )
 from paraloom.beam_jobs.bitext.rows import Bitext, Layout, Paths, Range, RawRows, RowBlock
 from paraloom.beam_jobs.bitext.tmx import Tmx
+from paraloom.beam_jobs.storage import open_file
 from paraloom.models.errors import EmptyFileError, UserError, in_one_line
-from paraloom.models.text.files import CHUNK, LONGEST, csv_delimiter, csv_rows, json_object
+from paraloom.models.text.files import CHUNK, LONGEST, PARQUET, csv_delimiter, csv_rows, json_object
 
 
 class CzEng16(BitextReader):
@@ -70,16 +72,70 @@ class Tsv(BitextReader):
 
     name = "tsv"
     columns = ("id", "source", "reference")
+    takes = "tsv takes source, reference or id, source, reference"
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """All three columns, or source and reference."""
+        """All three columns, or the two sentences."""
         count = first_line.count(b"\t") + 1
         if count not in (2, 3):
             raise UserError(
-                f"{path}: the first line has {count} column{'s' * (count > 1)}; tsv takes "
-                "source, reference or id, source, reference, separated by tabs"
+                f"{path}: the first line has {count} column{'s' * (count > 1)}; {self.takes}, "
+                "separated by tabs"
             )
         return self.columns[-count:]
+
+
+class TsvPairs(Tsv):
+    """Tab-separated pairs of one language, which may begin with a margin."""
+
+    columns = ("margin", "reference", "source")
+    takes = "pairs takes reference, translation or margin, reference, translation"
+
+
+class ParquetPairs(Parquet):
+    """Pairs of one language in Parquet."""
+
+    def places(self, layout: Layout) -> dict[str, str]:
+        """Names in the file; the second sentence is `translation` there."""
+        second = layout.columns.get("translation", "translation")
+        return super().places(replace(layout, columns={**layout.columns, "source": second}))
+
+
+class Pairs(BitextReader):
+    """Pairs of one language, as `mine` writes them: in Parquet or tab-separated.
+
+    A bitext's `source` is here the translation; `ingest` gives it that name.
+    """
+
+    name = "pairs"
+    columns = ("id", "source", "reference")
+    named = ("reference", "translation", "id")
+    is_mined = True
+    text, parquet = TsvPairs(), ParquetPairs()
+
+    def describe(self, path: str, layout: Layout) -> Columns:
+        """Open a file, and describe its columns."""
+        with file_errors(path), open_file(path) as raw:
+            if raw.read(len(PARQUET)) == PARQUET:
+                return self.parquet.describe(path, layout)
+        if layout.columns:
+            raise UserError(f"{path}: is no Parquet, so input.columns can name no columns in it")
+        return self.text.describe(path, layout)
+
+    def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
+        """Divide a file."""
+        return self._reader(bitext).ranges(bitext, rows, copies)
+
+    def estimate(self, bitext: Bitext) -> tuple[int, int]:
+        """Rows and bytes at the beginning of a file."""
+        return self._reader(bitext).estimate(bitext)
+
+    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
+        """Rows of a part."""
+        return self._reader(bitext).rows(bitext, rows, part, limit)
+
+    def _reader(self, bitext: Bitext) -> BitextReader:
+        return self.parquet if bitext.places else self.text
 
 
 class PlainText(BitextReader):
@@ -178,6 +234,7 @@ _FORMATS: tuple[type[BitextReader], ...] = (
     Hub,
     JsonLines,
     Moses,
+    Pairs,
     Parquet,
     PlainText,
     Tmx,

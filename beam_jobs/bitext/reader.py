@@ -44,6 +44,9 @@ class BitextReader:
     skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
     named: ClassVar[tuple[str, ...]] = ()  # columns that `input.columns` may rename
     by_language: ClassVar[bool] = False  # True if segments are found by language
+    is_mined: ClassVar[bool] = (
+        False  # True if both sides are in one language, and none is translated
+    )
 
     @property
     def has_source(self) -> bool:

@@ -44,6 +44,14 @@ MEANINGS = {
 }
 """One-line descriptions of all columns except scores, for cards and documents."""
 
+OF_PAIRS = {
+    "id": "the id of the input, or one made of file and row; unique in the run",
+    "source": "empty",
+    "reference": "{language} sentence",
+    "translation": "another {language} sentence, its pair in the input",
+}
+"""Other descriptions in runs with `input.format: pairs`."""
+
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
 
 

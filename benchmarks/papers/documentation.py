@@ -17,6 +17,7 @@ from paraloom.papers import tables
 from paraloom.papers.options import SystemConfig
 from paraloom.pipeline.commands.corpus.estimate import Estimated
 from paraloom.pipeline.commands.corpus.select import Counted
+from paraloom.pipeline.commands.model.mine import Mining
 from paraloom.pipeline.commands.run.compare import Comparisons
 from paraloom.pipeline.commands.run.contamination import Counts
 from paraloom.pipeline.commands.run.doctor import Doctor
@@ -41,6 +42,7 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "select": TypeAdapter(Counted),
     "publish": TypeAdapter(Published),
     "doctor": TypeAdapter(Doctor),
+    "mine": TypeAdapter(Mining),
 }
 """What `--json` of each command writes."""
 TEMPLATE = Path(__file__).with_name("configuration.md.j2")

@@ -102,6 +102,10 @@ class InputOptions(Options):
                 raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
             if self.check_languages and (problem := no_code(code)):
                 raise ValueError(f"{key}: {problem}")
+        if READERS[self.format].is_mined:
+            self.__dict__["source_language"] = self.target_language
+            if self.unique == "source":
+                raise ValueError("unique: pairs have no source; write `unique: pair`")
         named = READERS[self.format].named
         for name in self.columns.keys() - {*named}:
             known = ", ".join(named) or "none"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from paraloom.beam_jobs.bitext import Bitext, read_bitext
+from paraloom.beam_jobs.bitext import READERS, Bitext, read_bitext
 from paraloom.models.errors import UserError
 from paraloom.models.languages import differ, language_name, short_code
 from paraloom.models.nmt.families.base import Languages, NmtModel
@@ -26,6 +26,8 @@ _GO_ON = "if all is as you want it, set input.check_languages: false"
 def of_codes(options: InputOptions) -> Iterator[str]:
     """A notice if the configuration names one language for both sides."""
     name = language_name(options.target_language)
+    if READERS[options.format].is_mined:
+        return
     if short_code(options.source_language) == short_code(options.target_language):
         yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
 
@@ -46,6 +48,8 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
     except (UserError, TypeError, pa.ArrowException):  # the last two: conditions on kept columns
         return
     codes = {"source": options.source_language, "reference": options.target_language}
+    if READERS[options.format].is_mined:
+        del codes["source"]  # the translation, in the same language
     line, certain = judge({side: spoken(pairs[side], code) for side, code in codes.items()}, codes)
     if certain:
         raise UserError(f"{line}; {_GO_ON}")
@@ -69,7 +73,7 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
     }
     certain = [of.other is not None and differ(of.language, codes[s]) for s, of in wrong.items()]
     rows = min((of.rows for of in wrong.values()), default=0)
-    source, reference = (of.language for of in found.values())
+    source, reference = ("", *(of.language for of in found.values()))[-2:]
     if len(wrong) == 2 and [reference, source] == [*map(short_code, codes.values())]:
         name = language_name(reference)
         line = (

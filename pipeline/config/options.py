@@ -170,6 +170,11 @@ class Config(Options):
         return self.input is not None and not READERS[self.input.format].has_source
 
     @property
+    def is_mined(self) -> bool:
+        """Whether the input has pairs of one language, which nothing translates."""
+        return self.input is not None and READERS[self.input.format].is_mined
+
+    @property
     def languages(self) -> Languages:
         """The languages that a translation model is asked for."""
         return self.input.languages if self.input else Languages()
@@ -192,18 +197,18 @@ class Config(Options):
     @property
     def translates(self) -> bool:
         """Whether back-translation makes candidates."""
-        return self.generators is None or self.nmt_name is not None
+        return not self.is_mined and (self.generators is None or self.nmt_name is not None)
 
     @property
     def has_model(self) -> bool:
         """Whether there is a translation model, which scores the candidates."""
-        return self.translates or self.nmt.model is not None
+        return self.translates or (self.nmt.model is not None and not self.is_mined)
 
     @property
     def variant(self) -> dict[str, bool]:
         """The optional columns of the candidates, as keywords of `schema.translated`."""
         several = self.generators is not None
-        candidates = several or self.nmt.candidates > 1
+        candidates = several or (self.translates and self.nmt.candidates > 1)
         return {"candidates": candidates, "generators": several, "nmt": self.has_model}
 
     @property
@@ -252,6 +257,8 @@ class Config(Options):
         _check_each("input.where", self.input.where, lambda of: of.check_untranslated(keep))
         if self.is_plain_text:
             self._check_plain_text(self.input)
+        if self.is_mined:
+            self._check_mined()
         self._leave_out_paragram()
         self._check_generators()
         score = self.score
@@ -268,6 +275,22 @@ class Config(Options):
         self._check_selection("select")
         for name in self.select.selections:
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
+
+    def _check_mined(self) -> None:
+        """Refuse what needs a source or a translation model; drop it from the default scorers."""
+        if self.generators is not None:
+            raise ValueError(
+                "generators: input.format pairs has nothing to translate; take them out"
+            )
+        needs = {"translation_score", *(n for n, of in SCORERS.items() if "source" in of.reads)}
+        if "scorers" not in self.score.model_fields_set:
+            self.__dict__["score"] = score = self.score.model_copy()
+            score.__dict__["scorers"] = [name for name in score.scorers if name not in needs]
+        elif lacking := [name for name in self.score.scorers if name in needs]:
+            raise ValueError(
+                f"score.scorers: {lacking[0]} needs a source and its translation model, which "
+                "input.format pairs does not have; take it out"
+            )
 
     def _leave_out_paragram(self) -> None:
         """Drop `paragram_similarity` from the defaults if no key names vectors or phrases.

@@ -80,6 +80,7 @@ def data_card(
         corpus=record.find(PairsRecord, "select") or PairsRecord(),
         size=size,
         source=source,
+        mined=record.config.is_mined,
         model=(record.find(BackTranslateRecord) or BackTranslateRecord()).model,
         forward=record.stages.get("pivot"),
         scoring_models=[
@@ -104,7 +105,9 @@ def data_card(
     )
 
 
-def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Markdown:
+def meaning(
+    column: str, language: str, own: Mapping[str, ScorerRecord], mined: bool = False
+) -> Markdown:
     """The meaning of a column, in one line; `own` has the run's scorers that are not Paraloom's.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
@@ -113,20 +116,15 @@ def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Mark
     if column.endswith(suffix := schema.decile("")):
         name = code(column.removesuffix(suffix))
         return Markdown(f"decile of all pairs by {name}: 0 lowest, 9 highest")
-    if text := schema.MEANINGS.get(column):
+    meanings = schema.MEANINGS | (schema.OF_PAIRS if mined else {})
+    if text := meanings.get(column):
         return Markdown(text.format(language=plain(language)))
     return plain(score(column, own).meaning)
 
 
 def _columns(view: RunRecord, kept: list[str]) -> pa.Schema:
     """The columns of the corpus; types of kept columns are null: only the files know them."""
-    several, scores = bool(view.config.generators), tuple(view.config.score.names)
-    found = schema.bucketed(
-        scores,
-        candidates=view.config.nmt.candidates > 1,
-        generators=several,
-        nmt=not several or "back_translate" in view.stages or "translation_score" in scores,
-    )
+    found = schema.bucketed(tuple(view.config.score.names), **view.config.variant)
     return pa.schema([*found, *((name, pa.null()) for name in kept)])
 
 
@@ -158,6 +156,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
     on_corpus, named = options.reads_the_corpus, options.selection
     corpus = view.derived(f"selections/{named}") if named else view
     source = view.config.input if on_corpus else None
+    mined = on_corpus and view.config.is_mined
     evaluated = view.find(EvaluateRecord)
     known = _used_data_sets(view, options, evaluated.results) if evaluated else []
     compares = "" if "head" in settings else options.score
@@ -188,6 +187,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         corpus=corpus.find(PairsRecord, "select") if on_corpus else None,
         selection=Markdown(selection_in_words(resolve_auto(corpus), code)),
         source=source,
+        mined=mined,
         source_name=language_name(source.source_language) if source else "",
         translated=view.stages.get("back_translate"),
         forward=view.stages.get("pivot"),

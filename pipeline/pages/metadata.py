@@ -53,7 +53,8 @@ class Release(NamedTuple):
 def title(record: RunRecord) -> str:
     """The title of a run's corpus."""
     language = language_name(record.language)
-    return f"{' '.join(run_name(record).split())}: {language} paraphrases from bitext"
+    origin = "" if record.config.is_mined else " from bitext"
+    return f"{' '.join(run_name(record).split())}: {language} paraphrases{origin}"
 
 
 def license_name(license: str) -> str:

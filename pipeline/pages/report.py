@@ -142,6 +142,7 @@ def _selection(
         "several": schema.has_candidates(sample.pairs),
         "scores": scores,
         "inf": math.inf,
+        "mined": view.config.is_mined,
         "missed": sample.missed(criteria, _MISSED, seed),
         "precisions": list(corpus_precisions(folder, record).values()),
         "excluded": excluded_rows(view),

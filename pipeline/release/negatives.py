@@ -162,7 +162,8 @@ class _Near:
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
         """The found pairs that share the source or a text with the anchor's pair: bool [n, k]."""
         source, *texts = self.hashes
-        same = [source[found] == source[own][:, None]]
+        none = text_hashes(pa.array([""]))  # pairs that were never translated
+        same = [(source[found] == source[own][:, None]) & (source[found] != none)]
         same += [theirs[found] == mine[own][:, None] for mine in texts for theirs in texts]
         return np.asarray(np.any(same, axis=0))
 

@@ -141,6 +141,8 @@ class Run:
     @property
     def candidates_stage(self) -> str:
         """The stage with all candidates of the pairs."""
+        if self.config.is_mined:
+            return "ingest"
         return "back_translate" if self.config.generators is None else "generate"
 
     @cached_property

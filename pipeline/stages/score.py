@@ -12,11 +12,16 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import ScoreRecord, ScorerRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record, stages
-from paraloom.pipeline.stages import RESOURCES
+from paraloom.pipeline.stages import RESOURCES, TABLE
 from paraloom.pipeline.stages.resources.columns import ColumnsRecord
 from paraloom.pipeline.stages.resources.pair_models import model_names, translation_models
 
 version = VERSIONS["score"]
+
+
+def depends_on(config: Config) -> tuple[str, ...]:
+    """The stages of the table; pairs of one language come from ingest."""
+    return ("ingest",) * config.is_mined + tuple(TABLE["score"].reads.split())
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
@@ -113,7 +118,11 @@ def make(run: Run, key: str) -> ScoreRecord:
 def check(config: Config) -> None:
     """Load the scorers that are not Paraloom's."""
     for source in config.score.sources:
-        kind = None if source.name in config.score.columns else source.load().resource
+        if source.name in config.score.columns:
+            continue
+        kind = (scorer := source.load()).resource
+        if config.is_mined and {"source", "translation_score"} & {*scorer.reads}:
+            raise UserError(f"score.scorers: {source.name} reads the source; pairs have none")
         if kind and kind.name not in config.score.resources:
             raise UserError(
                 f"score.resources.{kind.name}: is missing; {source.name} needs {kind.remedy}"

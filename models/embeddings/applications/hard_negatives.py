@@ -64,9 +64,10 @@ def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArr
 
 class Neighbours:
     """Searches n unit vectors: exactly if there are few, otherwise in an inverted index (`IVF`) of
-    principal components in 8 bits each, trained on a sample, with 72 bytes per vector."""
+    principal components in 8 bits each, trained on a sample, with 72 bytes per vector, in memory or
+    in a file."""
 
-    def __init__(self, vectors: NDArray[np.float16], seed: int) -> None:
+    def __init__(self, vectors: NDArray[np.float16], seed: int, file: Path | None = None) -> None:
         import faiss
 
         n, dim = vectors.shape
@@ -81,6 +82,10 @@ class Neighbours:
             inverted.nprobe, inverted.cp.seed = _PROBED, seed
             chosen = np.random.default_rng(seed).choice(n, min(n, _SAMPLE * cells), replace=False)
             self._index.train(vectors[np.sort(chosen)].astype(np.float32))
+            if file:
+                lists = faiss.OnDiskInvertedLists(cells, inverted.code_size, str(file))
+                inverted.replace_invlists(lists)
+                self._lists = lists  # faiss holds no reference
         for start in range(0, n, _EXACT):
             self._index.add(vectors[start : start + _EXACT].astype(np.float32))
 

@@ -147,7 +147,7 @@ def estimate(
         requests: number of pairs to ask each generator of kind chat about.
         arguments: for Beam, as on the command line; jobs run on this machine all the same.
     """
-    run = Run.open(config)
+    run, has_candidates = Run.open(config), config.translates or config.is_mined
     if config.translates and config.nmt.model is None and "nmt" not in run.records:
         raise UserError(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
@@ -184,7 +184,7 @@ def estimate(
             small = small_run.configured(run, sample, storage.join(folder, "translated"))
             say(f"estimate: {len(sample):,} rows through the stages; this takes minutes")
             first = "back_translate" if config.translates else "ingest"
-            made = small_run.take(run, small, here, first, ranked=config.translates)
+            made = small_run.take(run, small, here, first, ranked=has_candidates)
         records = {n: of for n, of in made.records.items() if isinstance(of, PairsRecord)}
         workers = local_workers(here)
         jobs = {n: small_run.measured(made, n, record, workers) for n, record in records.items()}
@@ -210,7 +210,7 @@ def estimate(
         found.jobs[stage] = job
         found.translation_hours += job.seconds / 3600
         left, translated = (n * done.rows_out / count for n in (left, translated))
-    rest = {n: jobs[n].of(left * config.translates + generated) for n in ranked if n in jobs}
+    rest = {n: jobs[n].of(left * has_candidates + generated) for n in ranked if n in jobs}
     for of in config.chats:
         if (took := asked.get(of.name)) and took.requests:
             found.generators[of.name] = _all_requests(of, took, found.requests)

@@ -75,13 +75,13 @@ def _without_training(run: Run) -> tuple[dict[str, dict[str, Any]], str]:
     where = (Predicate.parse(text).column for text in config.select.where)
     gone = {*CHOSEN, *out, *map(schema.decile, out)}
     lost = [name for name in (config.select.by, *where) if name in gone]
-    translates = config.nmt.model is not None or "nmt" in run.records
-    if lost and translates:
+    ranked = config.is_mined or config.nmt.model is not None or "nmt" in run.records
+    if lost and ranked:
         say(f"preview: ends before the selection, which reads {', '.join(dict.fromkeys(lost))}")
     if lost:
         select |= {"by": score["scorers"][0], "deciles": None, "where": [], "max_tokens": None}
         target = RANKED
-    if not translates:
+    if not ranked:
         say("preview: ends after ingest; `paraloom train-nmt` trains the model that translates")
         target = "ingest"
     return {"score": score, "select": select}, target

@@ -85,7 +85,10 @@ def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any
         storage.write_bytes(path, "".join(lines).encode())
         return {"paths": [path], "clean": []}
     path = write_shard(storage.join(folder, "sample.parquet"), sample).path
-    return {"format": "parquet", "paths": [path], "columns": {}, "clean": []}
+    form: dict[str, Any] = {"format": "parquet", "columns": {}}
+    if config.is_mined:  # whose translations are read as sources
+        form = {"format": "pairs", "columns": {"translation": "source"}}
+    return {**form, "paths": [path], "clean": []}
 
 
 def scorers_at_hand(run: Run) -> list[str]:

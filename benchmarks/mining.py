@@ -1,0 +1,117 @@
+"""Known paraphrases among many sentences, found by `paraloom mine` and by sentence-transformers.
+
+python -m benchmarks.mining --model DIR --nmt DIR --data DIR [--books DIR] [--known N] [--others N]
+
+English captions of Multi30k and their back-translations are the known pairs. The other sentences
+are halves of different captions, joined, and the lines of books. A pair that is found and not known
+counts as wrong, though a joined caption may mean the same as another: precisions are lower bounds.
+"""
+
+import argparse
+import gzip
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from benchmarks.measure import Cost, cost
+from paraloom.models.nmt import Translator
+
+MARGINS = (1.06, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4)
+COSINES = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+_THEIRS = """
+import sys
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+from sentence_transformers.util import paraphrase_mining_embeddings
+from paraloom.models.embeddings.applications.opened import open_model
+lines = open(sys.argv[2], encoding="utf-8").read().split("\\n")[:-1]
+vectors = open_model(sys.argv[1]).evaluated.embed(pa.array(lines))
+found = paraphrase_mining_embeddings(np.asarray(vectors), top_k=4, max_pairs=4 * len(lines))
+score, i, j = zip(*found)
+lines = pa.array(lines)
+table = {"reference": lines.take(pa.array(i)), "translation": lines.take(pa.array(j))}
+pq.write_table(pa.table({**table, "cosine": pa.array(score, pa.float32())}), sys.argv[3])
+"""
+"""`paraphrase_mining` behind the encoding, so that both use the same encoder."""
+
+
+def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int) -> list[list[str]]:
+    """Known pairs as two lists, and other sentences."""
+    sides = []
+    for code in ("cs", "en"):
+        with gzip.open(data / f"train.{code}.gz", "rt", encoding="utf-8") as stream:
+            sides.append([line.strip() for line in stream])
+    rng = random.Random(1)
+    translated, _ = Translator(nmt).translate(sides[0][:known])
+    pairs = zip(sides[1], translated["translation"].to_pylist(), strict=False)
+    kept = [(a, b) for a, b in pairs if b and a.lower() != b.lower()]
+    rest = [line.split() for line in sides[1][known:]]
+    files = books.glob("*.txt") if books else ()
+    lines = (line for file in files for line in file.read_text("utf-8").splitlines())
+    found = {line.strip() for line in lines if len(line.split()) > 4}
+    while len(found) < others:
+        one, two = rng.sample(rest, 2)
+        found.add(" ".join(one[: len(one) // 2] + two[len(two) // 2 :]))
+    return [*map(list, zip(*kept, strict=True)), sorted(found)[:others]]
+
+
+def table(found: Path, known: set[frozenset[str]], score: str, bounds: tuple[float, ...]) -> None:
+    """Print precision and recall by threshold."""
+    rows = pq.read_table(found).to_pylist()
+    print(f"| {score} | pairs | precision | recall |\n| --- | --- | --- | --- |")
+    for bound in bounds:
+        pairs = {
+            frozenset((row["reference"], row["translation"])) for row in rows if row[score] >= bound
+        }
+        right = len(pairs & known)
+        print(
+            f"| {bound} | {len(pairs):,} | {right / max(len(pairs), 1):.3f} | "
+            f"{right / len(known):.3f} |"
+        )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make the sentences, run both, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("--model", "--nmt"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--books", type=Path)
+    parser.add_argument("--known", type=int, default=3_000)
+    parser.add_argument("--others", type=int, default=500_000)
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        *sides, others = sentences(
+            options.data, options.nmt, options.books, options.known, options.others
+        )
+        lines = [*sides[0], *sides[1], *others]
+        random.Random(2).shuffle(lines)
+        (place / "all.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        known = {frozenset(pair) for pair in zip(*sides, strict=True)}
+        print(f"{len(known):,} known pairs among {len(lines):,} sentences\n")
+        ours, theirs = (str(place / name) for name in ("ours.parquet", "theirs.parquet"))
+        text, least = str(place / "all.txt"), str(MARGINS[0])
+        mine = ["mine", text, "--model", options.model, "--output", ours, "--margin", least]
+        run = [sys.executable, "-m", "paraloom.pipeline.cli", *mine]
+        _print("paraloom mine", cost(run))
+        table(Path(ours), known, "margin", MARGINS)
+        _print(
+            "paraphrase_mining", cost([sys.executable, "-c", _THEIRS, options.model, text, theirs])
+        )
+        table(Path(theirs), known, "cosine", COSINES)
+    return 0
+
+
+def _print(name: str, used: Cost) -> None:
+    print(
+        f"\n{name}: {used.seconds:,.0f} s ({used.cpu_seconds:,.0f} s of processors), "
+        f"{used.peak_pss / 1e6:,.0f} MB at most\n",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""`paraloom mine`: paraphrases among the sentences of one language."""
+
+import gzip
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import typer
+
+from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import find_bitext, read_bitext
+from paraloom.beam_jobs.transforms.equal_texts import normalised, repeated, row_hash
+from paraloom.models.errors import UserError
+from paraloom.models.files import check_writable
+from paraloom.models.printing import show
+from paraloom.models.progress import meter
+from paraloom.pipeline.commands.options import JsonFile, write_json
+from paraloom.pipeline.config.input import MAX_CHARACTERS
+
+_ROWS = 8192
+_SEED = 1  # of the index
+_PAIRS = pa.schema(
+    [(name, pa.string()) for name in ("reference", "translation")]
+    + [(name, pa.float32()) for name in ("margin", "cosine")]
+)
+
+
+@dataclass
+class Mining:
+    """What `mine` found."""
+
+    sentences: int
+    distinct: int
+    pairs: int
+    seconds: float
+
+
+def command(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="Text, one sentence a line; or globs.")
+    ],
+    model: Annotated[
+        str,
+        typer.Option(metavar="DIR", help="An encoder, or a model of sentence-transformers."),
+    ],
+    output: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="The pairs: text, *.gz or *.parquet."),
+    ] = "mined.tsv.gz",
+    k: Annotated[int, typer.Option(min=1, max=32, help="Neighbours of a sentence.")] = 4,
+    margin: Annotated[
+        float, typer.Option(min=0, help="Smallest ratio margin of a pair; higher: fewer, better.")
+    ] = 1.2,
+    json: JsonFile = None,
+) -> None:
+    """The pairs are read with `input.format: pairs`. Lines that are equal but for case and
+    punctuation count once. Temporary files lie beside the output.
+    """
+    from paraloom.models.embeddings.applications.hard_negatives import Neighbours, write_vectors
+    from paraloom.models.embeddings.applications.mining import mine, write_texts
+    from paraloom.models.embeddings.applications.opened import open_model
+
+    local = None if storage.is_remote(output) else Path(output)
+    if local:
+        check_writable(local)
+    opened, started = open_model(model), time.monotonic()
+    hashes = [row_hash(normalised(text)) for text in _sentences(files)]
+    rows = np.arange(sum(map(len, hashes)))
+    kept = ~repeated(np.concatenate(hashes), np.zeros_like(rows), rows)
+    del hashes
+    if (n := int(kept.sum())) < 2:
+        raise UserError(f"{files[0]}: {n} distinct sentence{'s' * (n != 1)}; give two or more")
+    with tempfile.TemporaryDirectory(dir=local and local.absolute().parent) as folder:
+        work = Path(folder)
+        texts = write_texts(work / "texts", _kept(files, kept))
+        with meter("embed", n, "sentences") as progress:
+
+            def blocks() -> Iterator[pa.StringArray]:
+                for at in range(0, n, _ROWS):
+                    # Not a slice: Arrow's kernels fail on a cast one, whose text begins elsewhere.
+                    yield texts.take(pa.array(np.arange(at, min(at + _ROWS, n)))).cast(pa.string())
+                    progress.set(min(at + _ROWS, n))
+
+            vectors = write_vectors(work / "vectors", opened.evaluated.embed, blocks())
+        with meter("find pairs", n, "sentences") as progress:
+            index = Neighbours(vectors, _SEED, work / "index")
+            found = mine(vectors, index, work, k=k, least=margin, tell=progress.set)
+        with meter("write", len(found.first), "pairs") as progress, ExitStack() as stack:
+            stream = stack.enter_context(storage.writing(output))
+            if parquet := output.endswith(".parquet"):
+                writer = stack.enter_context(pq.ParquetWriter(stream, _PAIRS, compression="zstd"))
+            elif output.endswith(".gz"):
+                stream = stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0))
+            for at in range(0, len(found.first), _ROWS):
+                first, second, *values = (pa.array(of[at : at + _ROWS]) for of in found)
+                sides = [texts.take(side).cast(pa.string()) for side in (first, second)]
+                if parquet:
+                    writer.write_table(pa.table([*sides, *values], schema=_PAIRS))
+                else:
+                    text = pa.array([f"{of:.4f}" for of in values[0].to_pylist()])
+                    lines = pc.binary_join_element_wise(text, *sides, "\t")
+                    stream.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
+                progress.set(at + len(first))
+    seconds = time.monotonic() - started
+    write_json(json, Mining(len(rows), n, len(found.first), seconds))
+    show(f"{output}: {len(found.first):,} pairs of {n:,} distinct sentences ({len(rows):,} lines)")
+
+
+def _sentences(files: list[str]) -> Iterator[pa.StringArray]:
+    """The usable lines of all files in blocks: not empty, valid, without control characters."""
+    done = 0
+    with meter("read", unit="sentences") as progress:
+        for bitext in find_bitext("text", files):
+            for block in read_bitext(bitext, rows=_ROWS, max_characters=MAX_CHARACTERS):
+                yield block.pairs["reference"]
+                done += len(block.pairs)
+                progress.set(done)
+
+
+def _kept(files: list[str], kept: np.ndarray) -> Iterator[pa.StringArray]:
+    at = 0
+    for block in _sentences(files):
+        yield block.filter(pa.array(kept[at : at + len(block)]))
+        at += len(block)

@@ -1,0 +1,78 @@
+"""Pairs of near vectors, against a plain computation over all pairs."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraloom.models.embeddings.applications import hard_negatives, mining
+from paraloom.models.embeddings.applications.hard_negatives import Neighbours
+from paraloom.models.embeddings.applications.mining import Mined, mine, write_texts
+from tests.run_helpers import Patch
+
+pytest.importorskip("faiss", reason="faiss is not installed")
+
+
+def vectors(n: int, dim: int = 8) -> np.ndarray:
+    found = np.random.default_rng(3).normal(size=(n, dim))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float16)
+
+
+def mined(of: np.ndarray, folder: Path, k: int = 4, least: float = 0.0) -> Mined:
+    return mine(of, Neighbours(of, 1, folder / "index"), folder, k=k, least=least)
+
+
+def by_hand(of: np.ndarray, k: int) -> dict[tuple[int, int], float]:
+    """The margin of every candidate: cos / mean of both sides' mean cosines with k neighbours."""
+    cosines = of.astype(np.float32) @ of.astype(np.float32).T
+    np.fill_diagonal(cosines, -2)
+    near = np.argsort(-cosines, axis=1)[:, :k]
+    means = [cosines[row, near[row]].mean() for row in range(len(of))]
+    return {
+        (min(i, j), max(i, j)): 2 * cosines[i, j] / (means[i] + means[j])
+        for i in range(len(of))
+        for j in near[i].tolist()
+    }
+
+
+@pytest.mark.parametrize("k", [1, 4, 12])
+def test_margins_of_each_pair_once(tmp_path: Path, monkeypatch: Patch, k: int) -> None:
+    monkeypatch.setattr(mining, "_BLOCK", 7)  # neighbours are in other blocks
+    of = vectors(50)
+    found, expected = mined(of, tmp_path, k), by_hand(of, k)
+    expected = {pair: margin for pair, margin in expected.items() if margin > 0}
+    pairs = list(zip(found.first.tolist(), found.second.tolist(), strict=True))
+    assert len(pairs) == len({*pairs}) and {*pairs} == {*expected}
+    assert np.allclose(found.margin, [expected[pair] for pair in pairs], atol=1e-3)
+    assert (np.diff(found.margin) <= 0).all()
+    some = mined(of, tmp_path, k, least=1.05)
+    assert len(some.first) == sum(margin >= 1.05 for margin in expected.values())
+
+
+def test_few_and_empty_vectors(tmp_path: Path) -> None:
+    """Sentences without a known word have no neighbours."""
+    two = np.array([[1, 0], [0.8, 0.6]], np.float16)
+    found = mined(two, tmp_path)
+    assert [*map(len, found)] == [1] * 4 and found.margin[0] == pytest.approx(1, abs=1e-3)
+    assert not len(mined(np.zeros((9, 2), np.float16), tmp_path).first)
+    one = mined(np.concatenate([two, np.zeros((9, 2), np.float16)]), tmp_path)
+    assert list(zip(one.first, one.second, strict=True)) == [(0, 1)]
+
+
+def test_an_index_on_disk_finds_what_one_in_memory_does(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(hard_negatives, "_EXACT", 1000)
+    of = vectors(3000)
+    there, here = Neighbours(of, 1, tmp_path / "index"), Neighbours(of, 1)
+    assert (tmp_path / "index").stat().st_size > 3000 * 8
+    queries = of[:40].astype(np.float32)
+    for one, other in zip(there.nearest(queries), here.nearest(queries), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_texts_on_disk(tmp_path: Path) -> None:
+    blocks = [["a", "přece"], [], ["", "two words"]]
+    texts = write_texts(tmp_path / "texts", (pa.array(of, pa.string()) for of in blocks))
+    assert texts.to_pylist() == [text for block in blocks for text in block]
+    assert texts.take(pa.array([3, 1])).to_pylist() == ["two words", "přece"]
+    assert write_texts(tmp_path / "none", []).to_pylist() == []
