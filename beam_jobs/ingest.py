@@ -1,7 +1,7 @@
 """Ingest: reads bitext files into shards of pairs.
 
-It rejects, in this order: invalid rows, repeated ids, rows that fail a condition, and, if pairs
-must be unique, repeated pairs.
+It rejects, in this order: invalid rows, repeated ids, rows that fail a condition, and, if the
+configuration says so, repeated pairs and near-copies.
 """
 
 from __future__ import annotations
@@ -23,11 +23,19 @@ from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ran
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.rejections import Limit
-from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
+from paraloom.beam_jobs.engine.shards import (
+    REPEATS_NEARLY,
+    Measurements,
+    Receipt,
+    Saved,
+    content_key,
+)
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.transforms import near_duplicates
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
-from paraloom.beam_jobs.transforms.equal_texts import row_hash
+from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
+from paraloom.beam_jobs.transforms.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
@@ -70,6 +78,7 @@ class Reading:
     max_characters: int  # of an id, source or reference
     where: tuple[Predicate, ...] = ()  # conditions that a pair must meet
     unique_pairs: bool = False  # accept only the first of equal pairs
+    near_duplicates: float | None = None  # Jaccard index from which on a pair is a near-copy
     languages: Languages = field(default_factory=Languages)  # for tokenisers; default English
 
     def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
@@ -77,6 +86,10 @@ class Reading:
         return read_bitext(
             unit.bitext, rows=self.shard_rows, max_characters=self.max_characters, part=unit.part
         )
+
+    def failed(self, pairs: pa.RecordBatch) -> np.ndarray:
+        """The first condition that each pair fails, or "": object [n]."""
+        return reasons(pairs["source"], pairs["reference"], self.where, self.languages, pairs)
 
 
 class Ingest(beam.PTransform):
@@ -103,10 +116,22 @@ class Ingest(beam.PTransform):
                 found = block.pairs.take(pa.array(rows))
                 yield row_hash(found["source"], found["reference"]), block.lines[rows]
 
+        def texts(element: tuple[IngestUnit, *tuple[np.ndarray, ...]]) -> Iterator[Texts]:
+            unit, *repeats = element
+            for block in reading.blocks(unit):
+                rows = np.flatnonzero(~np.isin(block.lines, np.concatenate(repeats)))
+                rows = rows[reading.failed(block.pairs.take(pa.array(rows))) == ""]
+                left = block.pairs.take(pa.array(rows))
+                sides = normalised(left["source"]), normalised(left["reference"])
+                yield Texts(block.lines[rows], *sides, left["id"])
+
         joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows, self.output)
         if reading.unique_pairs:
             found = WithDuplicates(pairs, self.rows, self.output)
             joined = joined | "Repeated pairs" >> found
+        if (least := reading.near_duplicates) is not None:
+            near = WithNearDuplicates(texts, self.rows, self.output, least)
+            joined = joined | "Near-copies" >> near
         return joined | "Write" >> beam.ParDo(_WriteShards(self.output, reading))
 
 
@@ -122,12 +147,14 @@ def run(
 
     First this process indexes them, so that workers can read ranges; text from compressed files is
     copied for them. At most the share `max_rejected` of the rows may be rejected; rejections by
-    `where` and `unique_pairs` do not count.
+    `where`, `unique_pairs` and `near_duplicates` do not count.
     """
     spans = storage.join(output, _SPANS)
     units = _units(bitexts, key, reading, spans)
     limit = Limit(
-        share=max_rejected, ignored=(f"{FAILED} ", _REPEATS), question="is input.format right?"
+        share=max_rejected,
+        ignored=(f"{FAILED} ", _REPEATS, REPEATS_NEARLY),
+        question="is input.format right?",
     )
     transform = Ingest(output, reading, rows=sum(unit.part.lines for unit in units))
     job = UnitJob(
@@ -169,8 +196,11 @@ class _WriteShards(UnitDoFn):
     reading: Reading
 
     def make(
-        self, unit: IngestUnit, duplicates: np.ndarray, repeats: np.ndarray | None = None
+        self, unit: IngestUnit, duplicates: np.ndarray, *further: np.ndarray | Near
     ) -> Receipt:
+        more = iter(further)
+        repeats = next(more) if self.reading.unique_pairs else None
+        near = next(more, None)
         rows = 0
         saved: dict[str, Saved] = {}
         cleaned = dict.fromkeys(unit.bitext.clean, 0)
@@ -181,7 +211,7 @@ class _WriteShards(UnitDoFn):
             first = unit.part.before // self.reading.shard_rows
             for number, block in enumerate(self.reading.blocks(unit), first):
                 rows += block.rows
-                of = self.reading, has_source, duplicates, repeats, saved, cleaned
+                of = self.reading, has_source, duplicates, repeats, near, saved, cleaned
                 parts = _judged(block, *of)
                 yield f"{unit.file}-{number:05d}", *parts
 
@@ -195,6 +225,7 @@ def _judged(
     has_source: bool,
     duplicates: np.ndarray,
     repeats: np.ndarray | None,
+    near: Near | None,
     saved: dict[str, Saved],
     cleaned: dict[str, int],
 ) -> tuple[pa.Table, pa.Table]:
@@ -204,6 +235,7 @@ def _judged(
         has_source: False for plain text, whose rows get no source column.
         duplicates: lines with an earlier id.
         repeats: lines with an earlier pair, if pairs must be unique.
+        near: lines of near-copies, if they are rejected.
         saved, cleaned: updated with the measurements of the block.
     """
     sides = ["source", "reference"] if has_source else ["reference"]
@@ -222,12 +254,14 @@ def _judged(
 
     if reading.where:
         rows = np.flatnonzero(why == "")
-        left = block.pairs.take(pa.array(rows))
-        failed = reasons(left["source"], left["reference"], reading.where, languages, left)
-        reject("input.where", rows, failed)
+        reject("input.where", rows, reading.failed(block.pairs.take(pa.array(rows))))
     if repeats is not None:
         here = np.flatnonzero(np.isin(block.lines, repeats) & (why == ""))
         reject("input.unique", here, np.full(len(here), _REPEATS, object))
+    if near is not None:
+        which = np.isin(near[0], block.lines)
+        here = np.flatnonzero(np.isin(block.lines, near[0]))
+        reject("input.near_duplicates", here, near_duplicates.reasons(near[1].filter(which)))
     accepted = why == ""
     for kind, rows in block.cleaned.items():
         cleaned[kind] += int(rows[accepted].sum())
