@@ -28,7 +28,7 @@ from paraloom.models.hashing import splitmix64
 _GRAM = 4  # characters per n-gram
 _LONGEST = 5_000  # characters of a side that count: a row of a file of texts has less than 64 KB
 _FOUND = 0.95  # least share of the pairs at the threshold that have a common band
-_MINIMA = 160  # most minima per row; more would cost time
+_MINIMA = 200  # most minima per row; more would cost time
 _BAND = 8  # most minima per band; fewer give unrelated pairs of large corpora a common band
 _AT_ONCE = 1_000  # rows whose n-grams stay in the processor's cache
 _GAP = 1 << 16  # bytes between two texts that are read in one request
@@ -51,7 +51,7 @@ def bands(threshold: float) -> tuple[int, int]:
     """Number of bands, and minima per band.
 
     >>> bands(0.8), bands(0.6)
-    ((17, 8), (22, 4))
+    ((17, 8), (38, 5))
     """
     for size in range(_BAND, 0, -1):
         miss = math.log1p(-(min(threshold, 0.99) ** size))
