@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -195,9 +196,7 @@ def _units(bitexts: Sequence[Bitext], key: str, reading: Reading, spans: str) ->
 class _WriteShards(UnitDoFn):
     reading: Reading
 
-    def make(
-        self, unit: IngestUnit, duplicates: np.ndarray, *further: np.ndarray | Near
-    ) -> Receipt:
+    def make(self, unit: IngestUnit, duplicates: np.ndarray, *further: Any) -> Receipt:
         more = iter(further)
         repeats = next(more) if self.reading.unique_pairs else None
         near = next(more, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -36,7 +37,6 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
     OrderStatistics,
-    Targets,
     position,
 )
 
@@ -87,8 +87,8 @@ class _Decided:
         """The texts of rows that no other criterion rejects."""
         rows = np.flatnonzero(self.read(*element)[1] == "")
         table = read_shard(element[0].shard, [*TEXTS, "id"]).take(pa.array(rows)).combine_chunks()
-        sides = (normalised(table[side].combine_chunks()) for side in TEXTS)
-        yield Texts(rows, *sides, table["id"].combine_chunks())
+        first, second = (normalised(table[side].combine_chunks()) for side in TEXTS)
+        yield Texts(rows, first, second, table["id"].combine_chunks())
 
     def read(
         self, unit: Unit, duplicates: np.ndarray, near: Near | None = None
@@ -132,12 +132,12 @@ class _WriteCorpus(UnitDoFn):
     decided: _Decided
     text: bool
 
-    def make(self, unit: Unit, duplicates: np.ndarray, *further: Near | Targets) -> Receipt:
+    def make(self, unit: Unit, duplicates: np.ndarray, *further: Any) -> Receipt:
         table, criteria = read_shard(unit.shard), self.decided.criteria
-        more = iter(further)
-        near = next(more) if criteria.near_duplicates is not None else None
+        left = iter(further)
+        near = next(left) if criteria.near_duplicates is not None else None
         kept, reasons = self.decided.read(unit, duplicates, near)
-        for bound in more:
+        for bound in left:
             for name, rows in self.decided.drawn_from(kept, reasons):
                 column = _column(kept, rows)
                 beyond = position(column, bound.get(name, []), criteria.seed) > 0

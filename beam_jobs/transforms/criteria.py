@@ -183,8 +183,10 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
     first = ~repeated(np.concatenate(hashes), unit_of, row_of)
     counts[REPEATS] = len(first) - int(np.count_nonzero(first))
     if criteria.near_duplicates is not None and texts:
-        sides = (pa.concat_arrays(of).filter(pa.array(first)) for of in zip(*texts, strict=True))
-        near = near_copies(*sides, criteria.near_duplicates)
+        one, other = (
+            pa.concat_arrays(of).filter(pa.array(first)) for of in zip(*texts, strict=True)
+        )
+        near = near_copies(one, other, criteria.near_duplicates)
         counts[REPEATS_NEARLY] = int(np.count_nonzero(near))
         first[np.flatnonzero(first)[near]] = False
     selected = int(np.count_nonzero(first))

@@ -58,7 +58,9 @@ def test_jaccard_against_sets_of_substrings() -> None:
 @pytest.mark.parametrize("threshold", [0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 def test_pairs_at_the_threshold_have_a_common_band(threshold: float) -> None:
     """As often as the theory of MinHash says: 1 − (1 − J^size)^count."""
-    random, first, other = Random(2), [], []
+    random = Random(2)
+    first: list[str] = []
+    other: list[str] = []
     while len(first) < 400:
         text = "".join(random.choices("abcdefghijklmnop", k=60))
         parts = [*text]
@@ -100,7 +102,7 @@ def test_every_near_copy_in_memory_is_one(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(near_duplicates, "_AT_ONCE", 50)
     monkeypatch.setattr(near_duplicates, "_GAP", 40)
     assert near_copies(*sides, 0.7).tolist() == found.tolist()
-    assert near_copies(*(side.slice(0, 0) for side in sides), 0.7).tolist() == []
+    assert near_copies(sides[0].slice(0, 0), sides[1].slice(0, 0), 0.7).tolist() == []
 
 
 def pairs_with_copies(random: Random, rows: int) -> list[tuple[str, str]]:
@@ -157,8 +159,11 @@ def test_ingest_rejects_near_copies_however_the_work_is_cut(
     assert result.receipts[0].numbers["saved"]["input.near_duplicates"]["rows"] == len(near)
     monkeypatch.setattr(duplicates, "_ROWS_PER_PARTITION", 400)
     of_near = [(row["id"], row["reason"]) for row in near]
-    for name, *how in (("small", 1, ONE, 17), ("two", 5, ["--direct_num_workers", "2"], 30)):
-        result, again, near = run(name, *how)
+    for name, parts, beam, of in (
+        ("small", 1, ONE, 17),
+        ("two", 5, ["--direct_num_workers", "2"], 30),
+    ):
+        result, again, near = run(name, parts, beam, of)
         assert (again, [(row["id"], row["reason"]) for row in near]) == (kept, of_near)
     (tmp_path / "two" / "_receipts" / f"{result.receipts[1].name}.json").unlink()
     assert run("two", 5, ONE, 30)[1] == kept  # what a killed run left is made alike
