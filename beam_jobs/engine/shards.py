@@ -53,7 +53,6 @@ REPEATS_NEARLY = "nearly repeats an earlier pair"
 _NAMED = f"^({REPEATS_NEARLY}), id (?s:.*)$|{ROW_NUMBER}[0-9]+$"
 
 HASHES = "_hashes"  # folder of temporary hash files, see `WithDuplicates`
-
 UNDER_WAY = "_progress"  # folder with the progress of unfinished units
 
 
