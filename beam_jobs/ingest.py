@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from paraloom.beam_jobs import storage
+from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
@@ -32,11 +32,10 @@ from paraloom.beam_jobs.engine.shards import (
     content_key,
 )
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
-from paraloom.beam_jobs.transforms import near_duplicates
+from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
-from paraloom.beam_jobs.transforms.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH

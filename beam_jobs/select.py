@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs import storage
+from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.options import local_workers
 from paraloom.beam_jobs.engine.part_files import decode, encode
 from paraloom.beam_jobs.engine.shards import HASHES, Receipt, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.transforms import near_duplicates
 from paraloom.beam_jobs.transforms.corpus_text import export_tsv, tsv_path, write_member
 from paraloom.beam_jobs.transforms.criteria import (
     NOT_DRAWN,
@@ -32,7 +32,6 @@ from paraloom.beam_jobs.transforms.criteria import (
 )
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised
-from paraloom.beam_jobs.transforms.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import REPEATS_NEARLY, Shard, as_counted, read_shard
+from paraloom.beam_jobs.near_duplicates import near_copies
 from paraloom.beam_jobs.transforms.candidates import best_candidates, best_first, diverse_candidates
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.equal_texts import normalised, repeated, row_hash
 from paraloom.beam_jobs.transforms.exclusion import Exclusion
-from paraloom.beam_jobs.transforms.near_duplicates import near_copies
 from paraloom.beam_jobs.transforms.shares import quotas
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import SCORERS

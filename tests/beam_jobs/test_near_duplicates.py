@@ -7,21 +7,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs import ingest, select
+from paraloom.beam_jobs import ingest, near_duplicates, select
 from paraloom.beam_jobs.bitext import find_bitext
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import as_counted, receipts, units
-from paraloom.beam_jobs.transforms import duplicates, near_duplicates
-from paraloom.beam_jobs.transforms.conditions import Predicate
-from paraloom.beam_jobs.transforms.criteria import Criteria, preview
-from paraloom.beam_jobs.transforms.equal_texts import normalised
-from paraloom.beam_jobs.transforms.near_duplicates import (
+from paraloom.beam_jobs.near_duplicates import (
     band_keys,
     bands,
     candidates,
     jaccard,
     near_copies,
 )
+from paraloom.beam_jobs.transforms import duplicates
+from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.criteria import Criteria, preview
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from tests.shards import ONE, cut, filled, rows_of
 
 WORDS = ["dog", "barks", "the old man", "plays guitar", "near", "štěká", "犬", "が", "😀", "ñ"]
