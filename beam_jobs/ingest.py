@@ -1,7 +1,7 @@
 """Ingest: reads bitext files into shards of pairs.
 
-It rejects, in this order: invalid rows, repeated ids, rows that fail a condition, and, if pairs
-must be unique, repeated pairs.
+It rejects, in this order: invalid rows, repeated ids, rows that fail a condition, and, if the
+configuration says so, repeated pairs and near-copies.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -18,16 +19,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from paraloom.beam_jobs import storage
+from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.rejections import Limit
-from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
+from paraloom.beam_jobs.engine.shards import (
+    REPEATS_NEARLY,
+    Measurements,
+    Receipt,
+    Saved,
+    content_key,
+)
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
-from paraloom.beam_jobs.transforms.equal_texts import row_hash
+from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
@@ -70,6 +78,7 @@ class Reading:
     max_characters: int  # of an id, source or reference
     where: tuple[Predicate, ...] = ()  # conditions that a pair must meet
     unique_pairs: bool = False  # accept only the first of equal pairs
+    near_duplicates: float | None = None  # Jaccard index from which on a pair is a near-copy
     languages: Languages = field(default_factory=Languages)  # for tokenisers; default English
 
     def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
@@ -84,6 +93,10 @@ class Reading:
             first = row_hash(block.pairs["id"])[:, 0]
             other = first if unit.bitext.ids == "made" else row_hash(block.made)[:, 0]
             yield np.column_stack([first, other]), block.lines
+
+    def failed(self, pairs: pa.RecordBatch) -> np.ndarray:
+        """The first condition that each pair fails, or "": object [n]."""
+        return reasons(pairs["source"], pairs["reference"], self.where, self.languages, pairs)
 
 
 class Ingest(beam.PTransform):
@@ -112,6 +125,15 @@ class Ingest(beam.PTransform):
                 found = block.pairs.take(pa.array(rows))
                 yield row_hash(found["source"], found["reference"]), block.lines[rows]
 
+        def texts(element: tuple[Any, ...]) -> Iterator[Texts]:
+            unit, numbers, *repeats = element
+            for block in reading.blocks(unit):
+                rows = np.flatnonzero(~np.isin(block.lines, np.concatenate(repeats)))
+                rows = rows[reading.failed(block.pairs.take(pa.array(rows))) == ""]
+                left = block.pairs.take(pa.array(rows))
+                sides = normalised(left["source"]), normalised(left["reference"])
+                yield Texts(block.lines[rows], *sides, _ids(block, numbers).take(pa.array(rows)))
+
         # Of equal pairs without ids of their own, only the first may be accepted.
         wanted = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         numbered = WithDuplicates(reading.id_hashes, self.rows, self.output, shared=True)
@@ -122,6 +144,9 @@ class Ingest(beam.PTransform):
         if reading.unique_pairs:
             found = WithDuplicates(pairs, self.rows, self.output)
             joined = joined | "Repeated pairs" >> found
+        if (least := reading.near_duplicates) is not None:
+            near = WithNearDuplicates(texts, self.rows, self.output, least)
+            joined = joined | "Near-copies" >> near
         return joined | "Write" >> beam.ParDo(_WriteShards(self.output, reading))
 
 
@@ -161,12 +186,14 @@ def run(
 
     First this process indexes them, so that workers can read ranges; text from compressed files is
     copied for them. At most the share `max_rejected` of the rows may be rejected; rejections by
-    `where` and `unique_pairs` do not count.
+    `where`, `unique_pairs` and `near_duplicates` do not count.
     """
     spans = storage.join(output, _SPANS)
     units = _units(bitexts, key, reading, spans)
     limit = Limit(
-        share=max_rejected, ignored=(f"{FAILED} ", _REPEATS), question="is input.format right?"
+        share=max_rejected,
+        ignored=(f"{FAILED} ", _REPEATS, REPEATS_NEARLY),
+        question="is input.format right?",
     )
     rows = sum(unit.part.lines for unit in units)
     transform = Ingest(output, reading, rows, {bitext.ids for bitext in bitexts})
@@ -209,12 +236,11 @@ class _WriteShards(UnitDoFn):
     reading: Reading
 
     def make(
-        self,
-        unit: IngestUnit,
-        numbers: np.ndarray,
-        duplicates: np.ndarray,
-        repeats: np.ndarray | None = None,
+        self, unit: IngestUnit, numbers: np.ndarray, duplicates: np.ndarray, *further: Any
     ) -> Receipt:
+        more = iter(further)
+        repeats = next(more) if self.reading.unique_pairs else None
+        near = next(more, None)
         rows = 0
         saved: dict[str, Saved] = {}
         cleaned = dict.fromkeys(unit.bitext.clean, 0)
@@ -228,7 +254,7 @@ class _WriteShards(UnitDoFn):
                 ids = _ids(block, numbers)
                 pairs = block.pairs.set_column(0, schema.INGEST.field("id"), ids)
                 block = replace(block, pairs=pairs)
-                of = self.reading, reader.has_source, duplicates, repeats, saved, cleaned
+                of = self.reading, reader.has_source, duplicates, repeats, near, saved, cleaned
                 parts = _judged(block, *of)
                 if reader.is_mined:
                     parts = _as_candidates(*parts)
@@ -253,6 +279,7 @@ def _judged(
     has_source: bool,
     duplicates: np.ndarray,
     repeats: np.ndarray | None,
+    near: Near | None,
     saved: dict[str, Saved],
     cleaned: dict[str, int],
 ) -> tuple[pa.Table, pa.Table]:
@@ -262,6 +289,7 @@ def _judged(
         has_source: False for plain text, whose rows get no source column.
         duplicates: lines with an earlier id.
         repeats: lines with an earlier pair, if pairs must be unique.
+        near: lines of near-copies, if they are rejected.
         saved, cleaned: updated with the measurements of the block.
     """
     sides = ["source", "reference"] if has_source else ["reference"]
@@ -280,12 +308,14 @@ def _judged(
 
     if reading.where:
         rows = np.flatnonzero(why == "")
-        left = block.pairs.take(pa.array(rows))
-        failed = reasons(left["source"], left["reference"], reading.where, languages, left)
-        reject("input.where", rows, failed)
+        reject("input.where", rows, reading.failed(block.pairs.take(pa.array(rows))))
     if repeats is not None:
         here = np.flatnonzero(np.isin(block.lines, repeats) & (why == ""))
         reject("input.unique", here, np.full(len(here), _REPEATS, object))
+    if near is not None:
+        which = np.isin(near[0], block.lines)
+        here = np.flatnonzero(np.isin(block.lines, near[0]))
+        reject("input.near_duplicates", here, near_duplicates.reasons(near[1].filter(which)))
     accepted = why == ""
     for kind, rows in block.cleaned.items():
         cleaned[kind] += int(rows[accepted].sum())

@@ -5,28 +5,37 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs import storage
+from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.options import local_workers
 from paraloom.beam_jobs.engine.part_files import decode, encode
 from paraloom.beam_jobs.engine.shards import HASHES, Receipt, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.corpus_text import export_tsv, tsv_path, write_member
-from paraloom.beam_jobs.transforms.criteria import NOT_DRAWN, REPEATS, Criteria, decide, kinds_of
+from paraloom.beam_jobs.transforms.criteria import (
+    NOT_DRAWN,
+    REPEATS,
+    TEXTS,
+    Criteria,
+    decide,
+    kinds_of,
+)
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
     OrderStatistics,
-    Targets,
     position,
 )
 
@@ -45,6 +54,10 @@ class Select(beam.PTransform):
         criteria, decided = self.criteria, _Decided(prefix, self.criteria)
         duplicates = WithDuplicates(decided.hashes, self.rows, self.output)
         joined = units | "Duplicate pairs" >> duplicates
+        if criteria.near_duplicates is not None:
+            least = criteria.near_duplicates
+            near = WithNearDuplicates(decided.texts, self.rows, self.output, least)
+            joined = joined | "Near-copies" >> near
         write = _WriteCorpus(self.output, decided, self.text)
         if not criteria.draws:
             return joined | "Write" >> beam.ParDo(write)
@@ -69,14 +82,25 @@ class _Decided:
         storage.write_bytes(f"{self.prefix}-{unit.index}", encode(kept))
         yield hashed, np.flatnonzero(reasons == "")
 
-    def read(self, unit: Unit, duplicates: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+    def texts(self, element: tuple[Unit, np.ndarray]) -> Iterator[Texts]:
+        """The texts of rows that no other criterion rejects."""
+        rows = np.flatnonzero(self.read(*element)[1] == "")
+        table = read_shard(element[0].shard, [*TEXTS, "id"]).take(pa.array(rows)).combine_chunks()
+        first, second = (normalised(table[side].combine_chunks()) for side in TEXTS)
+        yield Texts(rows, first, second, table["id"].combine_chunks())
+
+    def read(
+        self, unit: Unit, duplicates: np.ndarray, near: Near | None = None
+    ) -> tuple[pa.Table, np.ndarray]:
         """The names of the rows, and the reasons."""
         kept = decode(storage.read_bytes(f"{self.prefix}-{unit.index}"))
         reasons = kept[schema.REASON.name].to_numpy()
         reasons[duplicates] = REPEATS
+        if near is not None:
+            reasons[near[0]] = near_duplicates.reasons(near[1])
         return kept, reasons
 
-    def accepted(self, element: tuple[Unit, np.ndarray]) -> Columns:
+    def accepted(self, element: tuple[Unit, np.ndarray, *tuple[Near, ...]]) -> Columns:
         """The rows to draw from."""
         kept, reasons = self.read(*element)
         return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
@@ -107,10 +131,12 @@ class _WriteCorpus(UnitDoFn):
     decided: _Decided
     text: bool
 
-    def make(self, unit: Unit, duplicates: np.ndarray, bound: Targets | None = None) -> Receipt:
+    def make(self, unit: Unit, duplicates: np.ndarray, *further: Any) -> Receipt:
         table, criteria = read_shard(unit.shard), self.decided.criteria
-        kept, reasons = self.decided.read(unit, duplicates)
-        if bound is not None:
+        left = iter(further)
+        near = next(left) if criteria.near_duplicates is not None else None
+        kept, reasons = self.decided.read(unit, duplicates, near)
+        for bound in left:
             for name, rows in self.decided.drawn_from(kept, reasons):
                 column = _column(kept, rows)
                 beyond = position(column, bound.get(name, []), criteria.seed) > 0

@@ -22,6 +22,7 @@ PositiveNumber = Annotated[float, Field(gt=0)]
 NonNegativeNumber = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
+Nearness = Annotated[float, Field(ge=0.5, le=1)]
 
 
 @dataclass(frozen=True, slots=True)

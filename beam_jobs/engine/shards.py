@@ -48,9 +48,12 @@ ATTEMPTS = "_attempts"  # folder of attempt records, see `crash_recovery`
 
 ROW_NUMBER = ", row "
 """Precedes the row number at the end of a reason; such reasons are counted as one."""
+REPEATS_NEARLY = "nearly repeats an earlier pair"
+"""The reason of near-copies; `, id` and the earlier id follow, and they are counted as one, too."""
+
+_NAMED = f"^({REPEATS_NEARLY}), id (?s:.*)$|{ROW_NUMBER}[0-9]+$"
 
 HASHES = "_hashes"  # folder of temporary hash files, see `WithDuplicates`
-
 UNDER_WAY = "_progress"  # folder with the progress of unfinished units
 
 
@@ -285,12 +288,12 @@ def _values(numbers: Measurements | None) -> dict[str, Any]:
 
 
 def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Remove row numbers from reasons for rejection, so that equal reasons are counted together.
+    """Remove row numbers and ids from reasons for rejection, so that equal ones are counted as one.
 
     >>> as_counted(pa.array(["in sts/2012/MSRpar (equal), row 417"]))[0].as_py()
     'in sts/2012/MSRpar (equal)'
     """
-    return pc.replace_substring_regex(reasons, f"{ROW_NUMBER}[0-9]+$", "")
+    return pc.replace_substring_regex(reasons, _NAMED, r"\1")
 
 
 def write_receipt(

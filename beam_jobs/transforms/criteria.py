@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Shard, as_counted, read_shard
+from paraloom.beam_jobs.engine.shards import REPEATS_NEARLY, Shard, as_counted, read_shard
+from paraloom.beam_jobs.near_duplicates import near_copies
 from paraloom.beam_jobs.transforms.candidates import best_candidates, best_first, diverse_candidates
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.equal_texts import normalised, repeated, row_hash
@@ -22,6 +23,7 @@ from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import SCORERS
 
 PerSource = Literal["best", "diverse", "all"]
+TEXTS = ("reference", "translation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +46,13 @@ class Criteria:
     generators: bool = False  # whether several generators made the translations
     rank: str | None = None  # score that orders a source's pairs; None: row order
     per_generator: float | None = None  # maximum share of one generator in the corpus
+    near_duplicates: float | None = None
+    """Jaccard index from which on a pair is a near-copy of an earlier one, and rejected."""
 
     @property
     def columns(self) -> list[str]:
         """Columns that `decide` reads."""
-        texts = ("reference", "translation")
-        columns = [*schema.ROW, *texts, *(f"{side}_tokens" for side in texts)]
+        columns = [*schema.ROW, *TEXTS, *(f"{side}_tokens" for side in TEXTS)]
         if self.deciles is not None:
             columns.append(schema.decile(self.by))
         columns += [schema.GENERATOR.name] if self.generators else []
@@ -164,7 +167,7 @@ class Preview(NamedTuple):
 def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
     """Apply the criteria without a job or output; `size` is counted, but not drawn."""
     counts: Counter[str] = Counter()
-    hashes, units, rows, kinds = [np.empty((0, 2), np.uint64)], [], [], []
+    hashes, units, rows, kinds, texts = [np.empty((0, 2), np.uint64)], [], [], [], []
     for unit, shard in enumerate(shards):
         table = read_shard(shard, criteria.columns)
         reasons, hashed = decide(table, criteria)
@@ -173,12 +176,23 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
         hashes.append(hashed)
         rows.append(np.flatnonzero(reasons == ""))
         units.append(np.full(len(rows[-1]), unit))
+        if criteria.near_duplicates is not None:
+            accepted = table.select(TEXTS).take(pa.array(rows[-1])).combine_chunks()
+            texts.append([normalised(side.combine_chunks()) for side in accepted.columns])
     unit_of, row_of = (np.concatenate([[], *of]).astype(np.int64) for of in (units, rows))
     first = ~repeated(np.concatenate(hashes), unit_of, row_of)
+    counts[REPEATS] = len(first) - int(np.count_nonzero(first))
+    if criteria.near_duplicates is not None and texts:
+        one, other = (
+            pa.concat_arrays(of).filter(pa.array(first)) for of in zip(*texts, strict=True)
+        )
+        near = near_copies(one, other, criteria.near_duplicates)
+        counts[REPEATS_NEARLY] = int(np.count_nonzero(near))
+        first[np.flatnonzero(first)[near]] = False
     selected = int(np.count_nonzero(first))
     of_kind = Counter(np.concatenate([[], *kinds])[first].tolist())
     drawn = sum(criteria.quotas(of_kind).values()) if criteria.draws else selected
-    counts.update({REPEATS: len(first) - selected, NOT_DRAWN: selected - drawn})
+    counts[NOT_DRAWN] = selected - drawn
     found = {reason: count for reason, count in counts.most_common() if count}
     return Preview({**found, "selected": drawn}, unit_of[first], row_of[first])
 

@@ -15,7 +15,7 @@ from paraloom.beam_jobs.engine.shards import HASHES
 from paraloom.beam_jobs.transforms.equal_texts import counted_if_shared, repeated
 
 _ROWS_PER_PARTITION = 2_000_000
-_RECORD = 24  # bytes per record in a file of hashes: the hash and the row
+_NUMBER = 8  # bytes per number in a file of hashes, whose records are a hash and the row
 
 Place = tuple[int, str, int, int]
 """Location of a unit's hashes: unit index, file, first record, number of records."""
@@ -56,14 +56,17 @@ def write_hashes(
                 written += len(here)
 
 
-def read_hashes(places: Iterable[Place]) -> list[tuple[int, np.ndarray, np.ndarray]]:
+def read_hashes(
+    places: Iterable[Place], columns: int = 2
+) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """Read the hashes and rows of a partition, by unit, from the files of `write_hashes`."""
+    size = _NUMBER * (columns + 1)
 
     def read(place: Place) -> tuple[int, np.ndarray, np.ndarray]:
         unit, path, start, rows = place
-        data = storage.read_bytes(path, start * _RECORD, (start + rows) * _RECORD)
-        records = np.frombuffer(data, np.uint64).reshape(-1, 3)
-        return unit, records[:, :2], records[:, 2].astype(np.int64)
+        data = storage.read_bytes(path, start * size, (start + rows) * size)
+        records = np.frombuffer(data, np.uint64).reshape(-1, columns + 1)
+        return unit, records[:, :-1], records[:, -1].astype(np.int64)
 
     return storage.several(read, places)
 
@@ -99,15 +102,15 @@ def by_partition(
         | "Together" >> beam.GroupByKey()
         | "Find" >> beam.FlatMap(find).with_output_types(kind)
     )
-    by_index = units | "By index" >> beam.Map(lambda u: (_unit(u).index, u)).with_output_types(kind)
+    by_index = beam.Map(lambda of: (unit_of(of).index, of)).with_output_types(kind)
     return (
-        {"unit": by_index, "found": found}
+        {"unit": units | "By index" >> by_index, "found": found}
         | "Group" >> beam.CoGroupByKey()
         | "Join" >> beam.Map(lambda e: join(next(iter(e[1]["unit"])), list(e[1]["found"])))
     )
 
 
-def _unit(element: Any) -> Any:
+def unit_of(element: Any) -> Any:
     """Take the unit from an element that may be a tuple of the unit and further input."""
     return element[0] if isinstance(element, tuple) else element
 
@@ -144,7 +147,7 @@ class WithDuplicates(beam.PTransform):
         read, count, prefix, shared = self.hashes, self.partitions, self.prefix, self.shared
 
         def split(element: Any) -> Iterator[tuple[int, Place]]:
-            index = _unit(element).index
+            index = unit_of(element).index
             return write_hashes(f"{prefix}-{index}", index, read(element), count)
 
         def find(element: tuple[int, Iterable[Place]]) -> Iterator[tuple[int, np.ndarray]]:

@@ -1,5 +1,6 @@
 """The keys of `input`."""
 
+import operator
 import re
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ from paraloom.beam_jobs.bitext import READERS, Format, Layout
 from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
 from paraloom.models.languages import no_code, short_code
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.options import Count, InputPath, Options
+from paraloom.models.options import Count, InputPath, Nearness, Options
 from paraloom.models.text.cleaning import CLEANERS
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
@@ -67,6 +68,9 @@ class InputOptions(Options):
     unique: Literal["source", "pair"] | None = None
     """source: equal sources of a shard are translated once, and every row gets the translation;
     pair: a repeated pair of source and reference is rejected; null: neither."""
+    near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
+    """Reject a row if both sides are nearly those of an earlier row: the least Jaccard index of
+    their character 4-grams, such as 0.7; null: near-copies stay. See choosing-pairs.md."""
 
     @property
     def languages(self) -> Languages:

@@ -147,7 +147,7 @@ class Config(Options):
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Largest share of its rows that a stage may reject; with more, the run stops: while the stage
     runs, if the finished shards have 1,000 rows or more, otherwise at its end. Rows that
-    `input.where` and `input.unique` reject do not count. 1: it never stops."""
+    `input.where`, `unique` and `near_duplicates` reject do not count. 1: it never stops."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None

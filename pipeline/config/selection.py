@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from paraloom.beam_jobs.transforms.criteria import PerSource
-from paraloom.models.options import Count, Fraction, InputPath, Options
+from paraloom.models.options import Count, Fraction, InputPath, Nearness, Options
 
 UncheckedFile = Annotated[str, InputPath(checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
@@ -64,6 +64,9 @@ class SelectOptions(Options):
     where: list[str] = Field(default=[])
     """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
+    near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
+    """Reject a pair if reference and translation are nearly those of an earlier pair that meets all
+    else: the least Jaccard index of their character 4-grams; null: near-copies stay."""
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
     """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,
     `owner/name@revision`). Pairs with a side that equals one, contains one or is contained in one

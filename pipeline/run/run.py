@@ -206,6 +206,7 @@ class Run:
             generators=bool(self.config.generators),
             rank="translation_score" if self.config.generators and self.config.has_model else None,
             per_generator=options.per_generator,
+            near_duplicates=options.near_duplicates,
         )
 
     @property

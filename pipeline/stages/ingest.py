@@ -29,6 +29,7 @@ def fingerprint(run: Run) -> Any:
         [str(condition) for condition in options.conditions],
         options.unique == "pair",  # `unique: source` does not concern this stage
         layout.languages if by_language or tokens else None,
+        *([] if options.near_duplicates is None else [["near", options.near_duplicates]]),
     ]
 
 
@@ -47,6 +48,7 @@ def make(run: Run, key: str) -> IngestRecord:
         max_characters=MAX_CHARACTERS,
         where=tuple(options.conditions),
         unique_pairs=options.unique == "pair",
+        near_duplicates=options.near_duplicates,
         languages=options.languages,
     )
     place, limit = run.folder("ingest"), run.config.max_rejected

@@ -47,6 +47,8 @@ def fingerprint(run: Run) -> Any:
     """The criteria; options for several translations of a source count if there are several."""
     chosen = criteria(run)
     values = asdict(chosen) | {"exclude": chosen.exclude and chosen.exclude.similarity}
+    if chosen.near_duplicates is None:
+        del values["near_duplicates"]
     if not run.config.variant["candidates"]:
         del values["per_source"]
     if values.get("per_source") != "diverse":
