@@ -101,7 +101,7 @@ class ParquetPairs(Parquet):
         return super().places(replace(layout, columns={**layout.columns, "source": second}))
 
 
-class Pairs(BitextReader):
+class GivenPairs(BitextReader):
     """Pairs of one language, as `mine` writes them: in Parquet or tab-separated.
 
     A bitext's `source` is here the translation; `ingest` gives it that name.
@@ -234,7 +234,7 @@ _FORMATS: tuple[type[BitextReader], ...] = (
     Hub,
     JsonLines,
     Moses,
-    Pairs,
+    GivenPairs,
     Parquet,
     PlainText,
     Tmx,

@@ -48,9 +48,7 @@ ATTEMPTS = "_attempts"  # folder of attempt records, see `crash_recovery`
 
 ROW_NUMBER = ", row "
 """Precedes the row number at the end of a reason; such reasons are counted as one."""
-REPEATS_NEARLY = "nearly repeats an earlier pair"
-"""The reason of near-copies; `, id` and the earlier id follow, and they are counted as one, too."""
-
+REPEATS_NEARLY = "nearly repeats an earlier pair"  # followed by `, id` and the id of that pair
 _NAMED = f"^({REPEATS_NEARLY}), id (?s:.*)$|{ROW_NUMBER}[0-9]+$"
 
 HASHES = "_hashes"  # folder of temporary hash files, see `WithDuplicates`

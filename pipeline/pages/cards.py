@@ -139,7 +139,9 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
     storage.remove_temporary(folder)
     settings = json.loads(storage.read_bytes(storage.join(folder, "config.json")))
     path = storage.join(folder, CARD)
-    text = encoder_card(view, settings, number).replace("---\n", f"---\n{_MARK}\n", 1)
+    named = "" if place else view.config.embeddings.selection
+    corpus = record.derived(f"selections/{named}") if named else view
+    text = encoder_card(view, settings, number, corpus).replace("---\n", f"---\n{_MARK}\n", 1)
     before = storage.read_bytes(path) if storage.exists(path) else None
     if before is not None and OWN_CARD.encode() not in before[:100]:
         say(f"paraloom: {path}: is not Paraloom's, so it stays; remove it to get a new one")
@@ -147,14 +149,16 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
         storage.write_bytes(path, text.encode())
 
 
-def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
+def encoder_card(
+    view: RunRecord, settings: dict[str, Any], number: int = 0, corpus: RunRecord | None = None
+) -> str:
     """The card of an encoder as text, from its config.json and the record of the run; `number` is
-    its round, 0 if the encoder is the run's result."""
+    its round, 0 if the encoder is the run's result, and `corpus` the run with its pairs."""
+    corpus = corpus or view
     options = saved_options(settings["options"])
     language = settings.get("language", ENGLISH)
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
-    on_corpus, named = options.reads_the_corpus, options.selection
-    corpus = view.derived(f"selections/{named}") if named else view
+    on_corpus = options.reads_the_corpus
     source = view.config.input if on_corpus else None
     mined = on_corpus and view.config.is_mined
     evaluated = view.find(EvaluateRecord)

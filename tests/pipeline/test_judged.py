@@ -80,7 +80,10 @@ def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsy
     assert "lower select.precision" in line
     (a_run / "run" / "judgments" / "Anna.jsonl").unlink()
     JudgeFile(str(a_run / "run"), "Anna").append(
-        [Action(id=row["id"], reference="a", translation="b", score=90.0) for row in pairs(a_run)]
+        [
+            Action(id=of["id"], reference=of["id"], translation="b", score=90.0)
+            for of in pairs(a_run)
+        ]
     )
     assert again("select", a_run) == 2
     *_, line = capsys.readouterr().err.splitlines()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -94,7 +94,7 @@ def command(
             index = Neighbours(vectors, _SEED, work / "index")
             found = mine(vectors, index, work, k=k, least=margin, tell=progress.set)
         with meter("write", len(found.first), "pairs") as progress, ExitStack() as stack:
-            stream = stack.enter_context(storage.writing(output))
+            stream: Any = stack.enter_context(storage.writing(output))
             if parquet := output.endswith(".parquet"):
                 writer = stack.enter_context(pq.ParquetWriter(stream, _PAIRS, compression="zstd"))
             elif output.endswith(".gz"):

@@ -91,7 +91,7 @@ def test_a_failure_leaves_the_earlier_pairs(
 def config(folder: Path, path: Path, **changes: Any) -> Path:
     """The configuration of a run on pairs, up to the corpus."""
     given = {"input": {"format": "pairs", "paths": [str(path)]}, "select": {"max_tokens": 9}}
-    values = {"run": str(folder / "run"), **given}
+    values: dict[str, Any] = {"run": str(folder / "run"), **given}
     for name, keys in changes.items():
         values[name] = {**values.get(name, {}), **keys} if isinstance(keys, dict) else keys
     file = folder / "config.yaml"

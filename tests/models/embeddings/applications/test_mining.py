@@ -16,7 +16,7 @@ pytest.importorskip("faiss", reason="faiss is not installed")
 
 def vectors(n: int, dim: int = 8) -> np.ndarray:
     found = np.random.default_rng(3).normal(size=(n, dim))
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float16)
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float16)
 
 
 def mined(of: np.ndarray, folder: Path, k: int = 4, least: float = 0.0) -> Mined:
@@ -54,7 +54,9 @@ def test_few_and_empty_vectors(tmp_path: Path) -> None:
     """Sentences without a known word have no neighbours."""
     two = np.array([[1, 0], [0.8, 0.6]], np.float16)
     found = mined(two, tmp_path)
-    assert [*map(len, found)] == [1] * 4 and found.margin[0] == pytest.approx(1, abs=1e-3)
+    assert [len(column) for column in (found.first, found.second)] == [1, 1] and found.margin[
+        0
+    ] == pytest.approx(1, abs=1e-3)
     assert not len(mined(np.zeros((9, 2), np.float16), tmp_path).first)
     one = mined(np.concatenate([two, np.zeros((9, 2), np.float16)]), tmp_path)
     assert list(zip(one.first, one.second, strict=True)) == [(0, 1)]
@@ -66,8 +68,8 @@ def test_an_index_on_disk_finds_what_one_in_memory_does(tmp_path: Path, monkeypa
     there, here = Neighbours(of, 1, tmp_path / "index"), Neighbours(of, 1)
     assert (tmp_path / "index").stat().st_size > 3000 * 8
     queries = of[:40].astype(np.float32)
-    for one, other in zip(there.nearest(queries), here.nearest(queries), strict=True):
-        assert np.array_equal(one, other)
+    (rows, cosines), (same_rows, same_cosines) = there.nearest(queries), here.nearest(queries)
+    assert np.array_equal(rows, same_rows) and np.array_equal(cosines, same_cosines)
 
 
 def test_texts_on_disk(tmp_path: Path) -> None:
