@@ -346,11 +346,8 @@ def test_init_pins_the_version_and_takes_the_licence_and_ingest_reads_it(
         "license": "CC BY 4.0",
     }
     assert main(["ingest", "--config", "paraloom.yaml"]) == 0
-    record = json.loads((tmp_path / config["run"] / "manifest.json").read_text())["stages"][
-        "ingest"
-    ]
+    values = json.loads((tmp_path / config["run"] / "manifest.json").read_text())
+    record = values["stages"]["ingest"]
     assert (record["rows_out"], [of["version"] for of in record["terms"]]) == (3, ["v2"])
-    assert [Path(of["path"]).name for of in record["inputs"]] == [
-        "Books.cs-en.cs",
-        "Books.cs-en.en",
-    ]
+    files = [Path(of["path"]).name for of in values["inputs"]]
+    assert files == ["Books.cs-en.cs", "Books.cs-en.en"]
