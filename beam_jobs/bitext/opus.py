@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import atomic_file, atomic_folder, locked, user_cache
+from paraloom.models.files import atomic_folder, locked, user_cache
 from paraloom.models.memory import check_zip
 from paraloom.models.progress import meter
 
@@ -37,13 +37,9 @@ def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
         raise UserError(f"input.paths: {name} is no name in OPUS, such as Books or Books@v1")
     home, version = user_cache() / "opus" / match[1], match[2]
     latest = home / f"latest.{pair}"
-    with (
-        locked(home / ".lock"),
-        in_one_line(
-            f"input.paths: {name}: cannot be fetched now; what came is kept: try again, or fetch "
-            "its Moses files elsewhere and read them with format: moses"
-        ),
-    ):
+    failed = f"input.paths: {name}: cannot be fetched now; what came is kept: try again, or fetch "
+    failed += "its Moses files elsewhere and read them with format: moses"
+    with locked(home / ".lock"), in_one_line(failed):
         version = version or (latest.read_text() if latest.is_file() else None)
         if not (home / f"{version}.{pair}").is_dir():
             found, url = _look_up(match[1], version, codes)
@@ -52,8 +48,7 @@ def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
                 _download(url, part)
                 _unpack(part, folder, codes)
             if not version:
-                with atomic_file(latest) as path:
-                    path.write_text(found)
+                latest.write_text(found)
             version = found
     return _sides(home / f"{version}.{pair}", codes)
 
@@ -65,9 +60,8 @@ def terms(file: str) -> dict[str, str]:
     own, about = (path.read_text("utf-8", "replace") if path.is_file() else "" for path in paths)
     license = re.search(r"\S.*", own) or re.search(r"(?<=License:).*", about) or [""]
     cite = re.search(r"\bcite\b.*\n\s*((?:.*\S.*\n?)+)", about) or ["", _CITATION]
-    texts = {"license": license[0], "citation": cite[1]}
-    found = {key: " ".join(text.split()) for key, text in texts.items()}
-    return {"corpus": corpus, "version": folder.rpartition(".")[0], **found}
+    found = {"corpus": corpus, "version": folder.rpartition(".")[0], "license": license[0]}
+    return {key: " ".join(text.split()) for key, text in {**found, "citation": cite[1]}.items()}
 
 
 def _sides(folder: Path, codes: tuple[str, str]) -> tuple[str, str]:

@@ -50,10 +50,7 @@ select:  # the same meaning (the better translations) in other words
 
 def command(
     files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILES…", help="The bitext; both files of a Moses pair; or opus:NAME."
-        ),
+        list[str], typer.Argument(metavar="FILES…", help="Bitext, both files of Moses; opus:NAME.")
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The configuration to write.")] = Path(
         "paraloom.yaml"
@@ -159,12 +156,11 @@ def _opus(files: list[str], codes: tuple[str, str]) -> tuple[dict[str, Any], Bit
     """The keys of `input` for corpora of OPUS, with their versions, and their beginning."""
     bitexts = find_bitext("opus", [of.removeprefix(_OPUS) for of in files], Layout(codes=codes))
     found = [opus.terms(bitext.paths[0]) for bitext in bitexts]
-    licenses = dict.fromkeys(of["license"] or "not stated" for of in found)
     return {
         "format": "opus",
         "paths": [f"{of['corpus']}@{of['version']}" for of in found],
         **dict(zip(("source_language", "target_language"), codes, strict=True)),
-        "license": "; ".join(licenses),
+        "license": "; ".join(dict.fromkeys(of["license"] or "not stated" for of in found)),
     }, preview(bitexts, rows=_READ, max_characters=2_000)
 
 

@@ -103,8 +103,8 @@ def server(tmp_path: Path, monkeypatch: Patch) -> Iterator[Server]:
             elif served.status != 200:
                 self.send_error(served.status)
             else:
-                found = re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "")
-                start = int(found[1]) if found and served.ranges else 0
+                asked = re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "")
+                start = int(asked[1]) if asked and served.ranges else 0
                 if start >= len(served.zip):
                     self.send_error(416)
                 else:
