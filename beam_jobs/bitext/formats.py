@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
+from paraloom.beam_jobs.bitext import opus
 from paraloom.beam_jobs.bitext.files import expand, unit_name
 from paraloom.beam_jobs.bitext.hub import Hub
 from paraloom.beam_jobs.bitext.lines import file_errors, open_text
@@ -65,6 +66,16 @@ class Moses(BitextReader):
                 f"{paths['source']} gives {len(source)} and {paths['reference']} {len(reference)}"
             )
         return list(zip(source, reference, strict=True))
+
+
+class Opus(Moses):
+    """Corpora of OPUS by name, `corpus` or `corpus@version`, fetched once into the user's cache."""
+
+    name = "opus"
+
+    def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
+        """Fetch the corpora."""
+        return [opus.fetch(name, layout.codes) for name in paths]
 
 
 class Tsv(BitextReader):
@@ -234,6 +245,7 @@ _FORMATS: tuple[type[BitextReader], ...] = (
     Hub,
     JsonLines,
     Moses,
+    Opus,
     GivenPairs,
     Parquet,
     PlainText,

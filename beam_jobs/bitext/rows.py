@@ -28,6 +28,7 @@ class Layout:
     columns: Mapping[str, str] = field(default_factory=dict)  # name in the file, by our name
     keep: tuple[str, ...] = ()
     languages: tuple[str, str] = ("cs", "en")  # codes of the source and reference languages
+    codes: tuple[str, str] = ("cs", "en")  # as the user writes them
     subset: str | None = None
     split: str = "train"
     clean: tuple[str, ...] = ()

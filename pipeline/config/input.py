@@ -28,7 +28,7 @@ class InputOptions(Options):
     """Format of the files."""
     paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
     """Files or globs; for moses `{source: …, reference: …}`; for hub data sets (`owner/name`,
-    `owner/name@revision`) or folders like one."""
+    `owner/name@revision`) or folders like one; for opus names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
     """Other names of the columns `source`, `reference` and `id` in parquet, jsonl and hub; a column
     in a structure is named `translation.cs`. Without id, a column `id` (in TMX `tuid`) counts if
@@ -95,6 +95,7 @@ class InputOptions(Options):
             columns=self.columns,
             keep=tuple(self.keep),
             languages=(short_code(self.source_language), short_code(self.target_language)),
+            codes=(self.source_language, self.target_language),
             subset=self.subset,
             split=self.split,
             clean=tuple(kind for kind in CLEANERS if kind in self.clean),

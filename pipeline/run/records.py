@@ -86,6 +86,7 @@ class IngestRecord(PairsRecord, stage="ingest"):
     """The pairs of the input."""
 
     inputs: list[InputFile] = []
+    terms: list[dict[str, str]] = []  # of corpora of OPUS: version, licence, citation
     ids: list[str] = []  # where they come from (`Bitext.ids`); empty: in earlier versions
     shard_rows: int = 0  # input lines in a shard
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from paraloom.beam_jobs import VERSIONS, storage
-from paraloom.beam_jobs.bitext import READERS
+from paraloom.beam_jobs.bitext import READERS, opus
 from paraloom.beam_jobs.bitext.preview import rows_per_shard
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
@@ -55,6 +55,8 @@ def make(run: Run, key: str) -> IngestRecord:
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
     ids = sorted({bitext.ids for bitext in run.bitexts})
     more = {"inputs": inputs, "ids": ids, "shard_rows": reading.shard_rows}
+    if options.format == "opus":
+        more["terms"] = [opus.terms(bitext.paths[0]) for bitext in run.bitexts]
     record = pairs_record(IngestRecord, result, **more)
     if kinds := options.layout.clean:
         measured = (receipt.measured(ingest.IngestMeasurements) for receipt in result.receipts)

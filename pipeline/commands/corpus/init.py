@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import pyarrow.compute as pc
 import typer
 
-from paraloom.beam_jobs.bitext import READERS, Layout, Paths, find_bitext
+from paraloom.beam_jobs.bitext import READERS, Layout, Paths, find_bitext, opus
 from paraloom.beam_jobs.bitext.lines import file_errors, open_text
 from paraloom.beam_jobs.bitext.preview import BitextPreview, preview
 from paraloom.models.errors import UserError
@@ -31,6 +31,7 @@ from paraloom.pipeline.stages import back_translate
 _READ = 500  # rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
 _IDS = ("id", "caption_id", "uid", "tuid")  # names that people give to columns of ids
+_OPUS = "opus:"
 _SEGMENT = "xml:lang="  # prefix of the names of TMX's segments
 
 _TEMPLATE = """\
@@ -49,7 +50,7 @@ select:  # the same meaning (the better translations) in other words
 
 def command(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILES…", help="The bitext; both files of a Moses pair.")
+        list[str], typer.Argument(metavar="FILES…", help="Bitext, both files of Moses; opus:NAME.")
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The configuration to write.")] = Path(
         "paraloom.yaml"
@@ -64,6 +65,12 @@ def command(
             "--from", metavar="FILE", help="Copy all sections but run and input; or from `sample`."
         ),
     ] = None,
+    source_language: Annotated[
+        str, typer.Option(metavar="CODE", help="OPUS's code of the source, with opus:NAME.")
+    ] = "cs",
+    target_language: Annotated[
+        str, typer.Option(metavar="CODE", help="OPUS's code of the references, with opus:NAME.")
+    ] = ENGLISH,
 ) -> None:
     """Look at the files, and write a short configuration that runs: format, columns, languages;
     with a translation model, also estimate the run. No existing file is replaced.
@@ -72,7 +79,8 @@ def command(
         raise UserError("init: --model goes without --from, whose file names the model")
     if out.exists():
         raise UserError(f"{out}: it is there already; name another file with --out")
-    options, seen = find_input(files)
+    codes, named = (source_language, target_language), files[0].startswith(_OPUS)
+    options, seen = _opus(files, codes) if named else find_input(files)
     text = "# From `paraloom init`; all keys: `paraloom corpus --help`, docs/configuration.md.\n"
     text += f"run: {_free_run(Path(files[0]).name, out)}\ninput:\n"
     for key, value in options.items():  # JSON within a line is YAML
@@ -82,7 +90,7 @@ def command(
     text += _sections(start) if start else own
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # an error before it is written
-    if source == ENGLISH != target:  # the format has no names of columns to swap
+    if source == ENGLISH != target and not named:  # the format has no names of columns to swap
         say(
             f"init: {files[0]}: English comes first and becomes the source, so that paraphrases "
             f"are {language_name(target)}; for English ones, swap the columns of the file"
@@ -142,6 +150,18 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     if form == "tmx":
         source, target = layout.languages
     return {"format": form, **given, "source_language": source, "target_language": target}, seen
+
+
+def _opus(files: list[str], codes: tuple[str, str]) -> tuple[dict[str, Any], BitextPreview]:
+    """The keys of `input` for corpora of OPUS, with their versions, and their beginning."""
+    bitexts = find_bitext("opus", [of.removeprefix(_OPUS) for of in files], Layout(codes=codes))
+    found = [opus.terms(bitext.paths[0]) for bitext in bitexts]
+    return {
+        "format": "opus",
+        "paths": [f"{of['corpus']}@{of['version']}" for of in found],
+        **dict(zip(("source_language", "target_language"), codes, strict=True)),
+        "license": "; ".join(dict.fromkeys(of["license"] or "not stated" for of in found)),
+    }, preview(bitexts, rows=_READ, max_characters=2_000)
 
 
 def _format(path: str) -> str:

@@ -79,7 +79,7 @@ def _place(step: Step, record: RunRecord) -> str:
     if not given or not read or not read.shard_rows:
         return ""
     _, file, shard = step.shard.split("-")
-    path = read.inputs[int(file) * (1 + (given.format == "moses"))].path
+    path = read.inputs[int(file) * (1 + (given.format in ("moses", "opus")))].path
     first = int(shard) * read.shard_rows
     row = step.row.get("row")
     rows = f"row {row:,}" if row else f"rows {first + 1:,} to {first + read.shard_rows:,}"

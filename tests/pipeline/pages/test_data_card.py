@@ -108,6 +108,16 @@ def test_it_says_what_was_cleaned(made_run: MadeRun) -> None:
     assert said in words(record)
 
 
+def test_it_states_licence_and_citation_of_a_corpus_of_opus(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    assert "OPUS" not in data_card(record, 1)
+    about = {"corpus": "Books", "version": "v1", "license": "*GPL*", "citation": "J. Someone, 2012"}
+    record["stages"]["ingest"]["terms"] = [about, {**about, "corpus": "News", "license": ""}]
+    said = words(record)
+    assert "Books v1 of [OPUS](https://opus.nlpl.eu), licence: \\*GPL\\*. Cite: J. Someone" in said
+    assert "News v1 of [OPUS](https://opus.nlpl.eu), licence: not stated. Cite: J. Someone" in said
+
+
 def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     assert "No person has checked the pairs." in data_card(record, 1)
