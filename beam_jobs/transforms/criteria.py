@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import REPEATS_NEARLY, Shard, as_counted, read_shard
-from paraloom.beam_jobs.near_duplicates import near_copies
 from paraloom.beam_jobs.transforms.candidates import best_candidates, best_first, diverse_candidates
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.equal_texts import normalised, repeated, row_hash
@@ -183,6 +182,8 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
     first = ~repeated(np.concatenate(hashes), unit_of, row_of)
     counts[REPEATS] = len(first) - int(np.count_nonzero(first))
     if criteria.near_duplicates is not None and texts:
+        from paraloom.beam_jobs.near_duplicates import near_copies  # imports Beam
+
         one, other = (
             pa.concat_arrays(of).filter(pa.array(first)) for of in zip(*texts, strict=True)
         )
