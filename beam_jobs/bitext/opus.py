@@ -1,6 +1,6 @@
 """Corpora of OPUS by name, fetched once into the user's cache.
 
-The libraries `opustools` and `mtdata` only wrap the same interface, which is one request.
+`opustools` asks the same interface, which is one request; `mtdata` has an index of its own.
 `OPUS_ENDPOINT` names another server with this interface.
 """
 
