@@ -17,7 +17,7 @@ from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.text.language_identifier import check_language, may_be
+from paraloom.models.text.language_identifier import OwnIdentifier, check_language, may_be
 from paraloom.models.text.tokens import moses_tokens
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -51,6 +51,7 @@ class Predicate:
     column: str
     operator: str  # <=, >=, <, >, == or in; = or != with a word
     value: float | tuple[float, float] | str
+    identifier: OwnIdentifier | None = None  # of languages; default fastText's
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -95,8 +96,9 @@ class Predicate:
         if self.column in deciles and not all(n in range(10) for n in self.numbers):
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
-    def check_untranslated(self, kept: Collection[str] = ()) -> Self:
-        """Check that untranslated pairs have the column; return the condition."""
+    def check_untranslated(self, kept: Collection[str] = (), own: bool = False) -> None:
+        """Check that untranslated pairs have the column, and that the identifier, which may be the
+        user's `own`, knows the language."""
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
         if name not in known:
@@ -106,12 +108,11 @@ class Predicate:
         if name in _LANGUAGES:
             if word is None:
                 raise ValueError(f"'{self}': write `{name} = en` (or !=)")
-            check_language(word)
+            check_language(word, own)
         elif name in _FLAGS and (word not in ("yes", "no") or self.operator != "="):
             raise ValueError(f"'{self}': write `{name} = yes` or `{name} = no`")
         elif name in _NUMBERS and word is not None:
             raise ValueError(f"'{self}': {name} is compared with a number {_BY}")
-        return self
 
     def check_type(self, kind: pa.DataType) -> None:
         """Check that a kept column with this type allows the comparison."""
@@ -221,7 +222,8 @@ def _holds(condition: Predicate, texts: dict[str, pa.Array], codes: dict[str, st
     name, value = condition.column, condition.value
     side, _, what = name.partition("_")
     if name in _LANGUAGES:
-        return np.asarray(may_be(texts[side], str(value)) == (condition.operator == "="))
+        found = may_be(texts[side], str(value), condition.identifier)
+        return np.asarray(found == (condition.operator == "="))
 
     def both(what: str) -> list[np.ndarray]:
         return [_OF_A_SIDE[what](text, codes[side]) for side, text in texts.items()]

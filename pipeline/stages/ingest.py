@@ -30,6 +30,7 @@ def fingerprint(run: Run) -> Any:
         options.unique == "pair",  # `unique: source` does not concern this stage
         layout.languages if by_language or tokens else None,
         *([] if options.near_duplicates is None else [["near", options.near_duplicates]]),
+        *([["identifier", own.entry, own.code]] if (own := options.identifier) else []),
     ]
 
 
