@@ -51,7 +51,6 @@ class Predicate:
     column: str
     operator: str  # <=, >=, <, >, == or in; = or != with a word
     value: float | tuple[float, float] | str
-    identifier: OwnIdentifier | None = None  # of languages; default fastText's
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -97,8 +96,7 @@ class Predicate:
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
     def check_untranslated(self, kept: Collection[str] = (), own: bool = False) -> None:
-        """Check that untranslated pairs have the column, and that the identifier, which may be the
-        user's `own`, knows the language."""
+        """Check that untranslated pairs have the column; `own`: fastText finds no languages."""
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
         if name not in known:
@@ -197,10 +195,12 @@ def reasons(
     conditions: Sequence[Predicate],
     languages: Languages | None = None,
     kept: pa.RecordBatch | pa.Table | None = None,
+    own: OwnIdentifier | None = None,
 ) -> np.ndarray:
     """First condition that each pair fails, as `not <condition>`; "" if none: object [n].
 
-    `languages` are for tokenisers (None: English); conditions may also use the columns `kept`.
+    `languages` are for tokenisers (None: English), `own` identifies languages (None: fastText);
+    conditions may also use the columns `kept`.
     """
     spoken = languages or Languages()
     codes = {"source": spoken.source or ENGLISH, "reference": spoken.target or ENGLISH}
@@ -209,7 +209,7 @@ def reasons(
         here, name = pa.array(rows), condition.column
         if name in COLUMNS:
             texts = {"source": source.take(here), "reference": reference.take(here)}
-            fails = ~_holds(condition, texts, codes)
+            fails = ~_holds(condition, texts, codes, own)
         else:
             assert kept is not None
             fails = ~condition.holds_in(kept[name].take(here))
@@ -218,12 +218,13 @@ def reasons(
     return found
 
 
-def _holds(condition: Predicate, texts: dict[str, pa.Array], codes: dict[str, str]) -> np.ndarray:
+def _holds(
+    condition: Predicate, texts: dict[str, pa.Array], codes: dict[str, str], own: Any
+) -> np.ndarray:
     name, value = condition.column, condition.value
     side, _, what = name.partition("_")
     if name in _LANGUAGES:
-        found = may_be(texts[side], str(value), condition.identifier)
-        return np.asarray(found == (condition.operator == "="))
+        return np.asarray(may_be(texts[side], str(value), own) == (condition.operator == "="))
 
     def both(what: str) -> list[np.ndarray]:
         return [_OF_A_SIDE[what](text, codes[side]) for side, text in texts.items()]

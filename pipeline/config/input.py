@@ -2,7 +2,6 @@
 
 import operator
 import re
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import pyarrow as pa
@@ -85,7 +84,7 @@ class InputOptions(Options):
     @property
     def conditions(self) -> list[Predicate]:
         """The parsed conditions of `where`."""
-        return [replace(Predicate.parse(text), identifier=self.identifier) for text in self.where]
+        return [Predicate.parse(text) for text in self.where]
 
     @property
     def identifier(self) -> OwnIdentifier | None:
@@ -95,7 +94,7 @@ class InputOptions(Options):
     def accepted(self, pairs: pa.Table) -> pa.Table:
         """The pairs that meet the conditions of `where`."""
         source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
-        why = reasons(source, reference, self.conditions, self.languages, pairs)
+        why = reasons(source, reference, self.conditions, self.languages, pairs, self.identifier)
         return pairs.filter(pa.array(why == ""))
 
     @property
