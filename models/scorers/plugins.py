@@ -63,7 +63,7 @@ class FileScorer(ScorerSource):
     def load(self) -> Scorer:
         """Run the file as a module."""
         return _loaded(
-            f"{self.path}:{self.name}", lambda: getattr(_module(self.path, self.code), self.name)
+            f"{self.path}:{self.name}", lambda: getattr(module_of(self.path, self.code), self.name)
         )
 
     def key(self) -> Any:
@@ -111,8 +111,9 @@ def source_of(entry: str) -> ScorerSource:
 
 
 @cache
-def _module(path: str, code: str) -> ModuleType:
-    module = ModuleType(f"paraloom_scorer_{_digest(code)}")
+def module_of(path: str, code: str) -> ModuleType:
+    """Run the text of a file as a module, once."""
+    module = ModuleType(f"paraloom_plugin_{_digest(code)}")
     module.__file__ = path
     sys.modules[module.__name__] = module  # dataclasses and pickle look modules up by name
     exec(compile(code, path, "exec", dont_inherit=True), module.__dict__)

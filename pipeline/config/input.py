@@ -13,6 +13,7 @@ from paraloom.models.languages import no_code, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.options import Count, InputPath, Nearness, Options
 from paraloom.models.text.cleaning import CLEANERS
+from paraloom.models.text.language_identifier import OwnIdentifier
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 
@@ -56,6 +57,9 @@ class InputOptions(Options):
     """Check the two codes, and that the first rows and the translation model are in these
     languages. A certain mistake ends the command, a possible one prints a notice; false: no
     check."""
+    language_identifier: Annotated[str | None, Field(exclude_if=operator.not_)] = None
+    """A function of your own that finds languages for `where` and `check_languages`: `FILE.py:NAME`
+    or `MODULE:NAME` of an installed package; null: fastText's lid.176. See languages.md."""
     license: str | None = None
     """Licence of the bitext; copied into data card and model card."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
@@ -80,12 +84,17 @@ class InputOptions(Options):
     @property
     def conditions(self) -> list[Predicate]:
         """The parsed conditions of `where`."""
-        return [Predicate.parse(text).check_untranslated(self.keep) for text in self.where]
+        return [Predicate.parse(text) for text in self.where]
+
+    @property
+    def identifier(self) -> OwnIdentifier | None:
+        """The function that `language_identifier` names."""
+        return OwnIdentifier.find(entry) if (entry := self.language_identifier) else None
 
     def accepted(self, pairs: pa.Table) -> pa.Table:
         """The pairs that meet the conditions of `where`."""
         source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
-        why = reasons(source, reference, self.conditions, self.languages, pairs)
+        why = reasons(source, reference, self.conditions, self.languages, pairs, self.identifier)
         return pairs.filter(pa.array(why == ""))
 
     @property
@@ -107,6 +116,8 @@ class InputOptions(Options):
                 raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
             if self.check_languages and (problem := no_code(code)):
                 raise ValueError(f"{key}: {problem}")
+        if (entry := self.language_identifier) and not re.fullmatch(r".+:\w+", entry):
+            raise ValueError(f"language_identifier: {entry!r} must be FILE.py:NAME or MODULE:NAME")
         if READERS[self.format].is_mined:
             self.__dict__["source_language"] = self.target_language
             if self.unique == "source":

@@ -50,7 +50,8 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
     codes = {"source": options.source_language, "reference": options.target_language}
     if READERS[options.format].is_mined:
         del codes["source"]  # the translation, in the same language
-    line, certain = judge({side: spoken(pairs[side], code) for side, code in codes.items()}, codes)
+    found = {s: spoken(pairs[s], code, options.identifier) for s, code in codes.items()}
+    line, certain = judge(found, codes)
     if certain:
         raise UserError(f"{line}; {_GO_ON}")
     if line:

@@ -253,8 +253,8 @@ class Config(Options):
             if self.embeddings.reads_the_corpus:
                 raise ValueError("input: is missing")
             return
-        keep = self.input.keep
-        _check_each("input.where", self.input.where, lambda of: of.check_untranslated(keep))
+        keep, own = self.input.keep, bool(self.input.language_identifier)
+        _check_each("input.where", self.input.where, lambda of: of.check_untranslated(keep, own))
         if self.is_plain_text:
             self._check_plain_text(self.input)
         if self.is_mined:

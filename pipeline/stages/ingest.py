@@ -30,6 +30,7 @@ def fingerprint(run: Run) -> Any:
         options.unique == "pair",  # `unique: source` does not concern this stage
         layout.languages if by_language or tokens else None,
         *([] if options.near_duplicates is None else [["near", options.near_duplicates]]),
+        *([["identifier", *own]] if (own := options.identifier) else []),
     ]
 
 
@@ -50,6 +51,7 @@ def make(run: Run, key: str) -> IngestRecord:
         unique_pairs=options.unique == "pair",
         near_duplicates=options.near_duplicates,
         languages=options.languages,
+        identifier=options.identifier,
     )
     place, limit = run.folder("ingest"), run.config.max_rejected
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)

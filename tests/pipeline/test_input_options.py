@@ -10,10 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from paraloom.models.errors import UserError
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.explain import find
 from paraloom.pipeline.commands.run.status import status
-from paraloom.pipeline.config import Config
+from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.stages.ingest import fingerprint
 from tests.run_helpers import Capsys, WriteConfig, again, manifest, one_line, small_config, table
 
 CONDITIONS = ["source_tokens <= 4", "identical = no"]
@@ -93,6 +96,46 @@ def test_cleaning_in_place_of_rejection(tmp_path: Path, capsys: Capsys) -> None:
     assert "HTML entities in 2, line feeds, tabs and separators in 1" in capsys.readouterr().out
     (ingest,) = status(str(tmp_path / "run"))
     assert ingest.cleaned == record["cleaned"]
+
+
+def test_an_identifier_of_languages_of_your_own(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / "in.tsv").write_text("Pes.\tA dog.\nPies.\tA dog.\n12\t12")
+    given = {"format": "tsv", "paths": [str(tmp_path / "in.tsv")]}
+    path, own = tmp_path / "config.yaml", tmp_path / "own.py"
+
+    def config(**keys: Any) -> Config:
+        path.write_text(yaml.safe_dump({"run": str(tmp_path / "run"), "input": {**given, **keys}}))
+        return read_config(path)
+
+    assert "language_identifier" not in config().model_dump()["input"]
+    keys = [fingerprint(Run(config()))]
+    identifier: dict[str, Any] = {"language_identifier": f"{own}:identify"}
+    for text in ("", "# another text"):
+        own.write_text(text)
+        keys.append(fingerprint(Run(config(**identifier))))
+    assert keys[1][:-1] == keys[2][:-1] == keys[0] and keys[1] != keys[2]
+
+    own.write_text(
+        "LABELS = {'Pes.': 'ces_Latn', 'A dog.': 'EN'}\n"
+        "def identify(texts):\n"
+        "    return [{LABELS.get(text, 'szl'): 0.1} for text in texts]\n"
+    )
+    identifier["where"] = ["source_language = CES", "reference_language = en"]
+    config(**identifier)
+    assert again("ingest", tmp_path) == 0
+    assert table(tmp_path, "ingest")["source"].to_pylist() == ["Pes."]
+    assert manifest(tmp_path)["stages"]["ingest"]["rejected"] == {"not source_language = CES": 2}
+
+    own.write_text("def identify(texts):\n    return [{}, 1 / 0]\n")
+    for check in (True, False):
+        config(**identifier, check_languages=check)
+        capsys.readouterr()
+        assert again("ingest", tmp_path) == 2
+        line = capsys.readouterr().err.splitlines()[-1]
+        assert f"input.language_identifier: {own}:identify: {own}, line 2 (ZeroDivision" in line
+    for wrong in ("own.py", "own.py:", "identify"):
+        with pytest.raises(UserError, match=f"language_identifier: '{wrong}' must be FILE.py:NAME"):
+            config(language_identifier=wrong)
 
 
 def test_conditions_no_row_meets(tmp_path: Path, write_config: WriteConfig, capsys: Capsys) -> None:

@@ -134,6 +134,11 @@ def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     # Of Klingon the identifier knows nothing; German rows go out before they are looked at.
     assert said(LONG, target_language="tlh").startswith("paraloom: input.target_language: is tlh")
     assert said(swapped, where=["source_language = cs", "reference_language = en"]) == ""
+    own = tmp_path / "own.py"
+    own.write_text("def identify(texts):\n    return [{'deu_Latn': 0.9} for text in texts]\n")
+    identified = said(LONG, language_identifier=f"{own}:identify", target_language="deu")
+    assert identified.startswith("paraloom: input.source_language: is cs (Czech), but 100% of")
+    assert identified.endswith("sources are German (de)\n")
     text = [(b,) for _, b in LONG]
     assert said(text, format="text") == ""
     assert said(text, format="text", target_language="fr").startswith("STOP: input.target_lang")

@@ -1,0 +1,150 @@
+"""Identifiers of the user's own: what they may give, and what is said of other things."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraloom.models.errors import UserError
+from paraloom.models.text.language_identifier import (
+    OwnIdentifier,
+    Spoken,
+    check_language,
+    may_be,
+    spoken,
+)
+from tests.run_helpers import Patch
+
+TEXTS = pa.array(["Pes běží.", "Dogs\nrun.", "12:30", ""])
+
+
+def own(folder: Path, result: str) -> OwnIdentifier:
+    """An identifier whose function returns `result`, an expression."""
+    path = folder / "own.py"
+    path.write_text(f"def identify(texts):\n    return {result}\n")
+    return OwnIdentifier.find(f"{path}:identify")
+
+
+def one(folder: Path, found: Any) -> OwnIdentifier:
+    return own(folder, f"[{found!r} for text in texts]")
+
+
+@pytest.mark.parametrize("code", ["cs", "CS", "ces", "ces_Latn", "__label__ces_Latn", "cs-CZ"])
+def test_codes_in_any_notation(code: str, tmp_path: Path) -> None:
+    given: Any
+    for given in (
+        {code: 0.9},
+        [(code, 0.9)],
+        {"en": 0.8, code: 0.1},
+        [(code, 0.06), ("ces", 0.05)],
+    ):
+        found = one(tmp_path, given)
+        for asked in ("cs", "CES", "ces_Latn"):
+            assert may_be(TEXTS, asked, found).tolist() == [True, True, False, False]
+        assert not may_be(TEXTS, "sk", found).any()
+    assert not may_be(TEXTS, "cs", one(tmp_path, {code: 0.09})).any()
+
+
+def test_scripts_and_synonyms(tmp_path: Path) -> None:
+    def same(code: str, asked: str) -> bool:
+        return bool(may_be(TEXTS[:1], asked, one(tmp_path, {code: 1.00001}))[0])
+
+    assert same("srp_Latn", "sr") and same("srp_Latn", "sr-Latn") and same("cmn_Hani", "zh")
+    assert same("nob_Latn", "no") and same("NB", "nb") and same("tgl_Latn", "tl")
+    assert same("tdt", "tdt_Latn") and same("zxx", "zxx")
+    assert not same("srp_Cyrl", "sr-Latn") and not same("sr", "hr")
+
+
+def test_the_texts_have_letters_and_no_line_feeds(tmp_path: Path) -> None:
+    """A chunked column is as one array; a probability may be one of NumPy's."""
+    result = "[{'cs': __import__('numpy').float32(text == 'Dogs run.')} for text in texts]"
+    found = own(tmp_path, result)
+    for texts in (TEXTS, pa.chunked_array([TEXTS[:1], TEXTS[1:]])):
+        assert may_be(texts, "cs", found).tolist() == [False, True, False, False]
+    assert may_be(TEXTS[2:], "cs", own(tmp_path, "1 / 0")).tolist() == [False, False]
+
+
+def test_the_prevailing_language(tmp_path: Path) -> None:
+    found = own(tmp_path, "[{'CES': .6, 'SLK': .3} if 'Pes' in t else {'ces': .4} for t in texts]")
+    assert spoken(TEXTS, "ces_Latn", found) == Spoken(2, "cs", 0.5, 1.0)
+    assert spoken(TEXTS, "sk", found) == Spoken(2, "cs", 0.5, 0.5)
+    assert spoken(TEXTS, "de", found) == Spoken(2, "cs", 0.5, 0.0)
+    assert spoken(TEXTS, "tlh", found) == Spoken(2, "cs", 0.5, None), "it may not know Klingon"
+    assert spoken(TEXTS, "tdt", one(tmp_path, {"tdt_Latn": 1})) == Spoken(2, "tdt", 1.0, 1.0)
+    assert spoken(TEXTS, "cs", one(tmp_path, {})) == Spoken(0, "", 0.0, None)
+
+
+MUST = "must give each text its codes and probabilities from 0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("[{}]", f"{MUST} (ValueError: 1 results for 2 texts)"),
+        ("[{} for text in [*texts, '']]", f"{MUST} (ValueError: 3 results for 2 texts)"),
+        ("[{'cs': 87} for text in texts]", f"{MUST} (ValueError: 87 for cs)"),
+        ("[{'cs': float('nan')} for text in texts]", f"{MUST} (ValueError: nan for cs)"),
+        ("['cs' for text in texts]", f"{MUST} (ValueError: not enough values"),
+        ("[('cs', 0.9) for text in texts]", f"{MUST} (TypeError: "),
+        ("[{'cs': '0.9'} for text in texts]", f"{MUST} (TypeError: "),
+        ("[{1: 0.9} for text in texts]", f"{MUST} (AttributeError: "),
+        ("None", "(TypeError: "),
+        ("1 / 0", "own.py, line 2 (ZeroDivisionError: division by zero)"),
+        ("exit('bye')", "own.py, line 2 (SystemExit: bye)"),
+    ],
+)
+def test_wrong_results(result: str, said: str, tmp_path: Path) -> None:
+    found = own(tmp_path, result)
+    with pytest.raises(UserError) as error:
+        may_be(TEXTS, "cs", found)
+    line = str(error.value)
+    assert line.startswith(f"input.language_identifier: {found.entry}")
+    assert said in line and "\n" not in line
+
+
+def test_what_cannot_be_loaded(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lid_broken.py").write_text("import nowhere")
+    (tmp_path / "lid_syntax.py").write_text("x = (")
+    (tmp_path / "lid_value.py").write_text("identify = 3")
+    for entry, said in {
+        "lid_gone:identify": "No module named 'lid_gone'",
+        "lid_broken:identify": "lid_broken.py, line 1 (ModuleNotFoundError: No module named 'now",
+        "lid_syntax:identify": "lid_syntax.py, line 1 (SyntaxError",
+        "lid_value:identify": "'int' object is not callable",
+        "lid_value:gone": "no attribute 'gone'",
+        ":identify": "Empty module name",
+        f"{tmp_path}/gone.py:identify": "cannot be read (No such file or directory)",
+        f"{tmp_path}/lid_broken.py:identify": "line 1 (ModuleNotFoundError: No module named 'now",
+        f"{tmp_path}/lid_syntax.py:identify": "lid_syntax.py, line 1 (SyntaxError",
+        f"{tmp_path}/lid_value.py:gone": "no attribute 'gone'",
+    }.items():
+        with pytest.raises(UserError) as error:
+            may_be(TEXTS, "cs", OwnIdentifier.find(entry))
+        assert str(error.value).startswith(f"input.language_identifier: {entry}")
+        assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_workers_need_no_file(tmp_path: Path, monkeypatch: Patch) -> None:
+    """They import modules."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = one(tmp_path, {"cs": 1})
+    sent = pickle.dumps(file)
+    (tmp_path / "own.py").rename(tmp_path / "lid_module.py")
+    assert may_be(TEXTS, "cs", pickle.loads(sent)).tolist() == [True, True, False, False]
+    module = OwnIdentifier.find("lid_module:identify")
+    assert module.code == file.code
+    assert np.array_equal(may_be(TEXTS, "cs", module), may_be(TEXTS, "cs", file))
+
+
+def test_an_own_identifier_may_know_any_language() -> None:
+    for code in ("tdt", "ces_Latn", "CS", "zh-Hant"):
+        check_language(code, own=True)
+        with pytest.raises(ValueError, match=f"{code}.*the identifier knows"):
+            check_language(code)
+    for code, hint in {"cz": "write cs", "klingon": "they are as in ISO 639"}.items():
+        with pytest.raises(ValueError, match=hint):
+            check_language(code, own=True)
