@@ -73,7 +73,11 @@ def _needs(scorer: Scorer) -> Markdown:
 
 def _formats() -> Markdown:
     rows = [
-        (code(name), _first_line(of), Markdown(", ".join(map(code, of.columns))))
+        (
+            code(name),
+            _first_line(of),
+            Markdown(", ".join(map(code, of.named if of.is_mined else of.columns))),
+        )
         for name, of in READERS.items()
     ]
     return table(rows, code("input.format"), "what it is", "columns of a row")
