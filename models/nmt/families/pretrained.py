@@ -90,13 +90,12 @@ class PretrainedModel(NmtModel):
             raise UserError(f"{path}: its weights are missing (model.safetensors)")
 
     def _layout(self, languages: Languages) -> TokenLayout:
-        start = None
-        if not self._family.forced:
-            start = self.target_tokens[self._config["decoder_start_token_id"]]
+        first = None if self._family.forced else self._config["decoder_start_token_id"]
+        start = None if first is None else self.target_tokens[first]
         layout = self._family.layout(self.tokens, languages, start)
         if self._family in (T5, MT5):
-            asked = prompt(self._config, languages)
-            return replace(layout, source_prefix=(*self.subwords().encode_source([asked])[0],))
+            (pieces,) = self.subwords().encode_source([prompt(self._config, languages)])
+            return replace(layout, source_prefix=tuple(pieces))
         return layout
 
     @property
@@ -201,7 +200,8 @@ class PretrainedModel(NmtModel):
         """log p of each target subword and the end of sentence, in torch."""
         import torch
 
-        layout, source_ids, ids = self.layout, _ids(self.tokens), _ids(self.target_tokens)
+        layout, sides = self.layout, (self.tokens, self.target_tokens)
+        source_ids, ids = ({token: number for number, token in enumerate(of)} for of in sides)
         unknown = source_ids["<unk>"]
         start = [layout.decoder_start] if layout.decoder_start else []
         given = [ids[token] for token in (*start, *layout.target_prefix, *target)]
@@ -213,7 +213,3 @@ class PretrainedModel(NmtModel):
         logits[:, [ids[token] for token in layout.barred]] = -torch.inf
         found = logits.log_softmax(-1)[-len(wanted) :].gather(1, wanted[:, None])[:, 0]
         return [float(value) for value in found]
-
-
-def _ids(tokens: Sequence[str]) -> dict[str, int]:
-    return {token: number for number, token in enumerate(tokens)}
