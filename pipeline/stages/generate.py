@@ -17,7 +17,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import Lenient, PairsRecord, RunRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
-from paraloom.pipeline.stages.translation import backward
+from paraloom.pipeline.stages.translation import ENGINE, backward
 
 version = VERSIONS["generate"]
 
@@ -44,7 +44,7 @@ def fingerprint(run: Run) -> Any:
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
-        scoring += [options.compute_type, options.max_source_subwords]
+        scoring += [ENGINE, options.compute_type, options.max_source_subwords]
         if options.model:
             model = backward(run)
             scoring += [model.digest, *model.tags()]

@@ -23,6 +23,9 @@ from paraloom.pipeline.run.records import BackTranslateRecord, TranslationModel
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
 
+ENGINE = "ctranslate2"
+"""The only engine; it stands in keys, because earlier versions had others."""
+
 
 class Model(NamedTuple):
     """A translation model of a run."""
@@ -68,7 +71,8 @@ class Model(NamedTuple):
     def tags(self) -> list[Any]:
         """The languages for keys, as the tags that they choose; empty without tags."""
         layout = self.open().layout
-        return [asdict(layout)] if layout != TokenLayout() else []
+        # The key has a prompt because version 0.2 had.
+        return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self, options: InputOptions | None) -> None:
         """Check files and languages, unless the model is in an object store."""
@@ -105,7 +109,7 @@ def decoding(options: NmtOptions) -> list[Any]:
     """The options of a single translation, for keys; `NmtOptions.several` has the others."""
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
-    return [options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
+    return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
 
 
 def shares_translations(config: Config) -> bool:

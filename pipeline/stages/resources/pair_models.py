@@ -25,7 +25,7 @@ from paraloom.pipeline.run.records import ScoringModelRecord, StageRecord, UsedM
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages import needed
-from paraloom.pipeline.stages.translation import Model, backward, forward, license_of
+from paraloom.pipeline.stages.translation import ENGINE, Model, backward, forward, license_of
 
 
 def _stage(key: str, find: Callable[[str], Path]) -> Stage:
@@ -72,7 +72,7 @@ def _translation_stage(name: str, trained: str) -> Stage:
     def fingerprint(run: Run) -> Any:
         """The options that scores depend on, and the model if a key names it."""
         model, options = translation_models(run)[name], run.config.nmt
-        computing = [options.compute_type, options.batch_tokens]
+        computing = [ENGINE, options.compute_type, options.batch_tokens]
         given = options.model if trained == "nmt" else options.forward_model
         named = [model.digest, *model.tags()] if given else []
         return [*computing, options.max_source_subwords, *named]
