@@ -30,6 +30,7 @@ from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit,
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.reuse import Block, WithKept, earlier, read_kept, spread
 from paraloom.beam_jobs.runners import dataflow
+from paraloom.beam_jobs.transforms.duplicates import unit_of
 from paraloom.beam_jobs.transforms.translations import (
     BACK,
     Direction,
@@ -132,7 +133,7 @@ class _Translate(UnitDoFn):
         self.under_way = deque[tuple[int, Future[Receipt]]]()  # rows, and the future receipt
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
-        unit = element[0] if isinstance(element, tuple) else element
+        unit = unit_of(element)
         alone = not self.translator.under_way or crash_recovery.deaths(self.output, unit.name)
         yield from self._done(0 if alone else self.translator.under_way - unit.rows)
         mine = copy(self)  # copied, since each unit has its own clock

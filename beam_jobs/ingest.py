@@ -34,7 +34,7 @@ from paraloom.beam_jobs.engine.shards import (
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
-from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, without
 from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -129,9 +129,9 @@ class Ingest(beam.PTransform):
                 yield row_hash(found["source"], found["reference"]), block.lines[rows]
 
         def texts(element: tuple[Any, ...]) -> Iterator[Texts]:
-            unit, numbers, *repeats = element
+            unit, numbers, *lines = element
             for block in reading.blocks(unit):
-                rows = np.flatnonzero(~np.isin(block.lines, np.concatenate(repeats)))
+                rows = np.flatnonzero(~np.isin(block.lines, np.concatenate(lines)))
                 rows = rows[reading.failed(block.pairs.take(pa.array(rows))) == ""]
                 left = block.pairs.take(pa.array(rows))
                 sides = normalised(left["source"]), normalised(left["reference"])
@@ -140,23 +140,22 @@ class Ingest(beam.PTransform):
         # Of equal pairs without ids of their own, only the first may be accepted.
         wanted = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         numbered = WithDuplicates(reading.id_hashes, self.rows, self.output, shared=True)
-        joined = units | "Shared ids" >> (numbered if wanted else _none((0, 2)))
+        joined = units | "Shared ids" >> (
+            numbered if wanted else without(np.empty((0, 2), np.int64))
+        )
         unsure = "given" in kinds or len(kinds) > 1
-        found = WithDuplicates(ids, self.rows, self.output)
-        joined = joined | "Duplicate ids" >> (found if unsure else _none(0))
-        if reading.unique_pairs:
-            found = WithDuplicates(pairs, self.rows, self.output)
-            joined = joined | "Repeated pairs" >> found
-        if (least := reading.near_duplicates) is not None:
+        found, no_lines = WithDuplicates(ids, self.rows, self.output), np.empty(0, np.int64)
+        joined = joined | "Duplicate ids" >> (found if unsure else without(no_lines))
+        found, unique = WithDuplicates(pairs, self.rows, self.output), reading.unique_pairs
+        joined = joined | "Repeated pairs" >> (found if unique else without(no_lines))
+        least, near = reading.near_duplicates, without(None)
+        if least is not None:
             near = WithNearDuplicates(texts, self.rows, self.output, least)
-            joined = joined | "Near-copies" >> near
-        return joined | "Write" >> beam.ParDo(_WriteShards(self.output, reading))
-
-
-def _none(shape: int | tuple[int, int]) -> beam.PTransform:
-    """In place of `WithDuplicates`, where there can be none."""
-    nothing = np.empty(shape, np.int64)
-    return beam.Map(lambda of: (*(of if isinstance(of, tuple) else (of,)), nothing))
+        return (
+            joined
+            | "Near-copies" >> near
+            | "Write" >> beam.ParDo(_WriteShards(self.output, reading))
+        )
 
 
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
@@ -239,11 +238,13 @@ class _WriteShards(UnitDoFn):
     reading: Reading
 
     def make(
-        self, unit: IngestUnit, numbers: np.ndarray, duplicates: np.ndarray, *further: Any
+        self,
+        unit: IngestUnit,
+        numbers: np.ndarray,
+        duplicates: np.ndarray,
+        repeats: np.ndarray,
+        near: Near | None,
     ) -> Receipt:
-        more = iter(further)
-        repeats = next(more) if self.reading.unique_pairs else None
-        near = next(more, None)
         rows = 0
         saved: dict[str, Saved] = {}
         cleaned = dict.fromkeys(unit.bitext.clean, 0)
@@ -281,7 +282,7 @@ def _judged(
     reading: Reading,
     has_source: bool,
     duplicates: np.ndarray,
-    repeats: np.ndarray | None,
+    repeats: np.ndarray,
     near: Near | None,
     saved: dict[str, Saved],
     cleaned: dict[str, int],
@@ -291,7 +292,7 @@ def _judged(
     Args:
         has_source: False for plain text, whose rows get no source column.
         duplicates: lines with an earlier id.
-        repeats: lines with an earlier pair, if pairs must be unique.
+        repeats: lines with an earlier pair; none unless pairs must be unique.
         near: lines of near-copies, if they are rejected.
         saved, cleaned: updated with the measurements of the block.
     """
@@ -312,7 +313,7 @@ def _judged(
     if reading.where:
         rows = np.flatnonzero(why == "")
         reject("input.where", rows, reading.failed(block.pairs.take(pa.array(rows))))
-    if repeats is not None:
+    if reading.unique_pairs:
         here = np.flatnonzero(np.isin(block.lines, repeats) & (why == ""))
         reject("input.unique", here, np.full(len(here), _REPEATS, object))
     if near is not None:

@@ -193,8 +193,7 @@ class WithNearDuplicates(beam.PTransform):
             yield from duplicates.write_hashes(path, number, [(records, rows[later])], 1 << 32)
 
         def join(element: Any, found: list[Place]) -> tuple[Any, ...]:
-            given = element if isinstance(element, tuple) else (element,)
-            return *given, _compare(found, prefix, threshold)
+            return duplicates.adding(element, _compare(found, prefix, threshold))
 
         return duplicates.by_partition(units, split, find, join)
 

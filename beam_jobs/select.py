@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -30,12 +29,13 @@ from paraloom.beam_jobs.transforms.criteria import (
     decide,
     kinds_of,
 )
-from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, without
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
     OrderStatistics,
+    Targets,
     position,
 )
 
@@ -54,10 +54,10 @@ class Select(beam.PTransform):
         criteria, decided = self.criteria, _Decided(prefix, self.criteria)
         duplicates = WithDuplicates(decided.hashes, self.rows, self.output)
         joined = units | "Duplicate pairs" >> duplicates
-        if criteria.near_duplicates is not None:
-            least = criteria.near_duplicates
+        least, near = criteria.near_duplicates, without(None)
+        if least is not None:
             near = WithNearDuplicates(decided.texts, self.rows, self.output, least)
-            joined = joined | "Near-copies" >> near
+        joined = joined | "Near-copies" >> near
         write = _WriteCorpus(self.output, decided, self.text)
         if not criteria.draws:
             return joined | "Write" >> beam.ParDo(write)
@@ -100,7 +100,7 @@ class _Decided:
             reasons[near[0]] = near_duplicates.reasons(near[1])
         return kept, reasons
 
-    def accepted(self, element: tuple[Unit, np.ndarray, *tuple[Near, ...]]) -> Columns:
+    def accepted(self, element: tuple[Unit, np.ndarray, Near | None]) -> Columns:
         """The rows to draw from."""
         kept, reasons = self.read(*element)
         return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
@@ -131,12 +131,12 @@ class _WriteCorpus(UnitDoFn):
     decided: _Decided
     text: bool
 
-    def make(self, unit: Unit, duplicates: np.ndarray, *further: Any) -> Receipt:
+    def make(
+        self, unit: Unit, duplicates: np.ndarray, near: Near | None, bound: Targets | None = None
+    ) -> Receipt:
         table, criteria = read_shard(unit.shard), self.decided.criteria
-        left = iter(further)
-        near = next(left) if criteria.near_duplicates is not None else None
         kept, reasons = self.decided.read(unit, duplicates, near)
-        for bound in left:
+        if bound is not None:
             for name, rows in self.decided.drawn_from(kept, reasons):
                 column = _column(kept, rows)
                 beyond = position(column, bound.get(name, []), criteria.seed) > 0

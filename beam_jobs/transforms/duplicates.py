@@ -115,6 +115,16 @@ def unit_of(element: Any) -> Any:
     return element[0] if isinstance(element, tuple) else element
 
 
+def adding(element: Any, found: Any) -> tuple[Any, ...]:
+    """Add what a transform found for a unit to the unit and the further input that it has."""
+    return *(element if isinstance(element, tuple) else (element,)), found
+
+
+def without(nothing: Any) -> beam.PTransform:
+    """In place of a transform that finds something for units, where there is nothing to find."""
+    return beam.Map(adding, nothing)
+
+
 class WithDuplicates(beam.PTransform):
     """Finds duplicates: units in; (unit, sorted duplicate rows, int64) out. Further input stays.
 
@@ -157,9 +167,8 @@ class WithDuplicates(beam.PTransform):
             yield from grouped(indices[numbers > 0], values[numbers > 0])
 
         def join(element: Any, found: list[np.ndarray]) -> tuple[Any, ...]:
-            given = element if isinstance(element, tuple) else (element,)
             rows = np.concatenate([np.empty((0, 2), np.int64), *found])
             rows = rows[np.argsort(rows[:, 0])]
-            return *given, rows if shared else rows[:, 0]
+            return adding(element, rows if shared else rows[:, 0])
 
         return by_partition(units, split, find, join)
