@@ -45,7 +45,7 @@ MEANINGS = {
 """One-line descriptions of all columns except scores, for cards and documents."""
 
 OF_PAIRS = {
-    "id": "the id of the input, or one made of file and row; unique in the run",
+    "id": "the id of the input, or one made of both sentences; unique in the run",
     "source": "empty",
     "reference": "{language} sentence",
     "translation": "another {language} sentence, its pair in the input",

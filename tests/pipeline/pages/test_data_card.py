@@ -204,3 +204,10 @@ def test_hostile_text_stays_text(made_run: MadeRun) -> None:
         assert not line.strip().startswith(("# Heading", "---"))
         outside = re.sub("````.*?````", "", line)  # code spans show what is in them
         assert not re.search(r"<(script|img)|(?<!\\)\[b|(?<!\\)`a", outside), line
+
+
+def test_whether_near_copies_are_in_the_corpus(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    assert "texts are equal; near duplicates stay." in words(record)
+    record["config"]["select"]["near_duplicates"] = 0.8
+    assert "texts are equal; near-copies were rejected, too." in words(record)
