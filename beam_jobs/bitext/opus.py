@@ -11,10 +11,8 @@ import shutil
 import time
 import zipfile
 import zlib
-from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
 
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import atomic_folder, locked, user_cache
@@ -71,6 +69,8 @@ def _sides(folder: Path, codes: tuple[str, str]) -> tuple[str, str]:
 
 def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[str, str]:
     """Version and address."""
+    from urllib.request import urlopen  # here, as in `_download`: few commands need a network
+
     base = os.environ.get("OPUS_ENDPOINT") or "https://opus.nlpl.eu/opusapi"
     asked = {"corpus": corpus, "source": codes[0], "target": codes[1], "preprocessing": "moses"}
     with urlopen(f"{base.rstrip('/')}/?{urlencode(asked)}", timeout=_SECONDS) as answer:
@@ -87,6 +87,9 @@ def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[
 
 def _download(url: str, part: Path) -> None:
     """Continue a download; begin again if the server sends the whole file."""
+    from http.client import HTTPException
+    from urllib.request import Request, urlopen
+
     failures = most = 0
     with meter("download", unit="bytes") as progress:
         while True:
