@@ -288,8 +288,9 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
             with open_text(path):
                 pass
         one = Bitext(format=format, paths=unit, name=unit_name(position, first), columns=columns)
-        one = replace(one, ids_found=bool(places) and "id" not in layout.columns)
-        found.append(replace(one, places=places, kept=kept, clean=layout.clean))
+        found_ids = bool(places) and "id" not in layout.columns
+        one = replace(one, places=places, kept=kept, clean=layout.clean, ids_found=found_ids)
+        found.append(one)
     with in_one_line("input.keep: other files have another type"):
         kept = pa.unify_schemas([of.kept for of in found], promote_options="permissive")
     for name in (field.name for field in kept if field.type == pa.null()):

@@ -64,7 +64,7 @@ class Parquet(RecordReader):
                     try:
                         columns[name] = leaf.cast(kind, safe=kind != pa.string())  # checked later
                     except pa.ArrowInvalid:
-                        wrong = {} if name == "id" and bitext.ids_found else faults
+                        wrong = {} if bitext.may_lack(name) else faults
                         columns[name] = typed(name, leaf.to_pylist(), kind, wrong)
                 numbers = np.arange(at + 1, at + 1 + len(table))
                 yield RawRows(columns=columns, numbers=numbers, faults=faults)

@@ -44,9 +44,7 @@ class BitextReader:
     skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
     named: ClassVar[tuple[str, ...]] = ()  # columns that `input.columns` may rename
     by_language: ClassVar[bool] = False  # True if segments are found by language
-    is_mined: ClassVar[bool] = (
-        False  # True if both sides are in one language, and none is translated
-    )
+    is_mined: ClassVar[bool] = False  # True for pairs of one language: none is translated
 
     @property
     def has_source(self) -> bool:
@@ -242,7 +240,7 @@ def from_records(
     """Convert records to rows; a value with the wrong type is a fault."""
     columns = {}
     for name, place, kind in columns_of(bitext):
-        wrong = {} if name == "id" and bitext.ids_found else faults
+        wrong = {} if bitext.may_lack(name) else faults
         columns[name] = typed(name, (_find(record, place) for record in records), kind, wrong)
     return RawRows(columns=columns, numbers=numbers, faults=faults)
 

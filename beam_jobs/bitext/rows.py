@@ -50,6 +50,10 @@ class Bitext:
     ids_found: bool = False
     """Nobody named its column of ids: a missing or repeated id is no reason to reject a row."""
 
+    def may_lack(self, column: str) -> bool:
+        """Whether a row may do without a column's value: then a wrong one is none."""
+        return column == "id" and self.ids_found
+
     @property
     def ids(self) -> Literal["given", "found", "made"]:
         """Where ids come from: a column that must have them, one that may, or the texts."""
@@ -98,7 +102,7 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
         strict = name in _REQUIRED or not bitext.places  # raw text rather than a typed value
         if strict or pa.types.is_string(column.type):
             columns[name], faults = _checked(name, column, max_characters, strict, changed)
-            if name != "id" or not bitext.ids_found:
+            if not bitext.may_lack(name):
                 why = {**faults, **why}
     bad, good = np.array(sorted(why), np.int64), np.ones(len(rows.numbers), bool)
     good[bad] = False

@@ -1,7 +1,7 @@
 """The keys of a configuration, their types, defaults and meaning."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr
@@ -284,30 +284,30 @@ class Config(Options):
             )
         needs = {"translation_score", *(n for n, of in SCORERS.items() if "source" in of.reads)}
         if "scorers" not in self.score.model_fields_set:
-            self.__dict__["score"] = score = self.score.model_copy()
-            score.__dict__["scorers"] = [name for name in score.scorers if name not in needs]
+            self._leave_out(needs)
         elif lacking := [name for name in self.score.scorers if name in needs]:
             raise ValueError(
                 f"score.scorers: {lacking[0]} needs a source and its translation model, which "
                 "input.format pairs does not have; take it out"
             )
 
-    def _leave_out_paragram(self) -> None:
-        """Drop `paragram_similarity` from the defaults if no key names vectors or phrases.
+    def _leave_out(self, scorers: Collection[str]) -> None:
+        """Drop default scorers. The key stays unset, so that a copy with other keys decides
+        again."""
+        self.__dict__["score"] = score = self.score.model_copy()
+        score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 
-        The keys stay unset, so that a copy with other keys decides again.
-        """
+    def _leave_out_paragram(self) -> None:
+        """Drop `paragram_similarity` from the defaults if no key names vectors or phrases."""
         score, select, default = self.score, self.select, SelectOptions().by
         if score.model_fields_set & {"scorers", "paragram", "phrases"}:
             return
         if select.by == default and "by" in select.model_fields_set:
             return
-        lost = (default, "" if self.has_model else "translation_score")
-        self.__dict__["score"] = score = score.model_copy()
-        score.__dict__["scorers"] = [name for name in score.scorers if name not in lost]
+        self._leave_out((default, "" if self.has_model else "translation_score"))
         self.__dict__["select"] = select = select.model_copy()
         if select.by == default:
-            select.__dict__["by"] = score.scorers[0]
+            select.__dict__["by"] = self.score.scorers[0]
             if "deciles" not in select.model_fields_set:
                 select.__dict__["deciles"] = [*range(3, 10)] if self.has_model else None
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraloom.models.embeddings.applications.hard_negatives import Neighbours
@@ -32,7 +33,7 @@ def write_texts(path: Path, blocks: Iterable[pa.StringArray]) -> pa.LargeStringA
     sizes = [np.zeros(1, np.int64)]
     with path.open("wb") as stream:
         for block in blocks:
-            sizes.append(pa.compute.binary_length(block).to_numpy(zero_copy_only=False))
+            sizes.append(pc.binary_length(block).to_numpy(zero_copy_only=False))
             stream.write(b"".join(block.cast(pa.binary()).to_pylist()))
     ends = np.cumsum(np.concatenate(sizes), dtype=np.int64)
     data = pa.memory_map(str(path)).read_buffer() if ends[-1] else pa.py_buffer(b"")

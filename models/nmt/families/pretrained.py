@@ -90,8 +90,9 @@ class PretrainedModel(NmtModel):
             raise UserError(f"{path}: its weights are missing (model.safetensors)")
 
     def _layout(self, languages: Languages) -> TokenLayout:
-        first = None if self._family.forced else self._config["decoder_start_token_id"]
-        start = None if first is None else self.target_tokens[first]
+        start = None
+        if not self._family.forced:
+            start = self.target_tokens[self._config["decoder_start_token_id"]]
         layout = self._family.layout(self.tokens, languages, start)
         if self._family in (T5, MT5):
             (pieces,) = self.subwords().encode_source([prompt(self._config, languages)])

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import typer
 
 from paraloom.beam_jobs import storage
+from paraloom.beam_jobs.bitext import READERS
+from paraloom.beam_jobs.bitext.formats import Moses
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import Shard, read_receipt, read_shard, receipts
@@ -79,7 +81,8 @@ def _place(step: Step, record: RunRecord) -> str:
     if not given or not read or not read.shard_rows:
         return ""
     _, file, shard = step.shard.split("-")
-    path = read.inputs[int(file) * (1 + (given.format in ("moses", "opus")))].path
+    files = 2 if isinstance(READERS[given.format], Moses) else 1
+    path = read.inputs[int(file) * files].path
     first = int(shard) * read.shard_rows
     row = step.row.get("row")
     rows = f"row {row:,}" if row else f"rows {first + 1:,} to {first + read.shard_rows:,}"
