@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.faults import cluster_killed, object_storage, random_changes, random_kills
+from tests.faults import cluster_killed, growing, object_storage, random_changes, random_kills
 from tests.faults.ground import Ground, main
 from tests.once import made_once
 
@@ -29,6 +29,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, nmt_model: Path) -> Path:
     [
         pytest.param(random_kills, marks=SLOW),
         pytest.param(random_changes, marks=SLOW),
+        pytest.param(growing, marks=SLOW),
         pytest.param(object_storage, marks=SLOW),
         pytest.param(cluster_killed, marks=FLINK),
     ],
