@@ -38,22 +38,30 @@ def fetch(model: str, key: str = "nmt.model") -> Path:
     """
     if not is_hub_name(model):
         return Path(model)
+    if folder := cached(model):
+        return folder
     import huggingface_hub
 
-    match = _NAME.fullmatch(model)
-    assert match
-    repo, revision = match.groups()
-    with suppress(OSError, ValueError):
-        found = huggingface_hub.snapshot_download(repo, revision=revision, local_files_only=True)
-        folder = Path(found)
-        if _weights([path.relative_to(folder).as_posix() for path in folder.rglob("*")]):
-            return folder
+    repo, revision = _parts(model)
     with _answering(model, key, "model"):
         info = huggingface_hub.HfApi().model_info(repo, revision=revision)
         chosen = needed([file.rfilename for file in info.siblings or []])
         return Path(
             huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
         )
+
+
+def cached(model: str) -> Path | None:
+    """Snapshot of a model in the Hub's cache; None if it has none with weights."""
+    import huggingface_hub
+
+    repo, revision = _parts(model)
+    with suppress(OSError, ValueError):
+        found = huggingface_hub.snapshot_download(repo, revision=revision, local_files_only=True)
+        folder = Path(found)
+        if _weights([path.relative_to(folder).as_posix() for path in folder.rglob("*")]):
+            return folder
+    return None
 
 
 def revision(folder: Path) -> str | None:
@@ -118,23 +126,29 @@ def fetch_dataset(
         known, chosen = parse_json(record.read_bytes(), tuple[Path, list[str]])
         if chosen and all((known / file).exists() for file in chosen):
             return known, chosen
-    match = _NAME.fullmatch(name)
-    assert match
+    repo, wanted = _parts(name)
     with _answering(name, key, "data set"):
         names: list[str] = []
         # The Hub also keeps a Parquet copy of data sets in other formats.
-        for revision in [match[2]] if match[2] else [None, "refs/convert/parquet"]:
+        for revision in [wanted] if wanted else [None, "refs/convert/parquet"]:
             if not any(file.endswith(".parquet") for file in names):
-                info = huggingface_hub.HfApi().dataset_info(match[1], revision=revision)
+                info = huggingface_hub.HfApi().dataset_info(repo, revision=revision)
                 names = [file.rfilename for file in info.siblings or []]
         which = {"repo_type": "dataset", "revision": info.sha}
-        download = partial(huggingface_hub.snapshot_download, match[1], **which)
+        download = partial(huggingface_hub.snapshot_download, repo, **which)
         chosen = choose(names, Path(download(allow_patterns=[CARD]), CARD))
         folder = download(allow_patterns=chosen)
     record.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(record) as temporary:
         temporary.write_text(json.dumps([folder, chosen]), "utf-8")
     return Path(folder), chosen
+
+
+def _parts(name: str) -> tuple[str, str | None]:
+    """Repository and revision."""
+    match = _NAME.fullmatch(name)
+    assert match
+    return match[1], match[2]
 
 
 def _answering(name: str, key: str, kind: str) -> AbstractContextManager[None]:

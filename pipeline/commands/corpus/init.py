@@ -16,6 +16,7 @@ import typer
 from paraloom.beam_jobs.bitext import READERS, Layout, Paths, find_bitext, opus
 from paraloom.beam_jobs.bitext.lines import file_errors, open_text
 from paraloom.beam_jobs.bitext.preview import BitextPreview, preview
+from paraloom.models import hub
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
 from paraloom.models.languages import ENGLISH, language_name
@@ -40,12 +41,27 @@ nmt:
   # the run trains a model on the input, which takes hours and wants 100,000 pairs or more.
   model: {model}
 score:
-  scorers: [translation_score, content_overlap]
+  scorers: [translation_score, content_overlap, same_numbers{scorer}]
+  {comment}sentence_model: {encoder}
 select:  # the same meaning (the better translations) in other words
   by: translation_score
   deciles: [3, 4, 5, 6, 7, 8, 9]
-  where: [content_overlap <= 0.8]
+  where: [{condition}same_numbers == 1, content_overlap <= 0.8]
 """
+_SENTENCES = {
+    "scorer": ", sentence_similarity",
+    "condition": "sentence_similarity >= 0.85, ",
+    "comment": "",
+}
+_NO_SENTENCES = {
+    "scorer": "",
+    "condition": "",
+    "comment": """\
+# More of the pairs are right with a model of sentences: add sentence_similarity to scorers,
+  # and sentence_similarity >= 0.85 to where.
+  # """,
+}
+_ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # for English; for others
 
 
 def command(
@@ -86,8 +102,10 @@ def command(
     for key, value in options.items():  # JSON within a line is YAML
         text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
     source, target = options["source_language"], options["target_language"]
-    own = _TEMPLATE.format(source=source, target=target, model=dumps(model))
-    text += _sections(start) if start else own
+    encoder = f"sentence-transformers/{_ENCODERS[target != ENGLISH]}"
+    sentences = _SENTENCES if hub.cached(encoder) else _NO_SENTENCES
+    names = {"source": source, "target": target, "model": dumps(model), "encoder": encoder}
+    text += _sections(start) if start else _TEMPLATE.format(**names, **sentences)
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # an error before it is written
     if source == ENGLISH != target and not named:  # the format has no names of columns to swap

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from paraloom.models import hub
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.init import find_input
 from paraloom.pipeline.config import read_config
@@ -78,6 +79,27 @@ def test_with_a_model_it_estimates(
     assert "estimate: 3 rows through the stages" in while_it_works
     assert main(["init", "some.txt", "--out", "b", "--model", "m", "--from", "sample"]) == 2
     assert "--model goes without --from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("english", [True, False])
+def test_a_model_of_sentences_that_is_installed(
+    english: bool, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    german = ("Ein Hund läuft im Schnee.", "Ein Mann spielt Gitarre.", "Kinder essen Eis.")
+    pairs = zip(CZECH, ENGLISH if english else german, strict=True)
+    (tmp_path / "x.tsv").write_bytes(lines(map("\t".join, pairs)))
+    name = "all-MiniLM-L6-v2" if english else "paraphrase-multilingual-MiniLM-L12-v2"
+    there: set[str] = set()
+    monkeypatch.setattr(hub, "cached", lambda model: tmp_path if model in there else None)
+    assert main(["init", "x.tsv", "--out", "without.yaml"]) == 0
+    there.add(f"sentence-transformers/{name}")
+    assert main(["init", "x.tsv", "--out", "with.yaml"]) == 0
+    without, own = (read_config(of) for of in ("without.yaml", "with.yaml"))
+    assert f"  # sentence_model: sentence-transformers/{name}" in Path("without.yaml").read_text()
+    assert own.score.sentence_model == f"sentence-transformers/{name}"
+    assert own.score.scorers == [*without.score.scorers, "sentence_similarity"]
+    assert own.select.where == ["sentence_similarity >= 0.85", *without.select.where]
 
 
 def test_sections_of_another_config(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
