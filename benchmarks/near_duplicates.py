@@ -1,13 +1,16 @@
 """Near-copies planted among generated pairs: what `near_duplicates` finds, and how fast.
 
-python -m benchmarks.near_duplicates [--workers N] [--planted N] [--threshold T] ROWS
+python -m benchmarks.near_duplicates [--workers N] [--planted N] [--threshold T]
+    [--datatrove PYTHON] ROWS
 
 Each copy is a pair of 12 words a side with 1, 2 or 4 words changed on both sides;
 the other rows that go are near-copies, too, of short sentences. The job `select`
-runs with and without the key, in this process's workers.
+runs with and without the key, in this process's workers. With a Python that has
+datatrove, its MinHash reads the same pairs: n-grams of words, and of 2 words.
 """
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -21,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import generated
+from benchmarks.measure import cost
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, units, write_shard
@@ -29,6 +33,31 @@ from paraloom.beam_jobs.transforms.criteria import Criteria
 CHANGED = (1, 2, 4)
 SIDES = ("reference", "translation")
 _WORDS = 12
+_THEIRS = """
+import glob, sys
+import pyarrow.parquet as pq
+from datatrove.executor import LocalPipelineExecutor as Executor
+from datatrove.data import Document
+from datatrove.pipeline.dedup.minhash import (
+    MinhashConfig, MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter,
+    MinhashDedupSignature,
+)
+from datatrove.pipeline.writers.jsonl import JsonlWriter
+folder, out, grams, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+config = MinhashConfig(n_grams=grams)
+def read(data=None, rank=0, world_size=1):
+    for path in sorted(glob.glob(f"{folder}/part-*.parquet"))[rank::world_size]:
+        for row in pq.read_table(path, columns=["id", "reference", "translation"]).to_pylist():
+            yield Document(text=f"{row['reference']} {row['translation']}", id=row["id"])
+def run(steps, tasks):
+    Executor(pipeline=steps, tasks=tasks, workers=workers, logging_dir=f"{out}/logs-{id(steps)}",
+             skip_completed=False).run()
+run([read, MinhashDedupSignature(f"{out}/signatures", config)], workers)
+run([MinhashDedupBuckets(f"{out}/signatures", f"{out}/buckets", config=config)], 14)
+run([MinhashDedupCluster(f"{out}/buckets", f"{out}/remove", config=config)], 1)
+gone = JsonlWriter(f"{out}/gone", compression=None)
+run([read, MinhashDedupFilter(f"{out}/remove", exclusion_writer=gone)], workers)
+"""
 
 
 def sentences(rng: np.random.Generator, rows: int) -> np.ndarray:
@@ -75,12 +104,23 @@ def write(folder: Path, rows: int, texts: dict[str, list[str]]) -> list[Shard]:
     return shards
 
 
+def _found(out: Path, kinds: dict[str, tuple[int, str]], planted: int) -> tuple[str, ...]:
+    """Cells for what datatrove rejects, which is any row of a cluster but one."""
+    lines = (line for path in out.glob("gone/*.jsonl") for line in path.read_text().splitlines())
+    gone = {json.loads(line)["id"] for line in lines}
+    hit = [count for id, (count, original) in kinds.items() if gone & {id, original}]
+    copies = {*kinds, *(original for _, original in kinds.values())}
+    shares = (f"{hit.count(count) / planted:.1%}" for count in CHANGED)
+    return *shares, "", f"{len(gone - copies):,}"
+
+
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.near_duplicates")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--planted", type=int, default=1_000, help="of each kind")
     parser.add_argument("--threshold", type=float, nargs="+", default=[0.6, 0.7, 0.8])
+    parser.add_argument("--datatrove", metavar="PYTHON", help="a Python that has datatrove")
     parser.add_argument("rows", type=int, nargs="?", default=1_000_000)
     options = parser.parse_args(arguments)
     texts, kinds = planted(options.planted)
@@ -119,6 +159,13 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             }
             texts_ = (*(f"{share:.1%}" for share in shares), f"{right:.1%}", f"{others:,}")
             table.add_row(str(least), *texts_, f"{seconds:.1f}", f"{peak:.0f}")
+        for grams in (5, 2) if options.datatrove else ():
+            out = f"{temporary}/datatrove-{grams}"
+            theirs = [options.datatrove, "-c", _THEIRS, temporary, out]
+            used = cost([*theirs, str(grams), str(options.workers)], log=Path(f"{out}.log"))
+            texts_ = _found(Path(out), kinds, options.planted)
+            name = f"datatrove, {grams} words"
+            table.add_row(name, *texts_, f"{used.seconds:.1f}", f"{used.peak_rss / 1e6:.0f}")
     Console(width=120).print(table)
     return found
 
