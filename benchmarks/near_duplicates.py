@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
@@ -34,29 +36,22 @@ CHANGED = (1, 2, 4)
 SIDES = ("reference", "translation")
 _WORDS = 12
 _THEIRS = """
-import glob, sys
-import pyarrow.parquet as pq
+import sys
 from datatrove.executor import LocalPipelineExecutor as Executor
-from datatrove.data import Document
-from datatrove.pipeline.dedup.minhash import (
-    MinhashConfig, MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter,
-    MinhashDedupSignature,
-)
+from datatrove.pipeline.dedup import minhash
+from datatrove.pipeline.readers import ParquetReader
 from datatrove.pipeline.writers.jsonl import JsonlWriter
 folder, out, grams, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-config = MinhashConfig(n_grams=grams)
-def read(data=None, rank=0, world_size=1):
-    for path in sorted(glob.glob(f"{folder}/part-*.parquet"))[rank::world_size]:
-        for row in pq.read_table(path, columns=["id", "reference", "translation"]).to_pylist():
-            yield Document(text=f"{row['reference']} {row['translation']}", id=row["id"])
-def run(steps, tasks):
-    Executor(pipeline=steps, tasks=tasks, workers=workers, logging_dir=f"{out}/logs-{id(steps)}",
-             skip_completed=False).run()
-run([read, MinhashDedupSignature(f"{out}/signatures", config)], workers)
-run([MinhashDedupBuckets(f"{out}/signatures", f"{out}/buckets", config=config)], 14)
-run([MinhashDedupCluster(f"{out}/buckets", f"{out}/remove", config=config)], 1)
+config = minhash.MinhashConfig(n_grams=grams)
+read = ParquetReader(folder)
 gone = JsonlWriter(f"{out}/gone", compression=None)
-run([read, MinhashDedupFilter(f"{out}/remove", exclusion_writer=gone)], workers)
+for name, tasks, steps in (
+    ("sign", workers, [read, minhash.MinhashDedupSignature(f"{out}/signatures", config)]),
+    ("join", 14, [minhash.MinhashDedupBuckets(f"{out}/signatures", f"{out}/bands", config=config)]),
+    ("link", 1, [minhash.MinhashDedupCluster(f"{out}/bands", f"{out}/remove", config=config)]),
+    ("gone", workers, [read, minhash.MinhashDedupFilter(f"{out}/remove", exclusion_writer=gone)]),
+):
+    Executor(steps, tasks=tasks, workers=workers, logging_dir=f"{out}/{name}").run()
 """
 
 
@@ -102,6 +97,17 @@ def write(folder: Path, rows: int, texts: dict[str, list[str]]) -> list[Shard]:
         path = f"{folder}/part-{first // 10_000:05d}.parquet"
         shards.append(write_shard(path, table.select(form.names).cast(form)))
     return shards
+
+
+def _both_sides(folder: str, shards: Sequence[Shard]) -> str:
+    """A folder with the id and the two sides of each pair as one text."""
+    out = Path(folder) / "texts"
+    out.mkdir(exist_ok=True)
+    for shard in shards:
+        table = read_shard(shard, ["id", *SIDES])
+        both = pc.binary_join_element_wise(*(table[side] for side in SIDES), " ")
+        pq.write_table(pa.table({"id": table["id"], "text": both}), out / Path(shard.path).name)
+    return str(out)
 
 
 def _found(out: Path, kinds: dict[str, tuple[int, str]], planted: int) -> tuple[str, ...]:
@@ -161,7 +167,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             table.add_row(str(least), *texts_, f"{seconds:.1f}", f"{peak:.0f}")
         for grams in (5, 2) if options.datatrove else ():
             out = f"{temporary}/datatrove-{grams}"
-            theirs = [options.datatrove, "-c", _THEIRS, temporary, out]
+            theirs = [options.datatrove, "-c", _THEIRS, _both_sides(temporary, shards), out]
             used = cost([*theirs, str(grams), str(options.workers)], log=Path(f"{out}.log"))
             texts_ = _found(Path(out), kinds, options.planted)
             name = f"datatrove, {grams} words"
