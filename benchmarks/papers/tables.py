@@ -94,19 +94,11 @@ def _encoders(*, papers: bool) -> Markdown:
 
 
 def _columns() -> Markdown:
-    several, scores = {"candidates": True, "generators": True}, ("<score>",)
-    stages = {
-        "ingest": schema.INGEST,
-        "back_translate": schema.translated(candidates=True),
-        "generate": schema.translated(**several),
-        "score": schema.scored(scores, **several),
-        "bucket": schema.bucketed(scores, **several),
-    }
     every = Markdown("a column for each name in `score.scorers`: [scorers.md](scorers.md)")
     rows: dict[str, tuple[str, ...]] = {}
-    for stage, columns in stages.items():
+    for stage, columns in schema.by_stage(scores := "<score>").items():
         for of in columns:
-            means = every if of.name in scores else meaning(of.name, "target-language", {})
+            means = every if of.name == scores else meaning(of.name, "target-language", {})
             rows.setdefault(of.name, (code(of.name), type_name(of.type), stage, means))
     return table(rows.values(), "column", "type", "added by", "meaning")
 
