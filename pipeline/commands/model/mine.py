@@ -3,6 +3,7 @@
 import gzip
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Mining:
     sentences: int
     distinct: int
     pairs: int
+    rejected: dict[str, int]  # lines that are no sentences, by reason
     seconds: float
 
 
@@ -72,13 +74,17 @@ def command(
     if local:
         check_writable(local)
     opened, started = open_model(model), time.monotonic()
-    hashes = [row_hash(normalised(text)) for text in _sentences(files)]
+    rejected = Counter[str]()
+    hashes = [row_hash(normalised(text)) for text in _sentences(files, rejected)]
     rows = np.arange(sum(map(len, hashes)))
     kept = ~repeated(np.concatenate(hashes), np.zeros_like(rows), rows)
     del hashes
+    unused = ", ".join(f"{count:,} {why}" for why, count in rejected.most_common())
+    unused = unused and f"; left out: {unused}"
     if (n := int(kept.sum())) < 2:
-        raise UserError(f"{files[0]}: {n} distinct sentence{'s' * (n != 1)}; give two or more")
-    with tempfile.TemporaryDirectory(dir=local and local.absolute().parent) as folder:
+        some = f"{n} distinct sentence{'s' * (n != 1)}"
+        raise UserError(f"{files[0]}: {some}; give two or more{unused}")
+    with tempfile.TemporaryDirectory(".tmp", "mine-", local and local.absolute().parent) as folder:
         work = Path(folder)
         texts = write_texts(work / "texts", _kept(files, kept))
         with meter("embed", n, "sentences") as progress:
@@ -110,16 +116,21 @@ def command(
                     stream.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
                 progress.set(at + len(first))
     seconds = time.monotonic() - started
-    write_json(json, Mining(len(rows), n, len(found.first), seconds))
-    show(f"{output}: {len(found.first):,} pairs of {n:,} distinct sentences ({len(rows):,} lines)")
+    write_json(json, Mining(len(rows), n, len(found.first), dict(rejected), seconds))
+    lines = f"{len(rows):,} lines{unused}"
+    show(f"{output}: {len(found.first):,} pairs of {n:,} distinct sentences ({lines})")
 
 
-def _sentences(files: list[str]) -> Iterator[pa.StringArray]:
-    """The usable lines of all files in blocks: not empty, valid, without control characters."""
+def _sentences(files: list[str], rejected: Counter[str] | None = None) -> Iterator[pa.StringArray]:
+    """The usable lines of all files in blocks: not empty, valid, without control characters; counts
+    the others."""
     done = 0
     with meter("read", unit="sentences") as progress:
         for bitext in find_bitext("text", files):
             for block in read_bitext(bitext, rows=_ROWS, max_characters=MAX_CHARACTERS):
+                if rejected is not None:
+                    why = pc.replace_substring(block.rejected["reason"], " in reference", "")
+                    rejected.update(why.to_pylist())
                 yield block.pairs["reference"]
                 done += len(block.pairs)
                 progress.set(done)
