@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import typer
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.bitext import find_bitext, read_bitext
+from paraloom.beam_jobs.bitext import Bitext, find_bitext, read_bitext
 from paraloom.beam_jobs.transforms.equal_texts import normalised, repeated, row_hash
 from paraloom.models.errors import UserError
 from paraloom.models.files import check_writable
@@ -73,9 +73,12 @@ def command(
     local = None if storage.is_remote(output) else Path(output)
     if local:
         check_writable(local)
+    bitexts = find_bitext("text", files)
+    if local and local.resolve() in {Path(of.paths[0]).resolve() for of in bitexts}:
+        raise UserError(f"--output {output}: is a file to read; name another one")
     opened, started = open_model(model), time.monotonic()
     rejected = Counter[str]()
-    hashes = [row_hash(normalised(text)) for text in _sentences(files, rejected)]
+    hashes = [row_hash(normalised(text)) for text in _sentences(bitexts, rejected)]
     rows = np.arange(sum(map(len, hashes)))
     kept = ~repeated(np.concatenate(hashes), np.zeros_like(rows), rows)
     del hashes
@@ -86,7 +89,7 @@ def command(
         raise UserError(f"{files[0]}: {some}; give two or more{unused}")
     with tempfile.TemporaryDirectory(".tmp", "mine-", local and local.absolute().parent) as folder:
         work = Path(folder)
-        texts = write_texts(work / "texts", _kept(files, kept))
+        texts = write_texts(work / "texts", _kept(bitexts, kept))
         with meter("embed", n, "sentences") as progress:
 
             def blocks() -> Iterator[pa.StringArray]:
@@ -121,12 +124,14 @@ def command(
     show(f"{output}: {len(found.first):,} pairs of {n:,} distinct sentences ({lines})")
 
 
-def _sentences(files: list[str], rejected: Counter[str] | None = None) -> Iterator[pa.StringArray]:
+def _sentences(
+    bitexts: list[Bitext], rejected: Counter[str] | None = None
+) -> Iterator[pa.StringArray]:
     """The usable lines of all files in blocks: not empty, valid, without control characters; counts
     the others."""
     done = 0
     with meter("read", unit="sentences") as progress:
-        for bitext in find_bitext("text", files):
+        for bitext in bitexts:
             for block in read_bitext(bitext, rows=_ROWS, max_characters=MAX_CHARACTERS):
                 if rejected is not None:
                     why = pc.replace_substring(block.rejected["reason"], " in reference", "")
@@ -136,8 +141,8 @@ def _sentences(files: list[str], rejected: Counter[str] | None = None) -> Iterat
                 progress.set(done)
 
 
-def _kept(files: list[str], kept: np.ndarray) -> Iterator[pa.StringArray]:
+def _kept(bitexts: list[Bitext], kept: np.ndarray) -> Iterator[pa.StringArray]:
     at = 0
-    for block in _sentences(files):
+    for block in _sentences(bitexts):
         yield block.filter(pa.array(kept[at : at + len(block)]))
         at += len(block)

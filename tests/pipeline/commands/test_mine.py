@@ -100,6 +100,14 @@ def test_a_failure_leaves_the_earlier_pairs(
     assert "Is a directory" in refusal(capsys, *arguments, str(tmp_path))
 
 
+def test_the_output_is_no_file_to_read(tmp_path: Path, encoder: str, capsys: Capsys) -> None:
+    text = write(tmp_path)
+    before = text.read_bytes()
+    for given in (str(text), str(tmp_path / "*.gz")):
+        line = refusal(capsys, "mine", given, "--model", encoder, "--output", f"{text}")
+        assert "is a file to read" in line and text.read_bytes() == before
+
+
 def config(folder: Path, path: Path, **changes: Any) -> Path:
     """The configuration of a run on pairs, up to the corpus."""
     given = {"input": {"format": "pairs", "paths": [str(path)]}, "select": {"max_tokens": 9}}
