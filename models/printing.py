@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import IO, Any
 
-INTERRUPTED = "paraloom: interrupted; the same command resumes the work"
+INTERRUPTED = "paraloom: interrupted; the same command makes what is missing"
 """Printed after Ctrl-C has ended a command."""
 
 # C0 without tab and line feed, DEL, C1; overrides of text direction; line and paragraph separators;

@@ -75,7 +75,7 @@ class Opus(Moses):
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
         """Fetch the corpora."""
-        return [opus.fetch(name, layout.codes) for name in paths]
+        return [opus.fetch(name, layout.codes) for name in self.listed(paths)]
 
 
 class Tsv(BitextReader):

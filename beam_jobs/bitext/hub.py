@@ -44,9 +44,7 @@ class Hub(Parquet):
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
         """List the files of each data set; download it if it is on the Hub."""
-        if isinstance(paths, dict):
-            return super().group_files(paths, layout)
-        return [(file,) for name in paths for file in _files(name, layout)]
+        return [(file,) for name in self.listed(paths) for file in _files(name, layout)]
 
 
 def _files(name: str, layout: Layout) -> list[str]:

@@ -53,9 +53,15 @@ class BitextReader:
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
         """Group `input.paths` into bitexts: one file each, unless a format overrides this."""
+        return [(path,) for path in expand(self.listed(paths), "input.paths")]
+
+    def listed(self, paths: Paths) -> list[str]:
+        """The paths or names, of which there must be one, of a format without sides."""
         if isinstance(paths, dict):
             raise UserError(f"input.paths: {self.name} takes a list, not source and reference")
-        return [(path,) for path in expand(paths, "input.paths")]
+        if not paths:
+            raise UserError("input.paths: names no file")
+        return paths
 
     def describe(self, path: str, layout: Layout) -> Columns:
         """Open a file and describe its columns; unknown types of kept columns are null."""

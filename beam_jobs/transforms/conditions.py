@@ -120,7 +120,8 @@ class Predicate:
         except pa.ArrowInvalid:
             fits = False
         if not fits:
-            raise UserError(f"'{self}': the values of {self.column} are of the type {kind}")
+            hint = "; numbers come from Parquet or JSON Lines" * (kind == pa.string())
+            raise UserError(f"'{self}': the values of {self.column} are of the type {kind}{hint}")
 
     def _word(self, kind: pa.DataType) -> pa.Scalar:
         words = {"yes": "true", "no": "false"} if kind == pa.bool_() else {}

@@ -191,6 +191,7 @@ def encoder_card(
         evaluation=evaluation_table([("", evaluated)]) if evaluated else None,
         known=known,
         corpus=corpus.find(PairsRecord, "select") if on_corpus else None,
+        corpus_name=run_name(corpus),
         selection=Markdown(selection_in_words(resolve_auto(corpus), code)),
         source=source,
         mined=mined,

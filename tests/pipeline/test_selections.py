@@ -120,7 +120,8 @@ def test_the_encoder_is_trained_on_a_selection(
     own, strict = ((place / "model.safetensors").read_bytes() for place in places)
     assert own == strict
     rows = manifest(a_run)["stages"]["selections/strict/select"]["rows_out"]
-    assert f"({rows} pairs)" in (places[0] / "README.md").read_text("utf-8")
+    card = (places[0] / "README.md").read_text("utf-8")
+    assert f"corpus of the run `run-strict` ({rows} pairs)" in card
 
 
 def test_commands_take_its_name(

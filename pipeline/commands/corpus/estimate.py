@@ -21,6 +21,7 @@ from rich.table import Table
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import READERS
 from paraloom.beam_jobs.engine.options import connect, local_workers
+from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -65,7 +66,7 @@ class Estimated(BaseModel):
     rows: int
     counted: bool  # the rows; else they are estimated from the files' sizes and beginnings
     rejected: float  # share of the rows that cannot be used
-    kept: float  # share of the others that `input.where` and `input.unique` keep
+    kept: float  # share of the others that `where`, `unique` and `near_duplicates` keep
     translated: float  # share of the kept rows whose texts are translated
     sampled: int  # sentences that were translated
     jobs: dict[str, Job] = {}  # by stage
@@ -239,9 +240,14 @@ def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Reques
 
 
 def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
-    """The number of pairs that `input.where` and `input.unique` keep, and the kept pairs to
-    translate."""
+    """The number of pairs that `input.where`, `unique` and `near_duplicates` keep, and the kept
+    pairs to translate."""
     pairs = options.accepted(pairs)
+    if (least := options.near_duplicates) and len(pairs):
+        from paraloom.beam_jobs.near_duplicates import near_copies
+
+        sides = (normalised(pairs[side].combine_chunks()) for side in ("source", "reference"))
+        pairs = pairs.filter(pa.array(~near_copies(*sides, least)))
     left = len(pairs)
     if options.unique:
         side = "source" if READERS[options.format].has_source else "reference"

@@ -32,6 +32,7 @@ from paraloom.pipeline.stages import back_translate
 _READ = 500  # rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
 _IDS = ("id", "caption_id", "uid", "tuid")  # names that people give to columns of ids
+_SIDES = {"source", "reference", "translation"}
 _OPUS = "opus:"
 _SEGMENT = "xml:lang="  # prefix of the names of TMX's segments
 
@@ -62,6 +63,15 @@ _NO_SENTENCES = {
   # """,
 }
 _ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # for English; for others
+
+_PAIRS = """\
+score:
+  scorers: [trigram_overlap, content_overlap]
+select:  # in other words
+  by: trigram_overlap
+  deciles: [0, 1, 2, 3, 4]
+  where: [content_overlap <= 0.8]
+"""
 
 
 def command(
@@ -101,11 +111,13 @@ def command(
     text += f"run: {_free_run(Path(files[0]).name, out)}\ninput:\n"
     for key, value in options.items():  # JSON within a line is YAML
         text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
-    source, target = options["source_language"], options["target_language"]
+    target = options["target_language"]
+    source = options.get("source_language", target)
     encoder = f"sentence-transformers/{_ENCODERS[target != ENGLISH]}"
     sentences = _SENTENCES if hub.cached(encoder) else _NO_SENTENCES
     names = {"source": source, "target": target, "model": dumps(model), "encoder": encoder}
-    text += _sections(start) if start else _TEMPLATE.format(**names, **sentences)
+    own = _PAIRS if options["format"] == "pairs" else _TEMPLATE
+    text += _sections(start) if start else own.format(**names, **sentences)
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # an error before it is written
     if source == ENGLISH != target and not named:  # the format has no names of columns to swap
@@ -119,7 +131,8 @@ def command(
     if config.nmt.model and config.translates:
         console().print(job_table(estimate(config).jobs))
     about = "" if seen.counted else "about "
-    show(f"{out}: {options['format']}, {source} to {target}, {about}{seen.rows:,} rows")
+    languages = " to ".join(dict.fromkeys((source, target)))
+    show(f"{out}: {options['format']}, {languages}, {about}{seen.rows:,} rows")
     for name in ("estimate", "preview", "corpus"):
         show(f"  paraloom {name} --config {shlex.quote(str(out))}")
 
@@ -141,6 +154,8 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         found = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
         raise UserError(f"the files have several formats: {found}; give files of one")
     (form,), given, layout = kinds, dict[str, Any](paths=paths), Layout()
+    if form == "parquet" and {*_names(form, paths[0])} & _SIDES == _SIDES - {"source"}:
+        form = "pairs"
     if form == "moses":
         if len(paths) != 2:
             raise UserError(
@@ -167,6 +182,8 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         source, target = target, source
     if form == "tmx":
         source, target = layout.languages
+    if form == "pairs" or (form == "tsv" and source == target):
+        return {"format": "pairs", **given, "target_language": target}, seen
     return {"format": form, **given, "source_language": source, "target_language": target}, seen
 
 
@@ -216,7 +233,8 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
             found[language] = max(found.get(language, (0.0, "")), (length, name))
     if len(found) < 2:
         raise UserError(
-            f"{paths[0]}: no two columns with text in two languages: {', '.join(names)}"
+            f"{paths[0]}: no two columns with text in two languages: {', '.join(names)}; pairs of "
+            "one language are read with input.format: pairs"
         )
     two = sorted(found, key=lambda language: -found[language][0])[:2]
     source, target = _english_last(sorted(two, key=lambda of: names.index(found[of][1])))

@@ -3,6 +3,7 @@
 import gzip
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import typer
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.bitext import find_bitext, read_bitext
+from paraloom.beam_jobs.bitext import Bitext, find_bitext, read_bitext
 from paraloom.beam_jobs.transforms.equal_texts import normalised, repeated, row_hash
 from paraloom.models.errors import UserError
 from paraloom.models.files import check_writable
@@ -40,6 +41,7 @@ class Mining:
     sentences: int
     distinct: int
     pairs: int
+    rejected: dict[str, int]  # lines that are no sentences, by reason
     seconds: float
 
 
@@ -71,16 +73,23 @@ def command(
     local = None if storage.is_remote(output) else Path(output)
     if local:
         check_writable(local)
+    bitexts = find_bitext("text", files)
+    if local and local.resolve() in {Path(of.paths[0]).resolve() for of in bitexts}:
+        raise UserError(f"--output {output}: is a file to read; name another one")
     opened, started = open_model(model), time.monotonic()
-    hashes = [row_hash(normalised(text)) for text in _sentences(files)]
+    rejected = Counter[str]()
+    hashes = [row_hash(normalised(text)) for text in _sentences(bitexts, rejected)]
     rows = np.arange(sum(map(len, hashes)))
     kept = ~repeated(np.concatenate(hashes), np.zeros_like(rows), rows)
     del hashes
+    unused = ", ".join(f"{count:,} {why}" for why, count in rejected.most_common())
+    unused = unused and f"; left out: {unused}"
     if (n := int(kept.sum())) < 2:
-        raise UserError(f"{files[0]}: {n} distinct sentence{'s' * (n != 1)}; give two or more")
-    with tempfile.TemporaryDirectory(dir=local and local.absolute().parent) as folder:
+        some = f"{n} distinct sentence{'s' * (n != 1)}"
+        raise UserError(f"{files[0]}: {some}; give two or more{unused}")
+    with tempfile.TemporaryDirectory(".tmp", "mine-", local and local.absolute().parent) as folder:
         work = Path(folder)
-        texts = write_texts(work / "texts", _kept(files, kept))
+        texts = write_texts(work / "texts", _kept(bitexts, kept))
         with meter("embed", n, "sentences") as progress:
 
             def blocks() -> Iterator[pa.StringArray]:
@@ -110,23 +119,30 @@ def command(
                     stream.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
                 progress.set(at + len(first))
     seconds = time.monotonic() - started
-    write_json(json, Mining(len(rows), n, len(found.first), seconds))
-    show(f"{output}: {len(found.first):,} pairs of {n:,} distinct sentences ({len(rows):,} lines)")
+    write_json(json, Mining(len(rows), n, len(found.first), dict(rejected), seconds))
+    lines = f"{len(rows):,} lines{unused}"
+    show(f"{output}: {len(found.first):,} pairs of {n:,} distinct sentences ({lines})")
 
 
-def _sentences(files: list[str]) -> Iterator[pa.StringArray]:
-    """The usable lines of all files in blocks: not empty, valid, without control characters."""
+def _sentences(
+    bitexts: list[Bitext], rejected: Counter[str] | None = None
+) -> Iterator[pa.StringArray]:
+    """The usable lines of all files in blocks: not empty, valid, without control characters; counts
+    the others."""
     done = 0
     with meter("read", unit="sentences") as progress:
-        for bitext in find_bitext("text", files):
+        for bitext in bitexts:
             for block in read_bitext(bitext, rows=_ROWS, max_characters=MAX_CHARACTERS):
+                if rejected is not None:
+                    why = pc.replace_substring(block.rejected["reason"], " in reference", "")
+                    rejected.update(why.to_pylist())
                 yield block.pairs["reference"]
                 done += len(block.pairs)
                 progress.set(done)
 
 
-def _kept(files: list[str], kept: np.ndarray) -> Iterator[pa.StringArray]:
+def _kept(bitexts: list[Bitext], kept: np.ndarray) -> Iterator[pa.StringArray]:
     at = 0
-    for block in _sentences(files):
+    for block in _sentences(bitexts):
         yield block.filter(pa.array(kept[at : at + len(block)]))
         at += len(block)

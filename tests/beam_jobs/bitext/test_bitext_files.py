@@ -19,6 +19,7 @@ import pytest
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import (
+    READERS,
     Bitext,
     Layout,
     Paths,
@@ -111,6 +112,14 @@ def test_wrong_paths(tmp_path: Path, paths: Paths, message: str) -> None:
     with pytest.raises(UserError, match=message.format(tmp_path)) as error:
         find_bitext("czeng16", found)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("format", sorted({*READERS} - {"moses"}))
+def test_formats_without_sides_take_a_list(format: str) -> None:
+    for paths in ([], {"source": "a", "reference": "a"}):
+        message = "takes a list, not source" if paths else "names no file"
+        with pytest.raises(UserError, match=f"^input.paths: .*{message}"):
+            find_bitext(format, paths)
 
 
 def tar() -> bytes:

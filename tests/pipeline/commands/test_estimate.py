@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,9 +14,11 @@ from paraloom.beam_jobs.engine.shards import Receipt, Shard, write_receipt
 from paraloom.models.cpu import cores
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus.estimate import choose
 from paraloom.pipeline.commands.corpus.preview import prepare
-from paraloom.pipeline.commands.corpus.small_run import measured
+from paraloom.pipeline.commands.corpus.small_run import configured, measured
 from paraloom.pipeline.config import read_config
+from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.pages.describe import hours_in_words
 from paraloom.pipeline.run.plan import plan
 from paraloom.pipeline.run.records import PairsRecord, StageRecord
@@ -170,6 +173,27 @@ def test_conditions_and_repeats(
     assert found["jobs"]["back_translate"]["rows"] == round(left * found["translated"])
     assert found["jobs"]["score"]["rows"] <= round(left)
     assert f"Of 238 rows read, `input` keeps {found['kept']:.1%}" in out
+
+
+@pytest.mark.parametrize("format, paths", [("moses", {}), ("text", []), ("pairs", [])])
+@pytest.mark.parametrize("unique", [None, "pair"])
+def test_near_copies_are_not_translated(format: str, paths: Any, unique: str | None) -> None:
+    texts = ["A dog barks in the yard.", "a dog barks in the yard", "It rains.", "It rains!", "Hm"]
+    sources = ["" if format == "text" else text.upper() for text in texts]
+    pairs = pa.table({"source": sources, "reference": texts})
+    options = InputOptions(format=format, paths=paths, unique=unique, near_duplicates=0.7)
+    count, chosen = choose(pairs, options)
+    assert (count, chosen["reference"].to_pylist()) == (3, texts[::2])
+
+
+def test_an_encoder_on_a_named_selection_stops_no_estimate(
+    write_config: WriteConfig, tmp_path: Path
+) -> None:
+    named, of = {"named": {"strict": {"deciles": [9]}}}, {"selection": "strict"}
+    run = Run(read_config(write_config(tmp_path, select=named, embeddings=of)))
+    sample = pa.table({"id": ["1"], "source": ["s"], "reference": ["r"]})
+    small = configured(run, sample, str(tmp_path / "small"))
+    assert (small.select.named, small.embeddings.selection) == ({}, None)
 
 
 SLOW = """

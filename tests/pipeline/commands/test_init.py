@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from paraloom.beam_jobs.bitext import find_bitext
+from paraloom.beam_jobs.bitext.preview import preview
 from paraloom.models import hub
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.init import find_input
@@ -66,6 +68,34 @@ def test_what_it_writes_runs(form: str, tmp_path: Path, monkeypatch: Patch, caps
     pairs = table(tmp_path, "ingest")
     found = zip(pairs["source"].to_pylist(), pairs["reference"].to_pylist(), strict=True)
     assert {*found} == {*BOTH}
+
+
+def mined() -> bytes:
+    out, sides = io.BytesIO(), {"reference": ENGLISH, "translation": [f"{of}!" for of in ENGLISH]}
+    pq.write_table(pa.table({**sides, "margin": [1.5, 1.4, 1.3]}), out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        mined(),
+        gzip.compress(lines(f"1.5\t{of}\t{of}!" for of in ENGLISH)),
+        lines(f"{of}\t{of}!" for of in ENGLISH),
+    ],
+    ids=["parquet", "margin", "two columns"],
+)
+def test_pairs_of_one_language(
+    content: bytes, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mined").write_bytes(content)
+    assert main(["init", "mined"]) == 0
+    assert capsys.readouterr().out.startswith("paraloom.yaml: pairs, en, 3 rows\n")
+    config = read_config("paraloom.yaml")
+    assert config.is_mined and config.input and config.input.target_language == "en"
+    given = find_bitext("pairs", config.input.paths, config.input.layout)
+    assert preview(given, rows=9, max_characters=99).pairs["reference"].to_pylist() == [*ENGLISH]
 
 
 def test_with_a_model_it_estimates(

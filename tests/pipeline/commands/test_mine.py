@@ -54,6 +54,7 @@ def test_text_parquet_and_results(
     found = json.loads(capsys.readouterr().out.split("\n}\n")[0] + "}")
     assert errors_of("mine", found) == []
     assert (found["sentences"], found["distinct"]) == (8, 7)
+    assert found["rejected"] == {"empty line": 1, "control character U+0009": 1}
     text = (tmp_path / "m.tsv").read_bytes()
     assert gzip.decompress((tmp_path / "m.tsv.gz").read_bytes()) == text
     rows = [line.split("\t") for line in text.decode().splitlines()]
@@ -67,12 +68,23 @@ def test_text_parquet_and_results(
     ]
 
 
-@pytest.mark.parametrize("text", ["One.\n", "One.\none\nONE!\n", "\n\t\n"])
-def test_too_few_sentences(tmp_path: Path, encoder: str, capsys: Capsys, text: str) -> None:
-    (tmp_path / "in.txt").write_text(text)
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("One.\n", ""),
+        ("One.\none\nONE!\n", ""),
+        ("\n\n\t\n", "; left out: 2 empty line, 1 control character U+0009"),
+        ("Ein.\nÄrger.\nTür.\n", "; left out: 2 invalid UTF-8"),
+    ],
+)
+def test_too_few_sentences(
+    tmp_path: Path, encoder: str, capsys: Capsys, text: str, left_out: str
+) -> None:
+    (tmp_path / "in.txt").write_text(text, "latin-1")
     arguments = ["mine", str(tmp_path / "in.txt"), "--model", encoder]
     line = refusal(capsys, *arguments, "--output", str(tmp_path / "out"))
     assert "in.txt" in line and "distinct sentence" in line
+    assert line.strip().endswith(f"give two or more{left_out}")
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
@@ -86,6 +98,14 @@ def test_a_failure_leaves_the_earlier_pairs(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt.gz", "m.tsv"]
     capsys.readouterr()
     assert "Is a directory" in refusal(capsys, *arguments, str(tmp_path))
+
+
+def test_the_output_is_no_file_to_read(tmp_path: Path, encoder: str, capsys: Capsys) -> None:
+    text = write(tmp_path)
+    before = text.read_bytes()
+    for given in (str(text), str(tmp_path / "*.gz")):
+        line = refusal(capsys, "mine", given, "--model", encoder, "--output", f"{text}")
+        assert "is a file to read" in line and text.read_bytes() == before
 
 
 def config(folder: Path, path: Path, **changes: Any) -> Path:
