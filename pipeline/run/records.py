@@ -33,7 +33,8 @@ class Lenient(BaseModel):
 class StageRecord(Lenient):
     """The record of a finished stage.
 
-    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`.
+    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`;
+    `stage` may have several names.
     """
 
     stage: ClassVar[str] = ""
@@ -49,11 +50,10 @@ class StageRecord(Lenient):
     reads: dict[str, str] = {}  # the digests of the stages that it was made from, by their names
     jobs: list[RemoteJob] = []  # on a service, that made it or that it waited for
 
-    def __init_subclass__(cls, *, stage: str | tuple[str, ...] = (), **more: Any) -> None:
+    def __init_subclass__(cls, *, stage: str = "", **more: Any) -> None:
         super().__init_subclass__(**more)
-        if isinstance(stage, str):
-            cls.stage = stage
-        StageRecord.classes |= dict.fromkeys([stage] if isinstance(stage, str) else stage, cls)
+        cls.stage = stage.partition(" ")[0]
+        StageRecord.classes |= dict.fromkeys(stage.split(), cls)
 
 
 class PairsRecord(StageRecord, stage="select"):
@@ -109,7 +109,7 @@ class TranslationModel(UsedModel):
     compute_types: list[Precision] = []
 
 
-_PAIR_MODELS = ("sentence_model", "cross_encoder_model", "wordnet", "spacy", "forward_model")
+_PAIR_MODELS = "sentence_model cross_encoder_model wordnet spacy forward_model"
 
 
 class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
@@ -118,14 +118,10 @@ class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
     model: UsedModel = UsedModel()
 
 
-class BackTranslateRecord(PairsRecord, stage="back_translate"):
-    """Pairs with translations."""
+class BackTranslateRecord(PairsRecord, stage="back_translate pivot"):
+    """Pairs with translations; plain text with the sources that the forward model made."""
 
     model: TranslationModel = TranslationModel()
-
-
-class PivotRecord(BackTranslateRecord, stage="pivot"):
-    """Pairs of plain text and its translations by the forward model."""
 
 
 class ScorerRecord(Lenient):
@@ -154,14 +150,10 @@ class NmtTraining(Lenient):
     bleu: float | None = None
 
 
-class NmtRecord(StageRecord, stage="nmt"):
+class NmtRecord(StageRecord, stage="nmt forward_nmt"):
     """A translation model that the run trained."""
 
     training: NmtTraining = NmtTraining()
-
-
-class ForwardNmtRecord(NmtRecord, stage="forward_nmt"):
-    """The model of the other direction that the run trained."""
 
 
 class IdfRecord(StageRecord, stage="idf"):
@@ -171,7 +163,7 @@ class IdfRecord(StageRecord, stage="idf"):
     documents: int = 0
 
 
-class TrainingRecord(StageRecord, stage=("paragram", "embeddings")):
+class TrainingRecord(StageRecord, stage="paragram embeddings"):
     """A stage that trains; `training` has the metrics, none if word vectors come from a file."""
 
     training: dict[str, Any] = {}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.run.records import ForwardNmtRecord, NmtRecord, NmtTraining
+from paraloom.pipeline.run.records import NmtRecord, NmtTraining
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import folder_is_valid
 
@@ -36,11 +36,11 @@ def make(run: Run, key: str, *, forward: bool = False) -> NmtRecord:
     languages = [run.input.source_language, run.input.target_language]
     source, target = reversed(languages) if forward else languages
     pairs = [Path(path) for path in run.local_files("ingest")]
-    kind = ForwardNmtRecord if forward else NmtRecord
+    stage = "forward_nmt" if forward else "nmt"
     with TemporaryDirectory() as folder:
         metrics = train_nmt(
             swapped(pairs, Path(folder)) if forward else pairs,
-            run.local_folder(kind.stage),
+            run.local_folder(stage),
             run.config.nmt.training,
             seed=run.config.seed,
             source_language=source,
@@ -48,7 +48,7 @@ def make(run: Run, key: str, *, forward: bool = False) -> NmtRecord:
             threads=cores(),
         )
     training = NmtTraining.model_validate(metrics)
-    return kind(training=training, digest=run.publish(kind.stage))
+    return NmtRecord(training=training, digest=run.publish(stage))
 
 
 def swapped(pairs: list[Path], folder: Path) -> list[Path]:
