@@ -25,11 +25,11 @@ def write_pages(folder: str, whole: RunRecord) -> None:
     if read_json(made) == _state(key, pages):
         return
     from paraloom.pipeline.pages.cards import write_data_card, write_encoder_card
-    from paraloom.pipeline.pages.report import write_report
+    from paraloom.pipeline.pages.report import document
 
     for stage, place, _ in cards:
         (write_data_card if stage == "select" else write_encoder_card)(folder, record, place)
-    write_report(folder, current(whole))
+    storage.write_bytes(report, document(folder, current(whole)).encode())
     write_json(made, _state(key, pages))
 
 

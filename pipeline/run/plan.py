@@ -24,11 +24,6 @@ class PlannedStage(NamedTuple):
         """Its name, with the place of a derived run: `score`, `rounds/2/score`."""
         return self.run.path(self.stage.name)
 
-    @property
-    def enabled(self) -> bool:
-        """Whether the configuration has it."""
-        return self.stage.enabled(self.run.config)
-
     def reads(self) -> dict[str, tuple[Run, str]]:
         """The stages that it reads, with the runs that make them, by their names for the key."""
         names = self.stage.dependencies(self.run.config)
@@ -76,7 +71,7 @@ def plan(run: Run) -> list[PlannedStage]:
             found.append(PlannedStage(run, stage))
         if name == "select":
             found += [PlannedStage(of, stages()[n]) for of in selections for n in of.own]
-    return [step for step in found if step.enabled]
+    return [step for step in found if step.stage.enabled(step.run.config)]
 
 
 def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[PlannedStage]:
