@@ -30,8 +30,18 @@ def _writable(context: typer.Context, file: str | None) -> str | None:
     return file
 
 
+def _connected(context: typer.Context, run: str) -> str:
+    from paraloom.beam_jobs.engine.options import connect
+
+    connect(context.obj, [run])
+    return run
+
+
 RunFolder = Annotated[
-    str, typer.Argument(metavar="RUN", help="Run folder, local or on an object store.")
+    str,
+    typer.Argument(
+        metavar="RUN", callback=_connected, help="Run folder, local or on an object store."
+    ),
 ]
 Named = Annotated[
     str,
