@@ -93,7 +93,7 @@ def _selection(
     selected = shards_of(folder, "select") if "select" in view.stages else []
     corpus = draw(selected, PAIRS, seed, [*TEXTS, *scores])
     corpus = corpus if len(corpus) else sample.pairs.slice(0, 0)
-    criteria = criteria_of(select, view)
+    criteria = criteria_of(select)
     region = regions(criteria, deciles)
     both = axes(scores, [name for name in scores if name in region])
     on_scores = {*scores, *map(schema.decile, scores)}
@@ -126,6 +126,6 @@ def _selection(
         "rules": RULES,
         "score": partial(score, own=view.own_scorers),
         "source_language": short_code(source.source_language) if source else "",
-        "language": view.language,
-        "language_name": language_name(view.language),
+        "language": view.config.language,
+        "language_name": language_name(view.config.language),
     }

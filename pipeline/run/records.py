@@ -334,11 +334,6 @@ class RunRecord(Lenient):
         return (self.find(IngestRecord) or IngestRecord()).inputs
 
     @property
-    def language(self) -> str:
-        """The short code of the language of references and translations."""
-        return self.config.language
-
-    @property
     def own_scorers(self) -> dict[str, ScorerRecord]:
         """The scorers that are not Paraloom's, by column."""
         return (self.find(ScoreRecord) or ScoreRecord()).scorers

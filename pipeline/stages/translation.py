@@ -94,7 +94,8 @@ def license_of(folder: Path) -> str | None:
 
 def backward(run: Run) -> Model:
     """The model from the language of the sources into the language of the references."""
-    return Model(run.model, run.config.nmt, run.config.languages)
+    options = run.config.nmt
+    return Model(options.model or run.folder("nmt"), options, run.config.languages)
 
 
 def forward(config: Config, trained: str = "") -> Model:

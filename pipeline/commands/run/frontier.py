@@ -22,7 +22,7 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
     bucket, select, found = view.find(BucketRecord), resolve_auto(view), None
     if bucket and bucket.rows_out:
         sample = Sample.read(scored.shards(), view, scored.scores, read_judgments(run))
-        found = sample.frontier(criteria_of(select, view), scored.scores)
+        found = sample.frontier(criteria_of(select), scored.scores)
     if found is None:
         raise UserError(
             f"{run}: needs {ENOUGH} selected pairs in a sample of {PAIRS:,}, and a score of "

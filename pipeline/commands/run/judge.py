@@ -90,7 +90,7 @@ def _of_corpus(run: ScoredRun, pairs: int, selection: str, selected: bool) -> li
 
     corpus = finished_corpus(run.folder, started(run.folder), selection)
     view = corpus if selection else run.record.best
-    missed = None if selected else criteria_of(resolve_auto(view), view)
+    missed = None if selected else criteria_of(resolve_auto(view))
     return sample_corpus(run, pairs, corpus.path("select"), missed)
 
 
@@ -106,7 +106,7 @@ def judging_server(
 
     if not sample:
         raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
-    given, language = run.record.config.input, run.record.language
+    given, language = run.record.config.input, run.record.config.language
     source = short_code(given.source_language) if given else ""
     return JudgingServer(
         Session(run.folder, sample, scale),
