@@ -66,9 +66,6 @@ class Stage:
     """Copies the result of one run (first argument) to another."""
     resource: str | None = ""
     """The path, below the stage's folder, that scorers open; None if it makes no file for them."""
-    given: str = ""
-    """The file in the stage's folder that has the same form as the user's file in `score.NAME`; ""
-    without such a key."""
 
     @classmethod
     def of(cls, name: str, module: Mapping[str, Any]) -> Stage:
