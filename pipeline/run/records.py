@@ -144,18 +144,6 @@ class BucketRecord(PairsRecord, stage="bucket"):
     deciles: dict[str, Deciles] = {}
 
 
-class NmtTraining(Lenient):
-    """Metrics of a translation model; BLEU is on held-out pairs."""
-
-    bleu: float | None = None
-
-
-class NmtRecord(StageRecord, stage="nmt forward_nmt"):
-    """A translation model that the run trained."""
-
-    training: NmtTraining = NmtTraining()
-
-
 class IdfRecord(StageRecord, stage="idf"):
     """Inverse document frequencies; `documents` is 0 if they come from a file."""
 
@@ -163,7 +151,7 @@ class IdfRecord(StageRecord, stage="idf"):
     documents: int = 0
 
 
-class TrainingRecord(StageRecord, stage="paragram embeddings"):
+class TrainingRecord(StageRecord, stage="embeddings paragram nmt forward_nmt"):
     """A stage that trains; `training` has the metrics, none if word vectors come from a file."""
 
     training: dict[str, Any] = {}
@@ -294,8 +282,8 @@ class RunRecord(Lenient):
         Args:
             name: the stage's, if it has its class in common with others.
 
-        >>> RunRecord(stages={"nmt": {"training": {"bleu": 31.5}}}).find(NmtRecord).training.bleu
-        31.5
+        >>> RunRecord(stages={"idf": {"words": 31}}).find(IdfRecord).words
+        31
         """
         found = self.stages.get(name or kind.stage)
         return found if isinstance(found, kind) else None
@@ -340,8 +328,8 @@ class RunRecord(Lenient):
 
     @property
     def bleu(self) -> float | None:
-        """BLEU of the translation model that the run trained, if it did."""
-        return (self.find(NmtRecord) or NmtRecord()).training.bleu
+        """BLEU on held-out pairs of the translation model that the run trained, if it did."""
+        return (self.find(TrainingRecord, "nmt") or TrainingRecord()).training.get("bleu")
 
     @property
     def pair_records(self) -> dict[str, PairsRecord]:
