@@ -80,11 +80,8 @@ def data_card(
         part_files=f"corpus/{PART_FILES}",
         corpus=record.find(PairsRecord, "select") or PairsRecord(),
         size=size,
-        source=source,
         terms=(record.find(IngestRecord) or IngestRecord()).terms,
-        mined=record.config.is_mined,
         model=(record.find(BackTranslateRecord) or BackTranslateRecord()).model,
-        forward=record.stages.get("pivot"),
         scoring_models=[
             (name, of.model)
             for name, of in record.stages.items()
@@ -92,10 +89,8 @@ def data_card(
         ],
         generators=generators_of(record),
         view=record,
-        bleu=record.bleu,
         select=select,
         selection=Markdown(selection_in_words(select, code)),
-        judged=record.stages.get("judged"),
         rules=RULES,
         excluded=excluded_rows(record),
         precision=precision,
@@ -162,7 +157,6 @@ def encoder_card(
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
     on_corpus = options.reads_the_corpus
     source = view.config.input if on_corpus else None
-    mined = on_corpus and view.config.is_mined
     evaluated = view.find(EvaluateRecord)
     known = _used_data_sets(view, options, evaluated.results) if evaluated else []
     compares = "" if "head" in settings else options.score
@@ -193,11 +187,7 @@ def encoder_card(
         corpus=corpus.find(PairsRecord, "select") if on_corpus else None,
         selection=Markdown(selection_in_words(resolve_auto(corpus), code)),
         source=source,
-        mined=mined,
         source_name=language_name(source.source_language) if source else "",
-        translated=view.stages.get("back_translate"),
-        forward=view.stages.get("pivot"),
-        bleu=view.bleu,
         generators=generators_of(view),
         run=run,
         number=number,

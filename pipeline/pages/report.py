@@ -11,7 +11,7 @@ from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import language_name, short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.judgments import read_judgments
-from paraloom.pipeline.pages.describe import excluded_rows, resolve_auto, score
+from paraloom.pipeline.pages.describe import resolve_auto, score
 from paraloom.pipeline.pages.generators import SAMPLE, compare_generators
 from paraloom.pipeline.pages.render import as_yaml, render_html
 from paraloom.pipeline.pages.report_data import axes, density, histogram
@@ -106,7 +106,6 @@ def _selection(
         "select": select,
         "region": region,
         "rows": bucket.rows_out,
-        "corpus": view.stages.get("select"),
         "density": density(sample.pairs, corpus, both) if both else None,
         "histograms": {
             name: histogram(sample.pairs[name].to_numpy(), corpus[name].to_numpy(), deciles[name])
@@ -119,13 +118,11 @@ def _selection(
         "several": schema.has_candidates(sample.pairs),
         "scores": scores,
         "inf": math.inf,
-        "mined": view.config.is_mined,
         "missed": sample.missed(criteria, _MISSED, seed),
         "precisions": list(corpus_precisions(folder, record).values()),
-        "excluded": excluded_rows(view),
         "rules": RULES,
         "score": partial(score, own=view.own_scorers),
         "source_language": short_code(source.source_language) if source else "",
-        "language": view.config.language,
+        "view": view,
         "language_name": language_name(view.config.language),
     }
