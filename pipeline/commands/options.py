@@ -12,7 +12,6 @@ from typing import IO, Annotated, Any, Literal
 import typer
 from pydantic_core import to_json
 
-from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, check_writable
 from paraloom.models.printing import show
 
@@ -23,8 +22,6 @@ def _writable(context: typer.Context, file: str | None) -> str | None:
     if file == "-":
         _stdout.set(sys.stdout)
         context.with_resource(redirect_stdout(io.StringIO()))  # nothing but the results is printed
-    elif file and Path(file).is_dir():
-        raise UserError(f"--json {file}: is a folder; name a file")
     elif file:
         check_writable(Path(file))
     return file

@@ -68,6 +68,9 @@ def data_card(
     the line of `corpus_precisions`."""
     select, source = resolve_auto(record), record.config.input
     assert source is not None
+    columns = schema.bucketed(tuple(record.config.score.names), **record.config.variant)
+    for name in source.keep:
+        columns = columns.append(pa.field(name, pa.null()))  # only the files know the type
     return render_markdown(
         "data_card.md.j2",
         title=metadata.title(record),
@@ -96,7 +99,7 @@ def data_card(
         precision=precision,
         verdict=verdict(record) if record.place else "",
         encoder=ENCODER,
-        columns=release.configurations[0].columns if release else _columns(record, source.keep),
+        columns=release.configurations[0].columns if release else columns,
         meaning=meaning,
         bucket=record.find(BucketRecord) or BucketRecord(),
     )
@@ -117,12 +120,6 @@ def meaning(
     if text := meanings.get(column):
         return Markdown(text.format(language=plain(language)))
     return plain(score(column, own).meaning)
-
-
-def _columns(view: RunRecord, kept: list[str]) -> pa.Schema:
-    """The columns of the corpus; types of kept columns are null: only the files know them."""
-    found = schema.bucketed(tuple(view.config.score.names), **view.config.variant)
-    return pa.schema([*found, *((name, pa.null()) for name in kept)])
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:

@@ -20,7 +20,7 @@ from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN, SelectOptions
 from paraloom.pipeline.judging.agreement import by_pair, judged_rows
-from paraloom.pipeline.judging.cuts import ENOUGH
+from paraloom.pipeline.judging.cuts import ENOUGH, Interval
 from paraloom.pipeline.judging.describe import good_of, neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import sample_rows
@@ -32,7 +32,6 @@ _SIDES = ["reference", "translation"]
 TEXTS = [*schema.ROW, schema.GENERATOR.name, "source", *_SIDES]
 _TOKENS = ["reference_tokens", "translation_tokens"]
 
-Interval = tuple[float, float]
 Threshold = tuple[Predicate, Criteria]
 """A threshold, and the other criteria of the selection."""
 

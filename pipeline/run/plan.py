@@ -31,12 +31,6 @@ class PlannedStage(NamedTuple):
         own = {name: (self.run.owner(name), name) for name in there}
         return own | {run.path(name): (run, name) for run, name in self.stage.others}
 
-    @property
-    def digests(self) -> dict[str, str]:
-        """The digests of the finished stages that it reads, by their names."""
-        read = self.reads().values()
-        return {run.path(name): run.digest(name) for run, name in read if name in run.records}
-
     def key(self) -> str:
         """The key of everything that the result depends on, without the folder, so that a first
         round has the same keys as a run with one round."""
