@@ -28,7 +28,7 @@ from paraloom.models.files import digest
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.journal import Journal
 from paraloom.pipeline.run.plan import plan
-from paraloom.pipeline.run.records import BackTranslateRecord, NmtRecord, PairsRecord, StageRecord
+from paraloom.pipeline.run.records import BackTranslateRecord, PairsRecord, StageRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
 
@@ -68,7 +68,7 @@ def make_run(folder: Path, rows: int, shard_rows: int) -> Path:
     journal.begin(config, [step.path for step in steps], [], ())
     made: dict[str, StageRecord] = {
         "ingest": pairs_record(PairsRecord, Result(receipts=())),
-        "nmt": NmtRecord(digest=digest(run / "nmt")),
+        "nmt": StageRecord(digest=digest(run / "nmt")),
         "back_translate": pairs_record(
             BackTranslateRecord, Result(receipts=tuple(receipts(str(run / "back_translate"))))
         ),

@@ -12,7 +12,6 @@ from typing import IO, Annotated, Any, Literal
 import typer
 from pydantic_core import to_json
 
-from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, check_writable
 from paraloom.models.printing import show
 
@@ -23,15 +22,23 @@ def _writable(context: typer.Context, file: str | None) -> str | None:
     if file == "-":
         _stdout.set(sys.stdout)
         context.with_resource(redirect_stdout(io.StringIO()))  # nothing but the results is printed
-    elif file and Path(file).is_dir():
-        raise UserError(f"--json {file}: is a folder; name a file")
     elif file:
         check_writable(Path(file))
     return file
 
 
+def _connected(context: typer.Context, run: str) -> str:
+    from paraloom.beam_jobs.engine.options import connect
+
+    connect(context.obj, [run])
+    return run
+
+
 RunFolder = Annotated[
-    str, typer.Argument(metavar="RUN", help="Run folder, local or on an object store.")
+    str,
+    typer.Argument(
+        metavar="RUN", callback=_connected, help="Run folder, local or on an object store."
+    ),
 ]
 Named = Annotated[
     str,

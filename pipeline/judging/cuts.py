@@ -3,6 +3,7 @@
 These are functions of arrays: the scores and deciles of n pairs, people's labels (0 to 100).
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,7 +86,7 @@ def _cuts(
         chosen = sorted(order[:size])
         pairs, found = int(judged[chosen].sum()), int(right[chosen].sum())
         if pairs:
-            low, high = map(float, wilson(found / pairs, pairs))
+            low, high = wilson(found, pairs)
             yield Cut(
                 score=score,
                 deciles=tuple(chosen),
@@ -132,9 +133,9 @@ def pearson_interval(pearson: float, pairs: int) -> Interval | None:
     return float(100 * np.tanh(middle - half)), float(100 * np.tanh(middle + half))
 
 
-def wilson(share: Any, pairs: Any) -> tuple[Any, Any]:
-    """The ends of Wilson's 95% interval (Wilson 1927) of a share of so many pairs."""
-    spread = _Z**2 / pairs
+def wilson(good: float, judged: int) -> Interval:
+    """Wilson's 95% interval (Wilson 1927) of the share of good pairs."""
+    share, spread = good / judged, _Z**2 / judged
     middle = share + spread / 2
-    half = _Z * np.sqrt(share * (1 - share) / pairs + spread / (4 * pairs))
+    half = _Z * math.sqrt(share * (1 - share) / judged + spread / (4 * judged))
     return (middle - half) / (1 + spread), (middle + half) / (1 + spread)

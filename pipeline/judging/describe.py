@@ -16,15 +16,9 @@ def precision_line(name: str, good: int, judged: int) -> str:
     >>> precision_line("", 10, 10)
     'Precision of the corpus: 10 of 10, 95% interval 0.72 to 1.00'
     """
-    low, high = interval_of(good, judged)
+    low, high = wilson(good, judged)
     share = f"{good:,} of {judged:,}, 95% interval {low:.2f} to {high:.2f}"
     return f"Precision of the corpus{f' {name}' if name else ''}: {share}"
-
-
-def interval_of(good: float, judged: int) -> Interval:
-    """Wilson's 95% interval of the share of good pairs."""
-    low, high = wilson(good / judged, judged)
-    return float(low), float(high)
 
 
 def good_of(good: int, judged: int) -> str:
@@ -35,7 +29,7 @@ def good_of(good: int, judged: int) -> str:
     """
     if not judged:
         return ""
-    return f"{good:,} of {judged:,} ({interval_in_words(interval_of(good, judged))})"
+    return f"{good:,} of {judged:,} ({interval_in_words(wilson(good, judged))})"
 
 
 def labelled_in_words(pearson: float, pairs: int) -> str:

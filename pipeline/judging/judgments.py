@@ -9,8 +9,8 @@ while it wrote the line.
 import os
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -144,16 +144,14 @@ class JudgeFile:
         _apply(self.actions, new)
 
 
-@contextmanager
-def judging(run: str) -> Iterator[None]:
+def judging(run: str) -> AbstractContextManager[None]:
     """Keep a second `paraloom judge` out of a run; other commands may run."""
     if storage.is_remote(run):
         raise UserError(f"{run}: judgments need a run on this machine; copy the folder first")
     if not Path(run, "run.json").exists():
         raise UserError(f"{run}: no run here: it has no run.json")
     file = Path(run, FOLDER, ".lock")
-    with locked(file, f"{run}: another paraloom judge is at work on this run"):
-        yield
+    return locked(file, f"{run}: another paraloom judge is at work on this run")
 
 
 def _last_actions(run: str, judge: str) -> dict[Key, Action]:

@@ -68,6 +68,9 @@ def data_card(
     the line of `corpus_precisions`."""
     select, source = resolve_auto(record), record.config.input
     assert source is not None
+    columns = schema.bucketed(tuple(record.config.score.names), **record.config.variant)
+    for name in source.keep:
+        columns = columns.append(pa.field(name, pa.null()))  # only the files know the type
     return render_markdown(
         "data_card.md.j2",
         title=metadata.title(record),
@@ -80,11 +83,8 @@ def data_card(
         part_files=f"corpus/{PART_FILES}",
         corpus=record.find(PairsRecord, "select") or PairsRecord(),
         size=size,
-        source=source,
         terms=(record.find(IngestRecord) or IngestRecord()).terms,
-        mined=record.config.is_mined,
         model=(record.find(BackTranslateRecord) or BackTranslateRecord()).model,
-        forward=record.stages.get("pivot"),
         scoring_models=[
             (name, of.model)
             for name, of in record.stages.items()
@@ -92,16 +92,14 @@ def data_card(
         ],
         generators=generators_of(record),
         view=record,
-        bleu=record.bleu,
         select=select,
         selection=Markdown(selection_in_words(select, code)),
-        judged=record.stages.get("judged"),
         rules=RULES,
         excluded=excluded_rows(record),
         precision=precision,
         verdict=verdict(record) if record.place else "",
         encoder=ENCODER,
-        columns=release.configurations[0].columns if release else _columns(record, source.keep),
+        columns=release.configurations[0].columns if release else columns,
         meaning=meaning,
         bucket=record.find(BucketRecord) or BucketRecord(),
     )
@@ -122,12 +120,6 @@ def meaning(
     if text := meanings.get(column):
         return Markdown(text.format(language=plain(language)))
     return plain(score(column, own).meaning)
-
-
-def _columns(view: RunRecord, kept: list[str]) -> pa.Schema:
-    """The columns of the corpus; types of kept columns are null: only the files know them."""
-    found = schema.bucketed(tuple(view.config.score.names), **view.config.variant)
-    return pa.schema([*found, *((name, pa.null()) for name in kept)])
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
@@ -162,7 +154,6 @@ def encoder_card(
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
     on_corpus = options.reads_the_corpus
     source = view.config.input if on_corpus else None
-    mined = on_corpus and view.config.is_mined
     evaluated = view.find(EvaluateRecord)
     known = _used_data_sets(view, options, evaluated.results) if evaluated else []
     compares = "" if "head" in settings else options.score
@@ -194,11 +185,7 @@ def encoder_card(
         corpus_name=run_name(corpus),
         selection=Markdown(selection_in_words(resolve_auto(corpus), code)),
         source=source,
-        mined=mined,
         source_name=language_name(source.source_language) if source else "",
-        translated=view.stages.get("back_translate"),
-        forward=view.stages.get("pivot"),
-        bleu=view.bleu,
         generators=generators_of(view),
         run=run,
         number=number,

@@ -93,15 +93,6 @@ def percent(part: int, whole: int) -> str:
     return f"{share:.0f}%" if share >= 1 or not part else f"{share:.1g}%"
 
 
-def hours_in_words(hours: float) -> str:
-    """Hours with two digits, more if there are many.
-
-    >>> [hours_in_words(hours) for hours in (1234.5, 2.345, 0.001234)]
-    ['1,234', '2.3', '0.0012']
-    """
-    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.2g}"
-
-
 def correlation(value: float | None) -> str:
     """A correlation × 100.
 

@@ -96,7 +96,7 @@ def compare_generators(folder: str, record: RunRecord) -> Generators:
         raise UserError(f"{folder}: has no scored candidates of several generators")
     shards, scores = shards_of(folder, best.path(RANKED)), list(bucket.deciles)
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
-    judged = _labels(folder, shards)
+    judged, language = _labels(folder, shards), record.config.language
     columns = [*schema.ROW, _NAME, "reference", "translation", *scores]
     table = first_rows(shards, columns, SAMPLE)
     names = [of.name for of in record.config.generators or ()]
@@ -107,13 +107,13 @@ def compare_generators(folder: str, record: RunRecord) -> Generators:
         cost = asked.cost if asked and pairs >= ENOUGH else None
         values: dict[str, Any] = {"name": name, "candidates": rows[name], "selected": pairs}
         values["share"] = pairs / selected.total() if selected else None
-        values["distance"] = _distance(mine["reference"], mine["translation"], record.language)
+        values["distance"] = _distance(mine["reference"], mine["translation"], language)
         quartiles = {of: pc.quantile(mine[of], [0.25, 0.5, 0.75]) for of in scores}
         values["quartiles"] = {of: each.drop_null().to_pylist() for of, each in quartiles.items()}
         values["cost_of_1000"] = None if cost is None else 1000 * cost / pairs
         good = int(np.sum(labels >= record.config.select.good))
         found.append(Generator(**values, judged=len(labels), good=good, asked=asked))
-    return Generators(generators=found, distances=list(_distances(made, record.language)))
+    return Generators(generators=found, distances=list(_distances(made, language)))
 
 
 def _count(shards: Sequence[Shard]) -> Counter[str]:

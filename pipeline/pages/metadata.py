@@ -52,7 +52,7 @@ class Release(NamedTuple):
 
 def title(record: RunRecord) -> str:
     """The title of a run's corpus."""
-    language = language_name(record.language)
+    language = language_name(record.config.language)
     origin = "" if record.config.is_mined else " from bitext"
     return f"{' '.join(run_name(record).split())}: {language} paraphrases{origin}"
 

@@ -6,19 +6,14 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any
 
-import yaml
-
-from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import language_name, short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions
-from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
-from paraloom.pipeline.pages import VERSION
-from paraloom.pipeline.pages.describe import excluded_rows, resolve_auto, score
+from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.pages.describe import resolve_auto, score
 from paraloom.pipeline.pages.generators import SAMPLE, compare_generators
-from paraloom.pipeline.pages.render import render_html
+from paraloom.pipeline.pages.render import as_yaml, render_html
 from paraloom.pipeline.pages.report_data import axes, density, histogram
 from paraloom.pipeline.pages.tradeoffs import (
     PAIRS,
@@ -30,7 +25,7 @@ from paraloom.pipeline.pages.tradeoffs import (
     some,
     thresholds,
 )
-from paraloom.pipeline.run.folder import report_path, shards_of
+from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GenerateRecord
@@ -38,28 +33,12 @@ from paraloom.pipeline.stages.generate import GenerateRecord
 _CORPUS, _SCORED, _MISSED = 200, 300, 10  # pairs in the page: random ones, and near misses
 
 
-def write_report(folder: str, record: RunRecord) -> bool:
-    """Write the report of a run, unless it exists for the same record and judgments; returns
-    whether it was written."""
-    path = report_path(folder)
-    values = record.roll_up()
-    judgments = [digest] if (digest := judgments_digest(folder)) else []
-    parts = [*(values[of] for of in ("config", "versions", "stages")), *judgments]
-    key = content_key("report", VERSION, *parts)
-    mark = f'<meta name="paraloom-key" content="{key}"'  # as in report.html.j2
-    before = storage.read_bytes(path) if storage.exists(path) else b""
-    if mark.encode() in before[:500] and before.rstrip().endswith(b"</html>"):
-        return False
-    storage.write_bytes(path, document(folder, record, key).encode())
-    return True
-
-
-def document(folder: str, record: RunRecord, key: str = "") -> str:
+def document(folder: str, record: RunRecord) -> str:
     """The report as HTML, with a section for each finished part of the run."""
     view = record.best
     title = PurePath(view.config.run).name or view.config.run
     sections = list(_sections(folder, record, view))
-    html = render_html("report.html.j2", key=key, title=title, view=view, sections=sections)
+    html = render_html("report.html.j2", title=title, view=view, sections=sections)
     return str(html)  # Markup would escape appended text
 
 
@@ -98,9 +77,7 @@ def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[dict[
     if evaluated:
         yield section("evaluation", "Sentence similarity", "sts", evaluated=evaluated)
     yield section("stages", "Stages", record=record)
-    config = yaml.safe_dump(
-        record.config.model_dump(mode="json"), sort_keys=False, allow_unicode=True
-    )
+    config = as_yaml(record.config.model_dump(mode="json"))
     heading = "Inputs, versions and configuration"
     yield section("record", heading, record=record, config=config)
 
@@ -116,7 +93,7 @@ def _selection(
     selected = shards_of(folder, "select") if "select" in view.stages else []
     corpus = draw(selected, PAIRS, seed, [*TEXTS, *scores])
     corpus = corpus if len(corpus) else sample.pairs.slice(0, 0)
-    criteria = criteria_of(select, view)
+    criteria = criteria_of(select)
     region = regions(criteria, deciles)
     both = axes(scores, [name for name in scores if name in region])
     on_scores = {*scores, *map(schema.decile, scores)}
@@ -129,7 +106,6 @@ def _selection(
         "select": select,
         "region": region,
         "rows": bucket.rows_out,
-        "corpus": view.stages.get("select"),
         "density": density(sample.pairs, corpus, both) if both else None,
         "histograms": {
             name: histogram(sample.pairs[name].to_numpy(), corpus[name].to_numpy(), deciles[name])
@@ -142,13 +118,11 @@ def _selection(
         "several": schema.has_candidates(sample.pairs),
         "scores": scores,
         "inf": math.inf,
-        "mined": view.config.is_mined,
         "missed": sample.missed(criteria, _MISSED, seed),
         "precisions": list(corpus_precisions(folder, record).values()),
-        "excluded": excluded_rows(view),
         "rules": RULES,
         "score": partial(score, own=view.own_scorers),
         "source_language": short_code(source.source_language) if source else "",
-        "language": view.language,
-        "language_name": language_name(view.language),
+        "view": view,
+        "language_name": language_name(view.config.language),
     }

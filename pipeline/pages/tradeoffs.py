@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard
@@ -20,8 +19,8 @@ from paraloom.beam_jobs.transforms.criteria import Criteria, conditions, decide
 from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN, SelectOptions
-from paraloom.pipeline.judging.agreement import by_pair
-from paraloom.pipeline.judging.cuts import ENOUGH
+from paraloom.pipeline.judging.agreement import by_pair, judged_rows
+from paraloom.pipeline.judging.cuts import ENOUGH, Interval
 from paraloom.pipeline.judging.describe import good_of, neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import sample_rows
@@ -33,7 +32,6 @@ _SIDES = ["reference", "translation"]
 TEXTS = [*schema.ROW, schema.GENERATOR.name, "source", *_SIDES]
 _TOKENS = ["reference_tokens", "translation_tokens"]
 
-Interval = tuple[float, float]
 Threshold = tuple[Predicate, Criteria]
 """A threshold, and the other criteria of the selection."""
 
@@ -113,23 +111,14 @@ class Sample:
         deciles = map(schema.decile, scores)
         columns = [*TEXTS, *_TOKENS, *scores, *deciles, *record.config.kept]
         pairs = draw(shards, PAIRS, record.config.seed, columns)
-        of = by_pair(judgments)
-        references = pa.array(list(dict.fromkeys(reference for reference, _ in of)), pa.string())
-        tables, labels = [pairs], list[float]()
-        for shard in shards if of else ():
-            found = read_shard(shard, columns)
-            found = found.filter(pc.is_in(found["reference"], value_set=references))
-            given = [
-                of.pop((row["reference"], row["translation"]), []) for row in found.to_pylist()
-            ]
-            tables.append(found.filter(pa.array(map(bool, given), pa.bool_())))
-            labels += [fmean(each) for each in given if each]
-        sides = (pairs[side].combine_chunks() for side in _SIDES)
-        f1 = PairScorer(["unigram_f1"], language=record.language).score(*sides)["unigram_f1"]
+        labels = by_pair(judgments)
+        judged = judged_rows(labels, shards if labels else (), more=columns)[0]
+        sides, scorer = (pairs[side].combine_chunks() for side in _SIDES), ["unigram_f1"]
+        f1 = PairScorer(scorer, language=record.config.language).score(*sides)["unigram_f1"]
         return cls(
-            rows=pa.concat_tables(tables),
+            rows=pa.concat_tables([pairs, pa.Table.from_pylist([*judged.values()], pairs.schema)]),
             pairs=pairs,
-            good=np.array(labels) >= record.config.select.good,
+            good=np.array([fmean(labels[of]) for of in judged]) >= record.config.select.good,
             difference=1 - f1.astype(float),
             scale=sum(shard.rows for shard in shards) / len(pairs),
         )
@@ -207,14 +196,13 @@ class Sample:
         return rows
 
 
-def criteria_of(select: SelectOptions, record: RunRecord) -> Criteria:
+def criteria_of(select: SelectOptions) -> Criteria:
     """The criteria that do not depend on other pairs."""
     chosen = None if select.by in CHOSEN else select.deciles  # before a stage chose them
     deciles = None if chosen is None else tuple(chosen)
     where = tuple(Predicate.parse(text) for text in select.where)
-    language = record.language
     limits: Any = {"max_tokens": select.max_tokens, "size": None, "seed": 0}
-    return Criteria(by=select.by, deciles=deciles, where=where, language=language, **limits)
+    return Criteria(by=select.by, deciles=deciles, where=where, **limits)
 
 
 def limits_of(criteria: Criteria) -> list[Predicate]:

@@ -124,15 +124,13 @@ class _Near:
     without paraphrases that the corpus knows."""
 
     def __init__(self, rows: Rows, options: TripletOptions) -> None:
+        from paraloom.models.embeddings.applications.mining import write_texts
         from paraloom.models.embeddings.applications.opened import open_model
 
         self.embed = open_model(str(options.model), "--triplets-model").evaluated.embed
         self.bounds = options.bounds
-        texts = rows.work.with_suffix(".arrow")
-        with pa.OSFile(str(texts), "wb") as file, pa.ipc.new_file(file, _TEXTS) as writer:
-            for block in rows.blocks():
-                writer.write_batch(pa.record_batch([block.positives.cast(pa.string())], _TEXTS))
-        self.positives = pa.ipc.open_file(pa.memory_map(str(texts))).read_all()["positive"]
+        texts = (block.positives for block in rows.blocks())
+        self.positives = write_texts(rows.work.with_suffix(".texts"), texts)
         self.hashes = rows.hashes()
         self.vectors = write_vectors(
             rows.work.with_suffix(".f16"), self.embed, (block.positives for block in rows.blocks())
@@ -180,9 +178,6 @@ class _Near:
         scores = np.full(asked.shape, np.inf, np.float32)
         scores[asked] = values[len(found) :]
         return replace(self.bounds, min_score=-np.inf).hold(scores, values[: len(found)])
-
-
-_TEXTS = pa.schema([("positive", pa.string())])
 
 
 class _Changed:

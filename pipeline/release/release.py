@@ -63,7 +63,7 @@ def make_release(
     license, link = _license(run, record, options)
     terms = None if link is None or _ADDRESS.fullmatch(link) else Path(link).read_bytes()
     if triplets := options.triplets:
-        triplets.check(record.language)
+        triplets.check(record.config.language)
         if NEAR in triplets.kinds:
             if not (triplets.model or "embeddings" in record.stages):
                 raise UserError(

@@ -7,8 +7,8 @@ command wanted. manifest.json has all records in one file for readers, and can b
 
 import json
 import platform
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -157,8 +157,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-@contextmanager
-def locked(folder: str) -> Iterator[None]:
+def locked(folder: str) -> AbstractContextManager[None]:
     """Keep a second process on this machine out of a run folder.
 
     Object stores have no locks. Two machines that work on one run there do the same work twice with
@@ -166,8 +165,7 @@ def locked(folder: str) -> Iterator[None]:
     them gives up. Results are never mixed up, because each has its key.
     """
     here = remote.local_workdir(folder) / ".lock"
-    with files.locked(here, f"{folder}: another paraloom is at work on this run"):
-        yield
+    return files.locked(here, f"{folder}: another paraloom is at work on this run")
 
 
 def with_selections(config: Config) -> Config:

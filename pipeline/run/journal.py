@@ -65,7 +65,8 @@ class Journal:
         if step.stage.name == "embeddings":  # people share this folder
             record.config = without_folders(record.config)
         record.versions = self.record.versions
-        record.reads = step.digests
+        read = step.reads().values()
+        record.reads = {r.path(name): r.digest(name) for r, name in read if name in r.records}
         if self.record.under_way and self.record.under_way.jobs:
             record.jobs = self.record.under_way.jobs
         path = storage.join(step.run.folder(step.stage.name), STAGE_RECORD)

@@ -22,7 +22,6 @@ from paraloom.models.printing import say
 from paraloom.pipeline.commands.summary import show_summary
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run import notices
-from paraloom.pipeline.run.derived import copy_finished
 from paraloom.pipeline.run.folder import (
     HEADER,
     check_selection,
@@ -32,7 +31,7 @@ from paraloom.pipeline.run.folder import (
 )
 from paraloom.pipeline.run.journal import Journal
 from paraloom.pipeline.run.pages import write_pages
-from paraloom.pipeline.run.plan import PlannedStage, closure, outdated, plan
+from paraloom.pipeline.run.plan import PlannedStage, closure, copy_finished, outdated, plan
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import PAIR_STAGES, TABLE, folder_of
 from paraloom.pipeline.stages.ingest import check_replaces

@@ -3,20 +3,14 @@
 The work goes on, but its result may mean little.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from paraloom.models.embeddings.options import AUTO
 from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.languages import of_codes
-
-if TYPE_CHECKING:
-    from paraloom.models.embeddings.model import SentenceEncoder
 
 ENOUGH = 10_000
 """A notice says that a training has few pairs if there are fewer."""
@@ -61,8 +55,8 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
         yield f"embeddings: {'; '.join(found)}{remedy}"
 
 
-def of_models(models: Sequence[tuple[str, SentenceEncoder]], data: str) -> Iterator[str]:
-    """Notices on the models, with their folders, that are not for English, which `data` is in."""
-    for folder, model in models:
-        if model.language != ENGLISH:
-            yield f"{folder}: an encoder of {language_name(model.language)}; {data} English"
+def of_models(languages: Mapping[str, str], data: str) -> Iterator[str]:
+    """Notices on the models, by their folders, that are not for English, which `data` is in."""
+    for folder, language in languages.items():
+        if language != ENGLISH:
+            yield f"{folder}: an encoder of {language_name(language)}; {data} English"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import content_key
@@ -18,18 +17,19 @@ def write_pages(folder: str, whole: RunRecord) -> None:
     """Write the cards of the stages that a command wanted, and the report, unless those that are
     there were made from the same record and judgments."""
     record, report = restrict(whole, whole.wanted), report_path(folder)
-    key = content_key(VERSION, whole.roll_up(), whole.outdated, judgments_digest(folder))
+    shown = {**whole.roll_up(), "wanted": None}
+    key = content_key(VERSION, shown, whole.outdated, judgments_digest(folder))
     cards = list(_cards(folder, record))
     pages = [report, *(path for *_, path in cards)]
     made = storage.join(report.rpartition("/")[0], "pages.json")
-    if read_json(made) == _state(key, pages):
+    if _state(key, pages).items() <= (read_json(made) or {}).items():
         return
     from paraloom.pipeline.pages.cards import write_data_card, write_encoder_card
-    from paraloom.pipeline.pages.report import write_report
+    from paraloom.pipeline.pages.report import document
 
     for stage, place, _ in cards:
         (write_data_card if stage == "select" else write_encoder_card)(folder, record, place)
-    write_report(folder, current(whole))
+    storage.write_bytes(report, document(folder, current(whole)).encode())
     write_json(made, _state(key, pages))
 
 
@@ -46,7 +46,7 @@ def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
                 yield stage, place, storage.join(files.rpartition("/")[0], CARD)
 
 
-def _state(key: str, pages: list[str]) -> dict[str, Any]:
+def _state(key: str, pages: list[str]) -> dict[str, str]:
     """The key of what the pages were made from, and their checksums: people change them, too."""
 
     def checksum(path: str) -> str:
@@ -54,4 +54,4 @@ def _state(key: str, pages: list[str]) -> dict[str, Any]:
             return storage.digest(storage.read_bytes(path))
         return ""
 
-    return {"key": key, "pages": storage.several(checksum, pages)}
+    return {"key": key, **dict(zip(pages, storage.several(checksum, pages), strict=True))}

@@ -1,13 +1,23 @@
-"""The stages of a run and its derived runs, their keys, and whether they are up to date."""
+"""The stages of a run and its derived runs, their keys, and whether they are up to date.
+
+With `loop.rounds`, selection and training are repeated, and the result is the best round. The first
+round's scores, deciles and automatic selection are in the run's own folders, as in a run with one
+round; its other stages, and later rounds, are in `rounds/<n>/`, derived runs. A round after the
+first ranks pairs by the similarity of the encoder before (ParaNMT, footnote 2), and trains its
+encoder from scratch, with the same options and seed.
+
+After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. The run's own
+`select`, `embeddings` and `evaluate` are then copies from the best round.
+"""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from paraloom.beam_jobs.engine.shards import content_key
+from paraloom.beam_jobs.engine.shards import DamagedError, content_key
 from paraloom.models.errors import UserError
-from paraloom.pipeline.run.derived import best_of, in_round
+from paraloom.pipeline.run.records import LoopRecord, StageRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import Stage, stages
 from paraloom.pipeline.stages import RESULTS, folder_of
@@ -24,23 +34,12 @@ class PlannedStage(NamedTuple):
         """Its name, with the place of a derived run: `score`, `rounds/2/score`."""
         return self.run.path(self.stage.name)
 
-    @property
-    def enabled(self) -> bool:
-        """Whether the configuration has it."""
-        return self.stage.enabled(self.run.config)
-
     def reads(self) -> dict[str, tuple[Run, str]]:
         """The stages that it reads, with the runs that make them, by their names for the key."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
         own = {name: (self.run.owner(name), name) for name in there}
         return own | {run.path(name): (run, name) for run, name in self.stage.others}
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """The digests of the finished stages that it reads, by their names."""
-        read = self.reads().values()
-        return {run.path(name): run.digest(name) for run, name in read if name in run.records}
 
     def key(self) -> str:
         """The key of everything that the result depends on, without the folder, so that a first
@@ -57,6 +56,35 @@ class PlannedStage(NamedTuple):
         record = self.run.records.get(self.stage.name)
         current = record is not None and record.key == key
         return current and self.stage.is_valid(self.run, self.stage.name)
+
+
+def in_round(stage: Stage, run: Run) -> Stage:
+    """The stage in a round; after the first round, `score` adds a column to the run's scores."""
+    if run.before is None or stage.name != "score":
+        return stage
+    assert run.base
+    return replace(stage, depends_on=(), others=((run.base, "score"), (run.before, "embeddings")))
+
+
+def best_of(stage: Stage, rounds: Sequence[Run]) -> Stage:
+    """The stage that copies the result of the best round."""
+
+    def make(run: Run, key: str) -> StageRecord:
+        number = run.record(LoopRecord).best
+        best = rounds[number - 1]
+        assert stage.copy is not None
+        stage.copy(best, run)
+        return best.records[stage.name].model_copy(update={"round": number, "peak_memory": 0})
+
+    others = tuple((of, stage.name) for of in rounds)
+    return replace(
+        stage,
+        depends_on=("loop",),
+        others=others,
+        version=1,
+        fingerprint=lambda run: None,
+        make=make,
+    )
 
 
 def plan(run: Run) -> list[PlannedStage]:
@@ -76,7 +104,7 @@ def plan(run: Run) -> list[PlannedStage]:
             found.append(PlannedStage(run, stage))
         if name == "select":
             found += [PlannedStage(of, stages()[n]) for of in selections for n in of.own]
-    return [step for step in found if step.enabled]
+    return [step for step in found if step.stage.enabled(step.run.config)]
 
 
 def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[PlannedStage]:
@@ -108,3 +136,23 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
                 if needed <= finished - found and record.key == step.key():
                     found.remove(path)
     return found
+
+
+def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
+    """Copy a result with the same key, so that it is not made again; returns its record, if there
+    is one.
+
+    A first round has the same keys as a run with one round, but other folders. After a change of
+    `loop.rounds`, one has the results that the other needs.
+    """
+    if stage.copy is None or run.place not in ("", "rounds/1"):
+        return None
+    there = run.base if run.base and run.place else run.derived("rounds/1")
+    record = there.records.get(stage.name)
+    try:
+        if record is None or record.key != key or not stage.is_valid(there, stage.name):
+            return None
+        stage.copy(there, run)
+    except DamagedError:  # then it is made
+        return None
+    return record

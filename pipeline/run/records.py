@@ -33,7 +33,8 @@ class Lenient(BaseModel):
 class StageRecord(Lenient):
     """The record of a finished stage.
 
-    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`.
+    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`;
+    `stage` may have several names.
     """
 
     stage: ClassVar[str] = ""
@@ -49,11 +50,10 @@ class StageRecord(Lenient):
     reads: dict[str, str] = {}  # the digests of the stages that it was made from, by their names
     jobs: list[RemoteJob] = []  # on a service, that made it or that it waited for
 
-    def __init_subclass__(cls, *, stage: str | tuple[str, ...] = (), **more: Any) -> None:
+    def __init_subclass__(cls, *, stage: str = "", **more: Any) -> None:
         super().__init_subclass__(**more)
-        if isinstance(stage, str):
-            cls.stage = stage
-        StageRecord.classes |= dict.fromkeys([stage] if isinstance(stage, str) else stage, cls)
+        cls.stage = stage.partition(" ")[0]
+        StageRecord.classes |= dict.fromkeys(stage.split(), cls)
 
 
 class PairsRecord(StageRecord, stage="select"):
@@ -109,7 +109,7 @@ class TranslationModel(UsedModel):
     compute_types: list[Precision] = []
 
 
-_PAIR_MODELS = ("sentence_model", "cross_encoder_model", "wordnet", "spacy", "forward_model")
+_PAIR_MODELS = "sentence_model cross_encoder_model wordnet spacy forward_model"
 
 
 class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
@@ -118,14 +118,10 @@ class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
     model: UsedModel = UsedModel()
 
 
-class BackTranslateRecord(PairsRecord, stage="back_translate"):
-    """Pairs with translations."""
+class BackTranslateRecord(PairsRecord, stage="back_translate pivot"):
+    """Pairs with translations; plain text with the sources that the forward model made."""
 
     model: TranslationModel = TranslationModel()
-
-
-class PivotRecord(BackTranslateRecord, stage="pivot"):
-    """Pairs of plain text and its translations by the forward model."""
 
 
 class ScorerRecord(Lenient):
@@ -148,22 +144,6 @@ class BucketRecord(PairsRecord, stage="bucket"):
     deciles: dict[str, Deciles] = {}
 
 
-class NmtTraining(Lenient):
-    """Metrics of a translation model; BLEU is on held-out pairs."""
-
-    bleu: float | None = None
-
-
-class NmtRecord(StageRecord, stage="nmt"):
-    """A translation model that the run trained."""
-
-    training: NmtTraining = NmtTraining()
-
-
-class ForwardNmtRecord(NmtRecord, stage="forward_nmt"):
-    """The model of the other direction that the run trained."""
-
-
 class IdfRecord(StageRecord, stage="idf"):
     """Inverse document frequencies; `documents` is 0 if they come from a file."""
 
@@ -171,7 +151,7 @@ class IdfRecord(StageRecord, stage="idf"):
     documents: int = 0
 
 
-class TrainingRecord(StageRecord, stage=("paragram", "embeddings")):
+class TrainingRecord(StageRecord, stage="embeddings paragram nmt forward_nmt"):
     """A stage that trains; `training` has the metrics, none if word vectors come from a file."""
 
     training: dict[str, Any] = {}
@@ -302,8 +282,8 @@ class RunRecord(Lenient):
         Args:
             name: the stage's, if it has its class in common with others.
 
-        >>> RunRecord(stages={"nmt": {"training": {"bleu": 31.5}}}).find(NmtRecord).training.bleu
-        31.5
+        >>> RunRecord(stages={"idf": {"words": 31}}).find(IdfRecord).words
+        31
         """
         found = self.stages.get(name or kind.stage)
         return found if isinstance(found, kind) else None
@@ -342,19 +322,14 @@ class RunRecord(Lenient):
         return (self.find(IngestRecord) or IngestRecord()).inputs
 
     @property
-    def language(self) -> str:
-        """The short code of the language of references and translations."""
-        return self.config.language
-
-    @property
     def own_scorers(self) -> dict[str, ScorerRecord]:
         """The scorers that are not Paraloom's, by column."""
         return (self.find(ScoreRecord) or ScoreRecord()).scorers
 
     @property
     def bleu(self) -> float | None:
-        """BLEU of the translation model that the run trained, if it did."""
-        return (self.find(NmtRecord) or NmtRecord()).training.bleu
+        """BLEU on held-out pairs of the translation model that the run trained, if it did."""
+        return (self.find(TrainingRecord, "nmt") or TrainingRecord()).training.get("bleu")
 
     @property
     def pair_records(self) -> dict[str, PairsRecord]:

@@ -169,25 +169,15 @@ class Run:
         return values if self.language == ENGLISH else [values, self.language]
 
     @property
-    def scorers(self) -> list[str]:
-        """The scores of the pairs."""
-        return self.config.score.names
-
-    @property
     def ranked_by(self) -> list[str]:
         """The scores that may select pairs; in a round after the first, the encoder's score."""
-        return [ENCODER] if self.before else self.scorers
+        return [ENCODER] if self.before else self.config.score.names
 
     @property
     def own_scorers(self) -> dict[str, ScorerRecord]:
         """The scorers that are not Paraloom's, by column."""
         found = self.owner("score").records.get("score")
         return found.scorers if isinstance(found, ScoreRecord) else {}
-
-    @property
-    def model(self) -> str:
-        """The folder of the translation model."""
-        return self.config.nmt.model or self.folder("nmt")
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
         """The criteria of `select` for these deciles of a score; None takes all deciles."""

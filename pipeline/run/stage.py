@@ -60,15 +60,12 @@ class Stage:
     """Whether the files that the record describes are still there, given the run and the name. In
     modules, the default is `shards_are_valid` for pairs, `folder_is_valid` for a resource; without
     files the record is the result."""
-    check: Callable[[Config], None] = lambda config: None
+    check: Callable[[Config], object] = lambda config: None
     """Raises a UserError, before any stage runs, if the stage cannot run."""
     copy: Callable[[Run, Run], None] | None = None
     """Copies the result of one run (first argument) to another."""
     resource: str | None = ""
     """The path, below the stage's folder, that scorers open; None if it makes no file for them."""
-    given: str = ""
-    """The file in the stage's folder that has the same form as the user's file in `score.NAME`; ""
-    without such a key."""
 
     @classmethod
     def of(cls, name: str, module: Mapping[str, Any]) -> Stage:

@@ -6,7 +6,7 @@
 A stage is a row here, and a module with functions such as `fingerprint` and `make`: the fields of
 `paraloom.pipeline.run.stage.Stage`. A stage that makes the resource of a scorer is only a module in
 `resources`, with the name of the resource; its `depends_on` names the stages that it reads.
-`paraloom.pipeline.run.derived` describes the runs that make some of the stages again.
+`paraloom.pipeline.run.plan` describes the runs that make some of the stages again.
 """
 
 from __future__ import annotations

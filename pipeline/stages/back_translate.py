@@ -34,7 +34,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate the sources."""
     model = backward(run)
     depends_on = [fingerprint(run), model.digest]
-    return translate(BackTranslateRecord, run, BACK, model, depends_on)
+    return translate(run, BACK, model, depends_on)
 
 
 def check(config: Config) -> None:

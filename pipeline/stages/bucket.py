@@ -13,7 +13,7 @@ version = VERSIONS["bucket"]
 
 def fingerprint(run: Run) -> Any:
     """The names of the scores."""
-    return run.scorers
+    return run.config.score.names
 
 
 def make(run: Run, key: str) -> BucketRecord:
@@ -21,5 +21,5 @@ def make(run: Run, key: str) -> BucketRecord:
     from paraloom.beam_jobs import bucket
 
     work = units(run.shards("score"), key)
-    result = bucket.run(work, run.folder("bucket"), run.scorers, run.arguments)
+    result = bucket.run(work, run.folder("bucket"), run.config.score.names, run.arguments)
     return pairs_record(BucketRecord, result, deciles=bucket.summarise(result.receipts))

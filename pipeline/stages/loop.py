@@ -8,7 +8,7 @@ from paraloom.pipeline.run.records import LoopRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.selection import auto_select
 
-fingerprint, check = auto_select.labelled_digests, auto_select.check_labelled
+fingerprint, check = auto_select.labelled_digests, auto_select.read_labelled
 
 
 def make(run: Run, key: str) -> LoopRecord:
@@ -20,7 +20,7 @@ def make(run: Run, key: str) -> LoopRecord:
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder
 
-    labelled = auto_select.read_labelled(run.config.select.labelled_paths)
+    labelled = auto_select.read_labelled(run.config)
     scores = []
     for of in run.children.values():
         embed = load_encoder(remote.localise(of.folder("embeddings"))).embed

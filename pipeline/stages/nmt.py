@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.run.records import ForwardNmtRecord, NmtRecord, NmtTraining
+from paraloom.pipeline.run.records import TrainingRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import folder_is_valid
 
@@ -27,7 +27,7 @@ def fingerprint(run: Run) -> Any:
     return [counted, *languages, run.config.seed]
 
 
-def make(run: Run, key: str, *, forward: bool = False) -> NmtRecord:
+def make(run: Run, key: str, *, forward: bool = False) -> TrainingRecord:
     """Train on the pairs of the input; `forward`: from the language of the references."""
     if find_spec("fairseq") is None:  # the training process would find out late, in its log
         raise ModuleNotFoundError("No module named 'fairseq'")
@@ -36,19 +36,18 @@ def make(run: Run, key: str, *, forward: bool = False) -> NmtRecord:
     languages = [run.input.source_language, run.input.target_language]
     source, target = reversed(languages) if forward else languages
     pairs = [Path(path) for path in run.local_files("ingest")]
-    kind = ForwardNmtRecord if forward else NmtRecord
+    stage = "forward_nmt" if forward else "nmt"
     with TemporaryDirectory() as folder:
         metrics = train_nmt(
             swapped(pairs, Path(folder)) if forward else pairs,
-            run.local_folder(kind.stage),
+            run.local_folder(stage),
             run.config.nmt.training,
             seed=run.config.seed,
             source_language=source,
             target_language=target,
             threads=cores(),
         )
-    training = NmtTraining.model_validate(metrics)
-    return kind(training=training, digest=run.publish(kind.stage))
+    return TrainingRecord(training=metrics, digest=run.publish(stage))
 
 
 def swapped(pairs: list[Path], folder: Path) -> list[Path]:

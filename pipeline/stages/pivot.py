@@ -5,7 +5,7 @@ from typing import Any
 from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.transforms.translations import PIVOT
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.run.records import PivotRecord
+from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.translation import decoding, forward, shares_translations, translate
 
@@ -19,10 +19,10 @@ def fingerprint(run: Run) -> Any:
     return [*decoding(model.options), model.digest, *model.tags(), *shared]
 
 
-def make(run: Run, key: str) -> PivotRecord:
+def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate the references."""
     model = forward(run.config)
-    return translate(PivotRecord, run, PIVOT, model, [fingerprint(run)])
+    return translate(run, PIVOT, model, [fingerprint(run)])
 
 
 def check(config: Config) -> None:

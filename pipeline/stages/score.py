@@ -40,9 +40,10 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 def fingerprint(run: Run) -> Any:
     """The names of the scorers, the keys of the user's own scorers, and versions above 1."""
-    names, own = run.with_language(run.scorers), plugin_keys(run.config)
-    versions = {name: _version(run.config, name) for name in run.scorers if name in SCORERS}
+    scores, own = run.config.score.names, plugin_keys(run.config)
+    versions = {name: _version(run.config, name) for name in scores if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version != 1}
+    names = run.with_language(scores)
     return [names, more] if more else names
 
 
@@ -60,7 +61,7 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}
     keys = dict.fromkeys(TOKEN_COUNTS, content_key(VERSIONS["score"], run.language))
-    for name in run.scorers:
+    for name in run.config.score.names:
         if name in own:
             keys[name] = content_key(name, VERSIONS["score"], run.language, own[name])
         elif name in SCORERS:
@@ -95,7 +96,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         resources |= model_names(run.config)
     key = content_key("score", VERSIONS["score"], fingerprint(run), digests)
     scoring = score.Scoring(
-        run.scorers,
+        run.config.score.names,
         resources,
         run.config.score.sources,
         run.language,

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine.shards import content_key, units
@@ -94,7 +94,8 @@ def license_of(folder: Path) -> str | None:
 
 def backward(run: Run) -> Model:
     """The model from the language of the sources into the language of the references."""
-    return Model(run.model, run.config.nmt, run.config.languages)
+    options = run.config.nmt
+    return Model(options.model or run.folder("nmt"), options, run.config.languages)
 
 
 def forward(config: Config, trained: str = "") -> Model:
@@ -117,12 +118,9 @@ def shares_translations(config: Config) -> bool:
     return config.input is not None and config.input.unique == "source"
 
 
-Record = TypeVar("Record", bound=BackTranslateRecord)
-
-
 def translate(
-    kind: type[Record], run: Run, direction: Direction, model: Model, depends_on: list[Any]
-) -> Record:
+    run: Run, direction: Direction, model: Model, depends_on: list[Any]
+) -> BackTranslateRecord:
     """Run a translation job. The key of a shard covers everything that a translation depends on,
     but no other shards: after new input, only new shards are translated.
     """
@@ -150,4 +148,4 @@ def translate(
     measured = [receipt.measured(back_translate.Translated) for receipt in result.receipts]
     used.converted = sorted({of.converted for of in measured if of.converted})
     used.compute_types = sorted({of.compute_type for of in measured if of.compute_type})
-    return pairs_record(kind, result, model=used)
+    return pairs_record(BackTranslateRecord, result, model=used)

@@ -147,8 +147,10 @@ def test_pairs_of_no_use(shards: list[Shard], labelled: Path, tmp_path: Path) ->
         selected(shards, labelled, tmp_path, max_tokens=3)
     path = tmp_path / "sample.tsv"
     path.write_text("3\ta dog\ta cat\n3\tone\ttwo\n")
+    bitext = {"format": "tsv", "paths": ["-"]}
+    config = Config.of({"run": "run", "input": bitext, "select": {"labelled": str(path)}})
     with pytest.raises(UserError, match=r"^select\.labelled: .*sample has no other score than 3"):
-        auto_select.read_labelled([str(path)])
+        auto_select.read_labelled(config)
 
 
 def test_a_key_for_everything_that_matters(shards: list[Shard]) -> None:

@@ -30,7 +30,6 @@ from paraloom.pipeline.run.journal import Journal
 from paraloom.pipeline.run.plan import plan
 from paraloom.pipeline.run.records import (
     BucketRecord,
-    NmtRecord,
     PairsRecord,
     RunRecord,
     StageRecord,
@@ -79,8 +78,8 @@ def test_records_have_the_type_of_their_stage() -> None:
         "rounds/2/score": {"rows_in": 3, "rejected": {"s is not finite": 1}},
     }
     record = record_of({"stages": stages})
-    nmt, bucket = record.find(NmtRecord), record.find(BucketRecord)
-    assert nmt is not None and nmt.training.bleu == 31.5 and nmt.seconds == 2.5
+    nmt, bucket = record.stages["nmt"], record.find(BucketRecord)
+    assert record.bleu == 31.5 and nmt.seconds == 2.5
     assert bucket is not None and bucket.deciles["s"].lowest == [None]
     score = record.find(PairsRecord, "rounds/2/score")
     assert score is not None and score.rejected == {"s is not finite": 1}

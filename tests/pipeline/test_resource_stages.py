@@ -3,7 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,15 +12,13 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.options import InputFile
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.vectors import open_vectors
-from paraloom.pipeline.config.options import ScoreOptions
 from paraloom.pipeline.run.plan import PlannedStage
 from paraloom.pipeline.run.records import IdfRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import stages
-from paraloom.pipeline.stages import RESOURCES, score
+from paraloom.pipeline.stages import score
 from paraloom.pipeline.stages.resources import columns
 from paraloom.pipeline.stages.translation import Model, license_of
 from tests.made_resource import ingested, make_stage
@@ -30,15 +28,6 @@ ONE = ["--direct_num_workers", "1"]
 REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
 SCORERS = ["translation_score", "mean_idf"]
 IDF = stages()["idf"]
-
-
-def test_a_stage_says_which_of_its_files_a_key_may_name() -> None:
-    """So that `paraloom estimate` and `paraloom preview` know the file."""
-    keys = get_type_hints(ScoreOptions, include_extras=True)
-    files = {name for name, kind in keys.items() if kind == InputFile | None}
-    named = {*RESOURCES} & files
-    assert "idf" in named
-    assert {name for name in RESOURCES if stages()[name].given} == named
 
 
 def make(

@@ -149,7 +149,7 @@ def command(
         table,
         beam_options(context),
         min_count=min_count,
-        language=as_made(read_run(run)).language,
+        language=as_made(read_run(run)).config.language,
     )
     pairs = sum(shard.rows for shard in shards)
     if not found:

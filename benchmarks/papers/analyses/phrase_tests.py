@@ -292,7 +292,8 @@ def command(
     if pairs is not None and held_out is not None:
         pairs = split(pairs, held_out, _split_of(encoders)).test
     if semeval or questions:
-        notify(of_models(encoders, "the tests of SemEval and Turney are"))
+        languages = {folder: encoder.language for folder, encoder in encoders}
+        notify(of_models(languages, "the tests of SemEval and Turney are"))
     results = {
         folder: evaluate_phrases(
             encoder.named(folder), pairs=pairs, semeval=semeval, questions=questions

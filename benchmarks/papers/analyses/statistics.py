@@ -294,7 +294,7 @@ def _language(path: str) -> str | None:
     folder = path.rstrip("/")
     for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
         if is_run(folder):
-            return as_made(read_run(folder)).language
+            return as_made(read_run(folder)).config.language
         folder, slash, _ = folder.rpartition("/")
         if not slash:
             break

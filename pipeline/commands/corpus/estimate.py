@@ -39,7 +39,6 @@ from paraloom.pipeline.commands.options import (
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import InputOptions
-from paraloom.pipeline.pages.describe import hours_in_words
 from paraloom.pipeline.run.plan import plan
 from paraloom.pipeline.run.records import BackTranslateRecord, PairsRecord
 from paraloom.pipeline.run.run import Run
@@ -125,7 +124,7 @@ def command(
     found = estimate(run, rows, elsewhere, requests, arguments)
     if gpu_hour is not None and (hours := found.translation_hours):
         found.translation_cost = hours * gpu_hour
-        cost = f"{hours_in_words(hours)} hours in all, {hours_in_words(hours * gpu_hour)}"
+        cost = f"{rate(hours)} hours in all, {rate(found.translation_cost)}"
         found.basis.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
     out = console()
     out.print(job_table(found.jobs))

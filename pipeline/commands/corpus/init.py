@@ -27,6 +27,7 @@ from paraloom.models.text.language_identifier import spoken
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
 from paraloom.pipeline.config.read import SAMPLE, is_sample, parse_config
+from paraloom.pipeline.pages.render import environment
 from paraloom.pipeline.stages import back_translate
 
 _READ = 500  # rows whose languages are identified
@@ -35,43 +36,7 @@ _IDS = ("id", "caption_id", "uid", "tuid")  # names that people give to columns 
 _SIDES = {"source", "reference", "translation"}
 _OPUS = "opus:"
 _SEGMENT = "xml:lang="  # prefix of the names of TMX's segments
-
-_TEMPLATE = """\
-nmt:
-  # A folder, or a name on the Hub such as Helsinki-NLP/opus-mt-{source}-{target}. Without one,
-  # the run trains a model on the input, which takes hours and wants 100,000 pairs or more.
-  model: {model}
-score:
-  scorers: [translation_score, content_overlap, same_numbers{scorer}]
-  {comment}sentence_model: {encoder}
-select:  # the same meaning (the better translations) in other words
-  by: translation_score
-  deciles: [3, 4, 5, 6, 7, 8, 9]
-  where: [{condition}same_numbers == 1, content_overlap <= 0.8]
-"""
-_SENTENCES = {
-    "scorer": ", sentence_similarity",
-    "condition": "sentence_similarity >= 0.85, ",
-    "comment": "",
-}
-_NO_SENTENCES = {
-    "scorer": "",
-    "condition": "",
-    "comment": """\
-# More of the pairs are right with a model of sentences: add sentence_similarity to scorers,
-  # and sentence_similarity >= 0.85 to where.
-  # """,
-}
 _ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # for English; for others
-
-_PAIRS = """\
-score:
-  scorers: [trigram_overlap, content_overlap]
-select:  # in other words
-  by: trigram_overlap
-  deciles: [0, 1, 2, 3, 4]
-  where: [content_overlap <= 0.8]
-"""
 
 
 def command(
@@ -114,10 +79,15 @@ def command(
     target = options["target_language"]
     source = options.get("source_language", target)
     encoder = f"sentence-transformers/{_ENCODERS[target != ENGLISH]}"
-    sentences = _SENTENCES if hub.cached(encoder) else _NO_SENTENCES
-    names = {"source": source, "target": target, "model": dumps(model), "encoder": encoder}
-    own = _PAIRS if options["format"] == "pairs" else _TEMPLATE
-    text += _sections(start) if start else own.format(**names, **sentences)
+    names: dict[str, Any] = {
+        "source": source,
+        "target": target,
+        "model": dumps(model),
+        "encoder": encoder,
+    }
+    names |= {"mined": options["format"] == "pairs", "has_encoder": hub.cached(encoder)}
+    template = environment(autoescape=False).get_template("init.yaml.j2")
+    text += _sections(start) if start else template.render(names)
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # an error before it is written
     if source == ENGLISH != target and not named:  # the format has no names of columns to swap

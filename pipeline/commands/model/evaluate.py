@@ -36,7 +36,7 @@ def command(
     data += read_sick(sick) if sick else []
     opened = [open_model(name) for name in model]
     if sick:
-        notify(of_models([(each.name, each.encoder) for each in opened if each.encoder], "SICK is"))
+        notify(of_models({of.name: of.encoder.language for of in opened if of.encoder}, "SICK is"))
     report = evaluate_on(data, [each.evaluated for each in opened])
     sentences = _sentences(data)
     costs = [cost(each, sentences) for each in opened]

@@ -10,11 +10,10 @@ from pydantic.dataclasses import dataclass
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.diff import ROW, ColumnDiff, diff_shards
-from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
+from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, write_json
 from paraloom.pipeline.run.folder import current, finished_corpus, outdated, read_run
 from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 
@@ -57,7 +56,6 @@ class Comparisons(BaseModel):
 
 
 def command(
-    context: typer.Context,
     first: RunFolder,
     second: RunFolder,
     selection: Named = "",
@@ -70,7 +68,6 @@ def command(
     different processors. Rows are sorted in files in TMPDIR. Without --selection, all stages are
     compared, with those of named selections.
     """
-    connect(beam_options(context), [first, second])
     found, out = compare(first, second, selection), console(160)
     numbers = ("first run", "second run", "went", "came")
     rows = number_table("Rows", "stage", numbers=numbers, after=[""])

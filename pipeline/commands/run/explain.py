@@ -12,12 +12,11 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import READERS
 from paraloom.beam_jobs.bitext.formats import Moses
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import Shard, read_receipt, read_shard, receipts
 from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
+from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
 from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.run.folder import as_made, finished, outdated
 from paraloom.pipeline.run.records import IngestRecord, RunRecord
@@ -47,13 +46,11 @@ class Explanation:
 
 
 def command(
-    context: typer.Context,
     run: RunFolder,
     id: Annotated[str, typer.Argument(metavar="ID", help="Id of the pair.")],
     json: JsonFile = None,
 ) -> None:
     """Follow one pair through the stages of a run: texts, lengths, scores, deciles, selection."""
-    connect(beam_options(context), [run])
     last = finished(run)
     record = as_made(last).best
     steps = find(run, id, [record.path(name) for name in record.pair_records])

@@ -1,11 +1,8 @@
 """`paraloom frontier`: the loss of meaning for more difference, at the size of the selection."""
 
-import typer
-
-from paraloom.beam_jobs.engine.options import connect
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
+from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
 from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
@@ -14,19 +11,18 @@ from paraloom.pipeline.pages.tradeoffs import PAIRS, Sample, criteria_of
 from paraloom.pipeline.run.records import BucketRecord
 
 
-def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
+def command(run: RunFolder, json: JsonFile = None) -> None:
     """Compare selections that keep as many of the run's pairs as its configuration does.
 
     The table is a picture in the report. Judgments give the precision; without them, the median
     score of meaning stands in.
     """
-    connect(beam_options(context), [run])
     scored = ScoredRun(run)
     view = scored.record.best
     bucket, select, found = view.find(BucketRecord), resolve_auto(view), None
     if bucket and bucket.rows_out:
         sample = Sample.read(scored.shards(), view, scored.scores, read_judgments(run))
-        found = sample.frontier(criteria_of(select, view), scored.scores)
+        found = sample.frontier(criteria_of(select), scored.scores)
     if found is None:
         raise UserError(
             f"{run}: needs {ENOUGH} selected pairs in a sample of {PAIRS:,}, and a score of "

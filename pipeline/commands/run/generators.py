@@ -1,20 +1,16 @@
 """`paraloom generators`: the quality and cost of a run's generators."""
 
-import typer
-
-from paraloom.beam_jobs.engine.options import connect
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
+from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
 from paraloom.pipeline.pages.generators import compare_generators
 from paraloom.pipeline.run.folder import as_made, finished
 
 
-def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
+def command(run: RunFolder, json: JsonFile = None) -> None:
     """Print each generator's candidates, scores, share of the corpus, distances, and cost.
 
     If the run has judgments (`paraloom judge`), also print each generator's share of good pairs.
     """
-    connect(beam_options(context), [run])
     out = console(160)
     found = compare_generators(run, as_made(finished(run)))
     for shown in found.tables():

@@ -55,7 +55,7 @@ def command(
     corpus; judges see neither scores nor generators. Every judgment is in RUN/judgments before the
     next pair appears.
     """
-    from paraloom.pipeline.judging.describe import interval_of
+    from paraloom.pipeline.judging.cuts import wilson
     from paraloom.pipeline.judging.judgments import checked_name, judging
     from paraloom.pipeline.judging.sampling import ScoredRun, sample_pairs
 
@@ -72,7 +72,7 @@ def command(
         server = judging_server(found, sample, scale, judge, port)
         _print_judges(found)
         if selected is not False:  # rejected pairs are no sample of the corpus
-            low, high = interval_of(0.8 * (n := len(sample)), n)
+            low, high = wilson(0.8 * (n := len(sample)), n)
             show(f"{n:,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
         show(f"{len(sample):,} pairs to judge at {server.url}")
         show("Ctrl-C stops; every judgment is saved at once")
@@ -90,7 +90,7 @@ def _of_corpus(run: ScoredRun, pairs: int, selection: str, selected: bool) -> li
 
     corpus = finished_corpus(run.folder, started(run.folder), selection)
     view = corpus if selection else run.record.best
-    missed = None if selected else criteria_of(resolve_auto(view), view)
+    missed = None if selected else criteria_of(resolve_auto(view))
     return sample_corpus(run, pairs, corpus.path("select"), missed)
 
 
@@ -106,7 +106,7 @@ def judging_server(
 
     if not sample:
         raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
-    given, language = run.record.config.input, run.record.language
+    given, language = run.record.config.input, run.record.config.language
     source = short_code(given.source_language) if given else ""
     return JudgingServer(
         Session(run.folder, sample, scale),

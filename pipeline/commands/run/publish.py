@@ -7,11 +7,10 @@ import typer
 from pydantic import BaseModel
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.options import connect
 from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
-from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, beam_options, write_json
+from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, write_json
 from paraloom.pipeline.release.negatives import KINDS, TripletOptions
 from paraloom.pipeline.release.release import ReleaseOptions, files_of, make_release, push
 
@@ -26,7 +25,6 @@ class Published(BaseModel):
 
 
 def command(
-    context: typer.Context,
     run: RunFolder,
     selection: Named = "",
     out: Annotated[
@@ -107,7 +105,6 @@ def command(
         if storage.is_remote(run):
             raise UserError(f"{run}: a release is made on this machine; name a folder with --out")
         out = Path(run, f"release-{selection}" if selection else "release")
-    connect(beam_options(context), [run])
     kinds = tuple(KINDS) if triplets == "all" else tuple((triplets or "").split(","))
     bounds = Bounds(min_score=min_score, max_score=max_score, relative_margin=relative_margin)
     negatives = TripletOptions(

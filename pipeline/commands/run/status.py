@@ -5,17 +5,15 @@ import time
 from pathlib import Path
 from typing import Literal
 
-import typer
 from pydantic import BaseModel
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from paraloom.models.chat.usage import Usage
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.options import JsonFile, RunFolder, beam_options, write_json
+from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
 from paraloom.pipeline.commands.summary import rejected_table
 from paraloom.pipeline.run.folder import outdated, started
 from paraloom.pipeline.run.records import PairsRecord, RunRecord
@@ -56,9 +54,8 @@ class Status(BaseModel):
     generators: dict[str, Asked]
 
 
-def command(context: typer.Context, run: RunFolder, json: JsonFile = None) -> None:
+def command(run: RunFolder, json: JsonFile = None) -> None:
     """Print stages, rows, rates, rejected rows and remaining time, from the run folder."""
-    connect(beam_options(context), [run])
     out, stages, asked = console(), status(run), _asked(run)
     states = {stage.state for stage in stages}
     state: State = "under way" if "under way" in states else "stopped"

@@ -10,7 +10,7 @@ from paraloom.pipeline.run.records import IdfRecord
 from paraloom.pipeline.run.run import Run
 
 depends_on = ("ingest",)
-resource, given = "compact", "idf.txt"
+resource = "compact"
 
 
 def fingerprint(run: Run) -> Any:

@@ -8,7 +8,7 @@ from paraloom.models.files import atomic_folder, digest
 from paraloom.pipeline.run.records import TrainingRecord
 from paraloom.pipeline.run.run import Run
 
-resource, given = "compact", "vectors.txt"
+resource = "compact"
 
 
 def fingerprint(run: Run) -> Any:

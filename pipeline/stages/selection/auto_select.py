@@ -9,7 +9,6 @@ The sample and the trainings are Beam jobs, so they resume, and run wherever the
 result is deterministic for a seed.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,14 +27,9 @@ version = 2
 """Bump when the same scores lead to another selection."""
 
 
-def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
-    """The labelled pairs of files and folders."""
-    return read_ranking(paths, "select.labelled")
-
-
-def check_labelled(config: Config) -> None:
-    """`Stage.check` of a stage that reads the labelled pairs."""
-    read_labelled(config.select.labelled_paths)
+def read_labelled(config: Config) -> list[LabelledPairs]:
+    """The labelled pairs, checked; also the `Stage.check` of a stage that reads them."""
+    return read_ranking(config.select.labelled_paths, "select.labelled")
 
 
 def labelled_digests(run: Run) -> list[str]:
@@ -92,7 +86,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
         score=score,
         most=most,
         options=small_encoder(options.model, encoder),
-        labelled=read_labelled(run.config.select.labelled_paths),
+        labelled=read_labelled(run.config),
         vectors=digest(encoder.vector_file) if encoder.vector_file else None,
         language=run.language,
     )
@@ -149,4 +143,4 @@ def check(config: Config) -> None:
         kinds(options.model)
     except ValueError as error:
         raise UserError(f"select.auto.{error}") from error
-    check_labelled(config)
+    read_labelled(config)

@@ -14,12 +14,11 @@ from paraloom.beam_jobs.engine.shards import Receipt, Shard, write_receipt
 from paraloom.models.cpu import cores
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.corpus.estimate import choose
+from paraloom.pipeline.commands.corpus.estimate import choose, rate
 from paraloom.pipeline.commands.corpus.preview import prepare
 from paraloom.pipeline.commands.corpus.small_run import configured, measured
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.config.input import InputOptions
-from paraloom.pipeline.pages.describe import hours_in_words
 from paraloom.pipeline.run.plan import plan
 from paraloom.pipeline.run.records import PairsRecord, StageRecord
 from paraloom.pipeline.run.run import Run
@@ -66,10 +65,10 @@ def test_what_a_run_takes_is_what_it_took(
     hours = found["jobs"]["back_translate"]["seconds"] / 3600
     assert found["translation_hours"] == pytest.approx(hours)
     assert found["translation_cost"] == pytest.approx(36000 * hours)
-    shown = hours_in_words(hours), hours_in_words(36000 * hours)
+    shown = rate(hours), rate(36000 * hours)
     assert f"one machine: {shown[0]} hours in all, {shown[1]} at 36000 an hour" in out
-    rate = float(f"{found['jobs']['score']['rate']:.2g}")
-    assert f"{rate:,.0f} rows/s, a core" in out
+    speed = float(f"{found['jobs']['score']['rate']:.2g}")
+    assert f"{speed:,.0f} rows/s, a core" in out
     assert "Rows: counted; 0.8% of those read cannot be used" in out
     assert "119 sentences sampled from the beginnings of 1 file(s)" in out
     assert f"on {cores()} CPU cores, float32, beam 2" in out

@@ -2,7 +2,6 @@
 
 import copy
 import re
-import shutil
 import time
 from html import escape, unescape
 from pathlib import Path
@@ -25,7 +24,7 @@ from paraloom.pipeline.pages.differences import mark_differences
 from paraloom.pipeline.pages.plots import shades, ticks
 from paraloom.pipeline.pages.render import environment
 from paraloom.pipeline.pages.report_data import BINS, CELLS, axes, axis, density, histogram
-from paraloom.pipeline.run.folder import report_path, restrict, shards_of
+from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import EvaluateRecord, RunRecord
 from paraloom.pipeline.stages import folder_of
 from tests.pipeline.pages.made_run import SCORERS, MadeRun
@@ -167,29 +166,6 @@ def test_rounds_stand_side_by_side(made_run: MadeRun) -> None:
     assert mean.count("<td") == 5
     assert "98.8" in mean
     assert "undefined" in mean
-
-
-def test_it_is_written_when_it_would_say_another_thing(
-    made_run: MadeRun, record: dict[str, Any], tmp_path: Path
-) -> None:
-    folder = str(tmp_path / "run")
-    shutil.copytree(made_run.folder, folder)
-    whole = RunRecord.model_validate(record)
-    assert report.write_report(folder, whole)
-    before = (tmp_path / "run" / "report" / "index.html").read_bytes()
-    assert not report.write_report(folder, whole)
-    assert [p.name for p in (tmp_path / "run" / "report").iterdir()] == ["index.html"]
-    stages = [name for name in record["stages"] if name != "auto_select"]
-    assert report.write_report(folder, restrict(whole, stages))
-    assert "Automatic selection of deciles" not in (tmp_path / "run/report/index.html").read_text()
-    assert report.write_report(folder, whole)
-    page = tmp_path / "run" / "report" / "index.html"
-    assert page.read_bytes() == before
-    for damaged in (b"", before[:-20], before[:600], before[:600] + bytes(len(before) - 600)):
-        page.write_bytes(damaged)
-        assert report.write_report(folder, whole)
-        assert page.read_bytes() == before
-    assert report_path(folder) == str(tmp_path / "run" / "report" / "index.html")
 
 
 def test_pairs_on_either_side_of_the_selection(made_run: MadeRun, record: dict[str, Any]) -> None:
