@@ -48,8 +48,7 @@ select:  # the same meaning (the better translations) in other words
 """
 
 _PAIRS = """\
-score:
-  scorers: [trigram_overlap, content_overlap]
+score: {{scorers: [trigram_overlap, content_overlap]}}
 select:  # in other words
   by: trigram_overlap
   deciles: [0, 1, 2, 3, 4]
