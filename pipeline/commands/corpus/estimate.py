@@ -245,8 +245,8 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
     if (least := options.near_duplicates) and len(pairs):
         from paraloom.beam_jobs.near_duplicates import near_copies
 
-        sides = (normalised(pairs[side].combine_chunks()) for side in ("source", "reference"))
-        pairs = pairs.filter(pa.array(~near_copies(*sides, least)))
+        first, second = (normalised(pairs[of].combine_chunks()) for of in ("source", "reference"))
+        pairs = pairs.filter(pa.array(~near_copies(first, second, least)))
     left = len(pairs)
     if options.unique:
         side = "source" if READERS[options.format].has_source else "reference"

@@ -33,7 +33,6 @@ from paraloom.pipeline.stages import back_translate
 _READ = 500  # rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
 _IDS = ("id", "caption_id", "uid", "tuid")  # names that people give to columns of ids
-_SIDES = {"source", "reference", "translation"}
 _OPUS = "opus:"
 _SEGMENT = "xml:lang="  # prefix of the names of TMX's segments
 _ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # for English; for others
@@ -76,18 +75,18 @@ def command(
     text += f"run: {_free_run(Path(files[0]).name, out)}\ninput:\n"
     for key, value in options.items():  # JSON within a line is YAML
         text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
-    target = options["target_language"]
-    source = options.get("source_language", target)
+    source, target = (options.get(f"{of}_language", "") for of in ("source", "target"))
     encoder = f"sentence-transformers/{_ENCODERS[target != ENGLISH]}"
-    names: dict[str, Any] = {
-        "source": source,
-        "target": target,
-        "model": dumps(model),
-        "encoder": encoder,
-    }
-    names |= {"mined": options["format"] == "pairs", "has_encoder": hub.cached(encoder)}
     template = environment(autoescape=False).get_template("init.yaml.j2")
-    text += _sections(start) if start else template.render(names)
+    proposed = template.render(
+        source=source,
+        target=target,
+        model=dumps(model),
+        mined=options["format"] == "pairs",
+        encoder=encoder,
+        has_encoder=hub.cached(encoder),
+    )
+    text += _sections(start) if start else proposed
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # an error before it is written
     if source == ENGLISH != target and not named:  # the format has no names of columns to swap
@@ -101,7 +100,7 @@ def command(
     if config.nmt.model and config.translates:
         console().print(job_table(estimate(config).jobs))
     about = "" if seen.counted else "about "
-    languages = " to ".join(dict.fromkeys((source, target)))
+    languages = f"{source} to {target}".removeprefix(" to ")
     show(f"{out}: {options['format']}, {languages}, {about}{seen.rows:,} rows")
     for name in ("estimate", "preview", "corpus"):
         show(f"  paraloom {name} --config {shlex.quote(str(out))}")
@@ -124,7 +123,8 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         found = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
         raise UserError(f"the files have several formats: {found}; give files of one")
     (form,), given, layout = kinds, dict[str, Any](paths=paths), Layout()
-    if form == "parquet" and {*_names(form, paths[0])} & _SIDES == _SIDES - {"source"}:
+    names = {*_names(form, paths[0])} if form == "parquet" else {"source"}
+    if "source" not in names and names >= {"reference", "translation"}:
         form = "pairs"
     if form == "moses":
         if len(paths) != 2:
@@ -134,8 +134,8 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
             )
         given = {"paths": {"source": paths[0], "reference": paths[1]}}
     elif form == "tmx":
-        names = _names(form, paths[0])
-        codes = [name.removeprefix(_SEGMENT) for name in names if name.startswith(_SEGMENT)]
+        named = (of for of in _names(form, paths[0]) if of.startswith(_SEGMENT))
+        codes = [of.removeprefix(_SEGMENT) for of in named]
         if len(codes) < 2:
             raise UserError(f"{paths[0]}: its first units are not in two languages")
         first, second = _english_last(codes)[-2:]

@@ -120,22 +120,18 @@ def command(
                 progress.set(at + len(first))
     seconds = time.monotonic() - started
     write_json(json, Mining(len(rows), n, len(found.first), dict(rejected), seconds))
-    lines = f"{len(rows):,} lines{unused}"
-    show(f"{output}: {len(found.first):,} pairs of {n:,} distinct sentences ({lines})")
+    pairs = f"{output}: {len(found.first):,} pairs"
+    show(f"{pairs} of {n:,} distinct sentences ({len(rows):,} lines{unused})")
 
 
-def _sentences(
-    bitexts: list[Bitext], rejected: Counter[str] | None = None
-) -> Iterator[pa.StringArray]:
-    """The usable lines of all files in blocks: not empty, valid, without control characters; counts
-    the others."""
+def _sentences(bitexts: list[Bitext], rejected: Counter[str]) -> Iterator[pa.StringArray]:
+    """The usable lines of all files in blocks: not empty, valid, without control characters."""
     done = 0
     with meter("read", unit="sentences") as progress:
         for bitext in bitexts:
             for block in read_bitext(bitext, rows=_ROWS, max_characters=MAX_CHARACTERS):
-                if rejected is not None:
-                    why = pc.replace_substring(block.rejected["reason"], " in reference", "")
-                    rejected.update(why.to_pylist())
+                why = pc.replace_substring(block.rejected["reason"], " in reference", "")
+                rejected.update(why.to_pylist())
                 yield block.pairs["reference"]
                 done += len(block.pairs)
                 progress.set(done)
@@ -143,6 +139,6 @@ def _sentences(
 
 def _kept(bitexts: list[Bitext], kept: np.ndarray) -> Iterator[pa.StringArray]:
     at = 0
-    for block in _sentences(bitexts):
+    for block in _sentences(bitexts, Counter()):
         yield block.filter(pa.array(kept[at : at + len(block)]))
         at += len(block)

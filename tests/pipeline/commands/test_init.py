@@ -98,6 +98,13 @@ def test_pairs_of_one_language(
     assert preview(given, rows=9, max_characters=99).pairs["reference"].to_pylist() == [*ENGLISH]
 
 
+def test_the_columns_of_a_run_are_bitext(tmp_path: Path) -> None:
+    path = tmp_path / "part.parquet"
+    sides = {"source": CZECH, "reference": ENGLISH, "translation": ENGLISH}
+    pq.write_table(pa.table(sides), path)
+    assert find_input([str(path)])[0]["format"] == "parquet"
+
+
 def test_with_a_model_it_estimates(
     nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
