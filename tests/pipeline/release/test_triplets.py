@@ -73,6 +73,13 @@ def test_the_nearest_that_is_neither_too_near_nor_known(rows: Rows) -> None:
     assert found[9] is None  # its own positive has a cosine of 0.485, below which none may be
 
 
+def test_pairs_without_a_source_do_not_share_one(rows: Rows) -> None:
+    (file,) = rows.files
+    table = pq.read_table(file)
+    pq.write_table(table.set_column(0, "source", pa.array([""] * len(table))), file)
+    assert near(rows)[0] == "of the same source"  # which it no longer is
+
+
 def test_a_cross_encoder_has_a_veto(rows: Rows, monkeypatch: Patch) -> None:
     def score(pairs: Any, model: str) -> np.ndarray:
         assert model == "opened folder"

@@ -49,6 +49,14 @@ def test_bounds() -> None:
     assert held.tolist() == [[False, True, True, True, False], [False, False, True, True, True]]
 
 
+def test_a_margin_is_below_a_negative_cosine_too() -> None:
+    bounds = Bounds(min_score=-1, max_score=0.6, relative_margin=0.5)
+    scores = np.array([[-0.3, -0.2, -0.1]] * 2, np.float32)
+    held = bounds.hold(scores, np.array([-0.2, 0.0], np.float32))
+    # The most is -0.3 for the first, and 0 for the second.
+    assert held.tolist() == [[True, False, False], [True, True, True]]
+
+
 def test_vectors_that_are_written_are_not_made_again(tmp_path: Path) -> None:
     asked: list[str] = []
 

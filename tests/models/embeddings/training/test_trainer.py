@@ -1,4 +1,5 @@
 import copy
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -23,7 +24,7 @@ from paraloom.models.embeddings.training.data import Pairs, learnable
 from paraloom.models.embeddings.training.loss import margin_loss
 from paraloom.models.embeddings.training.negatives import NegativesFrom, hardest_negatives
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
-from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer
+from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from tests.models.embeddings.encoders.test_encoders import gradient_of, rows_of
@@ -293,6 +294,19 @@ def test_the_step_without_a_finite_loss_is_named() -> None:
     trainer.losses = [torch.tensor(value) for value in (0.5, float("inf"), 0.5, float("nan"))]
     with pytest.raises(UserError, match=r"^the loss is inf at step 7: .* learning_rate \(0\.01\)"):
         trainer.report(8)
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [([1.0, 1.0, 2.0], [0, 2]), ([math.nan, math.nan, -1.0, math.nan, 0.0], [0, 2, 4])],
+)
+def test_the_best_scores_so_far(scores: list[float], best: list[int]) -> None:
+    """An undefined one is the best only until another is defined."""
+    found: list[int] = []
+    for at, score in enumerate(scores):
+        if better(score, scores[found[-1]] if found else None):
+            found.append(at)
+    assert found == best
 
 
 def test_the_bar_shows_the_pairs_that_are_left_to_train_on(monkeypatch: Patch) -> None:
