@@ -95,14 +95,9 @@ class PretrainedModel(NmtModel):
             start = self.target_tokens[self._config["decoder_start_token_id"]]
         layout = self._family.layout(self.tokens, languages, start)
         if self._family in (T5, MT5):
-            (pieces,) = self.subwords().encode_source([prompt(self._config, languages)])
+            (pieces,) = self.subwords().encode([prompt(self._config, languages)])
             return replace(layout, source_prefix=tuple(pieces))
         return layout
-
-    @property
-    def positions(self) -> int:
-        """Maximum tokens in a source and a target, including tags and ends of sentence."""
-        return self._config.get("max_position_embeddings") or _UNLIMITED
 
     def network(self) -> Any:
         """Load the weights in torch, in float32."""
@@ -149,7 +144,8 @@ class PretrainedModel(NmtModel):
             spec.optimize(quantization=None)
             spec.save(str(out))
             self._compare(network, out)
-        return self.positions, self.positions
+        positions = self._config.get("max_position_embeddings") or _UNLIMITED
+        return positions, positions
 
     def _spec(self, network: Any) -> Any:
         from ctranslate2.converters import transformers as converters
