@@ -15,6 +15,11 @@ def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
     return np.asarray(x ^ (x >> np.uint64(31)))
 
 
+def threshold(share: float) -> np.uint64:
+    """Largest hash in the lowest `share` of all hashes."""
+    return np.uint64(min(int(share * 2**64), 2**64 - 1))
+
+
 def text_hashes(texts: pa.Array, seed: int = 0) -> NDArray[np.uint64]:
     """Hash each text: uint64 [n]."""
     digest = xxhash.xxh3_64_intdigest

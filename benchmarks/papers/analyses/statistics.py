@@ -23,13 +23,13 @@ from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.models.errors import UserError, reading
+from paraloom.models.hashing import threshold
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.text.idf import COUNTS, WordCounts, count_words, idf_table, merge_counts
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import WordVectors, load_vectors
 from paraloom.papers.analyses.moments import Moments
-from paraloom.papers.datasets.phrases import threshold
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.run.folder import as_made, is_run, read_run

@@ -9,14 +9,9 @@ import pyarrow.compute as pc
 
 from paraloom.models.embeddings.datasets.phrases import phrase_blocks
 from paraloom.models.errors import UserError
-from paraloom.models.hashing import text_hashes
+from paraloom.models.hashing import text_hashes, threshold
 
 _LETTERS = r"^\p{L}+( \p{L}+)*$"
-
-
-def threshold(share: float) -> np.uint64:
-    """Largest hash in the lowest `share` of all hashes."""
-    return np.uint64(min(int(share * 2**64), 2**64 - 1))
 
 
 class PhrasePairs(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.models.errors import UserError
-from paraloom.models.hashing import text_hashes
+from paraloom.models.hashing import text_hashes, threshold
 from paraloom.papers.analyses.phrase_tests import (
     Question,
     choose,
@@ -20,7 +20,7 @@ from paraloom.papers.analyses.phrase_tests import (
     semeval2013_training,
     turney2012,
 )
-from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split, threshold
+from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
 from paraloom.papers.options import PhrasesOptions
 
 AMONG = 100  # phrases, one of which is the paraphrase (Zhou et al. 2017, 3.1)
