@@ -15,7 +15,8 @@ from pathlib import Path
 from paraloom.beam_jobs.runners.local.fork_server import fork_server
 
 if __name__ == "__main__":  # workers import at the same time, as those of a command do
-    fork_server.prepare_for(["--direct_num_workers", sys.argv[2]])
+    if int(sys.argv[2]) > 1:
+        fork_server.prepare()
 
 from paraloom.beam_jobs import bucket, score, select
 from paraloom.beam_jobs.engine.shards import receipts, units

@@ -27,11 +27,6 @@ def find_model(name: str, option: str, settings: str) -> Path:
     return folder
 
 
-def is_sentence_model(folder: Path) -> bool:
-    """Whether a folder names modules of sentence-transformers."""
-    return (folder / "modules.json").is_file()
-
-
 def load_sentence_model(folder: Path) -> SentenceTransformer:
     """Load a model that makes sentence vectors, on a GPU if there is one."""
     from sentence_transformers import SentenceTransformer

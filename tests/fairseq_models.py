@@ -52,8 +52,8 @@ def make(folder: Path, *, fast: bool = False, joined: bool = False, steps: int =
     )  # fmt: skip
     (folder / "bpecodes").write_text(learn_codes(words, fast), encoding="utf-8")
     subwords = MosesBpe(folder / "bpecodes", "cs", "en")
-    sides = [subwords.encode_source([source for source, _ in pairs()]),
-             subwords.encode_target([target for _, target in pairs()])]  # fmt: skip
+    sides = [subwords.encode([source for source, _ in pairs()]),
+             subwords.encode([target for _, target in pairs()], target=True)]  # fmt: skip
     both = Counter(piece for side in sides for row in side for piece in row)
     for language, side in zip(("cs", "en"), sides, strict=True):
         counts = both if joined else Counter(piece for row in side for piece in row)
@@ -91,8 +91,8 @@ def write_network(folder: Path, subwords: MosesBpe, joined: bool, steps: int) ->
 
     def example(given: str, wanted: str) -> Example:
         (pieces,), (translation,) = (
-            subwords.encode_source([given]),
-            subwords.encode_target([wanted]),
+            subwords.encode([given]),
+            subwords.encode([wanted], target=True),
         )
         ids = [[*map(d.index, of), 2] for d, of in ((source, pieces), (target, translation))]
         return Example(ids[0], [2], ids[1])

@@ -96,13 +96,6 @@ class Tsv(BitextReader):
         return self.columns[-count:]
 
 
-class TsvPairs(Tsv):
-    """Tab-separated pairs of one language, which may begin with a margin."""
-
-    columns = ("margin", "reference", "source")
-    takes = "pairs takes reference, translation or margin, reference, translation"
-
-
 class ParquetPairs(Parquet):
     """Pairs of one language in Parquet."""
 
@@ -112,17 +105,18 @@ class ParquetPairs(Parquet):
         return super().places(replace(layout, columns={**layout.columns, "source": second}))
 
 
-class GivenPairs(BitextReader):
+class GivenPairs(Tsv):
     """Pairs of one language, as `mine` writes them: in Parquet or tab-separated.
 
     A bitext's `source` is here the translation; `ingest` gives it that name.
     """
 
     name = "pairs"
-    columns = ("id", "source", "reference")
+    columns = ("margin", "reference", "source")
+    takes = "pairs takes reference, translation or margin, reference, translation"
     named = ("reference", "translation", "id")
     is_mined = True
-    text, parquet = TsvPairs(), ParquetPairs()
+    parquet = ParquetPairs()
 
     def describe(self, path: str, layout: Layout) -> Columns:
         """Open a file, and describe its columns."""
@@ -131,22 +125,23 @@ class GivenPairs(BitextReader):
                 return self.parquet.describe(path, layout)
         if layout.columns:
             raise UserError(f"{path}: is no Parquet, so input.columns can name no columns in it")
-        return self.text.describe(path, layout)
+        return super().describe(path, layout)
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
         """Divide a file."""
-        return self._reader(bitext).ranges(bitext, rows, copies)
+        if bitext.places:
+            return self.parquet.ranges(bitext, rows, copies)
+        return super().ranges(bitext, rows, copies)
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
         """Rows and bytes at the beginning of a file."""
-        return self._reader(bitext).estimate(bitext)
+        return self.parquet.estimate(bitext) if bitext.places else super().estimate(bitext)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
         """Rows of a part."""
-        return self._reader(bitext).rows(bitext, rows, part, limit)
-
-    def _reader(self, bitext: Bitext) -> BitextReader:
-        return self.parquet if bitext.places else self.text
+        if bitext.places:
+            return self.parquet.rows(bitext, rows, part, limit)
+        return super().rows(bitext, rows, part, limit)
 
 
 class PlainText(BitextReader):

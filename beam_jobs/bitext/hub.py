@@ -16,9 +16,8 @@ from paraloom.beam_jobs.bitext.rows import Layout, Paths
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import CARD
 from paraloom.models.hub import fetch_dataset, is_hub_name
-from paraloom.models.structured import parse_yaml
+from paraloom.models.structured import front_matter
 
-_HEAD = re.compile(r"\s*---\n(.*?)\n---\s*$", re.DOTALL | re.MULTILINE)  # the metadata of a card
 _CONVERTED = re.compile(r"(?!data/)([^/]+)/(?:partial-)?([^/]+?)(?:-part\d+)?/\d{4}\.parquet")
 """Subset, split and file, as the Hub names its converted files."""
 _SHARD = re.compile(r"^data/([^/]+)-\d{5}-of-\d{5}[^/]*\.[^/]*$")
@@ -50,7 +49,7 @@ class Hub(Parquet):
 def _files(name: str, layout: Layout) -> list[str]:
     def choose(names: list[str], card: Path) -> list[str]:
         with in_one_line(f"{name}: the metadata `configs` in {CARD} are not in the Hub's form"):
-            found = by_split(names, card.read_text("utf-8", "replace") if card.is_file() else "")
+            found = by_split(names, front_matter(card) if card.is_file() else None)
         if files := found.get(layout.subset or "", {}).get(layout.split):
             return files
         known = [
@@ -71,19 +70,18 @@ def _files(name: str, layout: Layout) -> list[str]:
     return [str(folder / file) for file in files]
 
 
-def by_split(names: Iterable[str], card: str = "") -> dict[str, dict[str, list[str]]]:
+def by_split(names: Iterable[str], card: Any = None) -> dict[str, dict[str, list[str]]]:
     """Group Parquet files by subset and split; the subset "" is read if the user names none.
 
-    The `configs` in the card define the subsets. Without them each folder is a subset, unless its
-    name is a split's. `datasets` would join the files of such subsets, possibly in several
-    languages; here the subset "" lacks a split that several folders have.
+    The `configs` in the card's front matter define the subsets. Without them each folder is a
+    subset, unless its name is a split's. `datasets` would join the files of such subsets, possibly
+    in several languages; here the subset "" lacks a split that several folders have.
 
     >>> by_split(["cs-en/train.parquet", "de-en/train.parquet", "de-en/dev.parquet"])[""]
     {'validation': ['de-en/dev.parquet']}
     """
     names = sorted(name for name in names if name.endswith(".parquet"))
-    head = _HEAD.match(card)
-    configs = ((parse_yaml(head[1], CARD) if head else None) or {}).get("configs") or []
+    configs = (card or {}).get("configs") or []
     subsets = {config["config_name"]: _configured(config, names) for config in configs}
     converted = [match for name in names if (match := _CONVERTED.fullmatch(name))]
     for match in converted if len(converted) == len(names) and not configs else ():

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 from paraloom.beam_jobs.bitext.lines import changed, file_errors
 from paraloom.beam_jobs.bitext.reader import Record, RecordReader, columns_of, typed
 from paraloom.beam_jobs.bitext.rows import Bitext, Range, RawRows
-from paraloom.beam_jobs.storage import open_file, size
-from paraloom.beam_jobs.storage.digests import file_digest
+from paraloom.beam_jobs.storage import known_digest, open_file, size
 from paraloom.models.errors import in_one_line
 from paraloom.models.text.files import CHUNK, flat, is_text
 
@@ -69,7 +68,7 @@ class Parquet(RecordReader):
                 numbers = np.arange(at + 1, at + 1 + len(table))
                 yield RawRows(columns=columns, numbers=numbers, faults=faults)
                 at += len(table)
-        if bitext.sha256 and file_digest(path) != bitext.sha256[0]:
+        if bitext.sha256 and known_digest(path) != bitext.sha256[0]:
             raise changed(path)
 
 

@@ -12,7 +12,7 @@ from paraloom.beam_jobs.bitext.lines import Span
 from paraloom.beam_jobs.engine.schema import INGEST, INGEST_REJECTED
 from paraloom.beam_jobs.transforms.equal_texts import content_ids
 from paraloom.models.text.cleaning import clean
-from paraloom.models.text.controls import find_control
+from paraloom.models.text.controls import CONTROL, find_control
 
 Paths = list[str] | dict[str, str | list[str]]
 """`input.paths`: paths and globs, one list for each side if the format has two files."""
@@ -167,7 +167,8 @@ def _checked(
         text = clean(text, changed)
     trimmed = text
     if strict:
-        for row in _with_controls(text).tolist():
+        controls = pc.match_substring_regex(text, CONTROL).fill_null(False)
+        for row in np.flatnonzero(controls).tolist():
             faults.setdefault(row, f"{find_control(text[row].as_py())} in {name}")
         trimmed = pc.utf8_trim_whitespace(text)
     if required:
@@ -179,22 +180,6 @@ def _checked(
         wrong[[*faults]] = True
         trimmed = pc.if_else(pa.array(wrong), None, trimmed)
     return trimmed, faults
-
-
-def _with_controls(text: pa.StringArray) -> np.ndarray:
-    """Find rows in which `find_control` finds something; works on bytes, much faster than RE2."""
-    if not len(text):
-        return np.empty(0, np.int64)
-    _, offsets, data = text.buffers()
-    start, *_ = bounds = np.frombuffer(offsets, np.int32)[text.offset :][: len(text) + 1]
-    byte = np.frombuffer(data or b"", np.uint8)[start : bounds[-1]]
-    ascii_ = np.flatnonzero((byte < 0x20) | (byte == 0x7F))
-    c1 = np.flatnonzero(byte == 0xC2)  # first of two bytes, as the text is valid
-    c1 = c1[byte[c1 + 1] < 0xA0]
-    breaks = np.flatnonzero(byte == 0xE2)  # first of three; U+2028 is E2 80 A8, U+2029 … A9
-    breaks = breaks[(byte[breaks + 1] == 0x80) & (byte[breaks + 2] & 0xFE == 0xA8)]
-    found = np.concatenate([ascii_, c1, breaks])
-    return np.unique(np.searchsorted(bounds[1:] - start, found, side="right"))
 
 
 def _decoded(field: bytes | None) -> str | None:

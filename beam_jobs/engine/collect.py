@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import apache_beam as beam
@@ -53,8 +53,3 @@ def collect(
     table = decode(storage.read_bytes(result))
     clear()
     return table
-
-
-def concatenate(schema: pa.Schema) -> Callable[[Iterable[pa.Table]], pa.Table]:
-    """Make a combiner that concatenates tables in any order."""
-    return lambda tables: pa.concat_tables([schema.empty_table(), *tables])

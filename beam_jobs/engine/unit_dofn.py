@@ -1,4 +1,4 @@
-"""Base classes of the jobs' DoFns."""
+"""The base class of the jobs' DoFns."""
 
 from __future__ import annotations
 
@@ -17,16 +17,8 @@ from paraloom.beam_jobs.engine.rejections import check_not_stopped
 from paraloom.beam_jobs.engine.shards import UNDER_WAY, Measurements, Receipt, commit, finished
 
 
-class OneCoreDoFn(beam.DoFn):
-    """A DoFn that uses one core; the runner decides how many work in parallel."""
-
-    def setup(self) -> None:
-        """Restrict Arrow to one thread."""
-        pa.set_cpu_count(1)
-
-
 @dataclass(eq=False)
-class UnitDoFn(OneCoreDoFn):
+class UnitDoFn(beam.DoFn):
     """Base class of a DoFn that makes the output and the receipt of each unfinished unit.
 
     An element is a unit, or a tuple of a unit and further input. Subclasses implement `make(unit,
@@ -35,6 +27,10 @@ class UnitDoFn(OneCoreDoFn):
 
     output: str
     make: ClassVar[Callable[..., Receipt]]
+
+    def setup(self) -> None:
+        """Restrict Arrow to one thread: the runner decides how many units are made at once."""
+        pa.set_cpu_count(1)
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
         """Yield the receipt of a unit."""

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -24,7 +24,7 @@ import xxhash
 
 from paraloom.beam_jobs.storage.clients import StoredObject, opened, store
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file, temporary_path
+from paraloom.models.files import atomic_file, file_state, kept_digest, temporary_path
 
 _BLOCK = 1 << 23
 
@@ -223,6 +223,16 @@ def file_digest(path: str) -> str:
     """SHA-256 of a file that may be large, in hexadecimal."""
     with open_file(path) as stream, _file_errors(path, "read"):
         return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def known_digest(path: str) -> str:
+    """`file_digest` of an input file, which is read again only if it may have changed."""
+    if not exists(path):
+        return file_digest(path)  # raises the error
+    read = partial(file_digest, path)
+    if is_remote(path):  # its state has the store's checksum
+        return kept_digest(path, lambda: ([match(path)], 0.0), read)
+    return kept_digest(str(Path(path).absolute()), lambda: file_state(Path(path)), read)
 
 
 def digest(data: bytes) -> str:

@@ -63,13 +63,10 @@ class Criteria:
         """Whether only a sample of the matching pairs is taken."""
         return self.size is not None or self.per_generator is not None
 
-    def quotas(self, rows: dict[str, int]) -> dict[str, int]:
-        """Number of pairs to take per generator, or in all."""
-        return quotas(rows, self.per_generator, self.size)
-
     def ranks(self, rows: dict[str, int]) -> dict[str, list[int]]:
         """Rank of each generator's first row that is not taken."""
-        return {name: [quota] for name, quota in self.quotas(rows).items()}
+        taken = quotas(rows, self.per_generator, self.size)
+        return {name: [quota] for name, quota in taken.items()}
 
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
@@ -192,7 +189,8 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
         first[np.flatnonzero(first)[near]] = False
     selected = int(np.count_nonzero(first))
     of_kind = Counter(np.concatenate([[], *kinds])[first].tolist())
-    drawn = sum(criteria.quotas(of_kind).values()) if criteria.draws else selected
+    taken = quotas(of_kind, criteria.per_generator, criteria.size)
+    drawn = sum(taken.values()) if criteria.draws else selected
     counts[NOT_DRAWN] = selected - drawn
     found = {reason: count for reason, count in counts.most_common() if count}
     return Preview({**found, "selected": drawn}, unit_of[first], row_of[first])

@@ -152,7 +152,7 @@ class Translator:
         return call.finish(time.monotonic() - started)
 
     def _sources(self, texts: Sequence[str | None]) -> list[list[str]]:
-        return self._subwords.encode_source([text or "" for text in texts])
+        return self._subwords.encode([text or "" for text in texts])
 
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
@@ -162,7 +162,7 @@ class Translator:
         Natural logarithm, comparable to `translation_score`. NaN if a side is empty or too long, or
         the engine fails on the pair.
         """
-        wanted = self._subwords.encode_target([text or "" for text in references])
+        wanted = self._subwords.encode([text or "" for text in references], target=True)
         return self._score(self._sources(sources), wanted, 2 * self.options.max_source_subwords)
 
     def _score(
@@ -192,7 +192,7 @@ class Translator:
 
     def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """Number of target subwords in texts, including the end of sentence: int16 [n]."""
-        pieces = self._subwords.encode_target(texts)
+        pieces = self._subwords.encode(texts, target=True)
         return np.fromiter((len(of) + 1 for of in pieces), np.int16, len(pieces))
 
 

@@ -10,7 +10,8 @@ scores that were computed elsewhere.
 """
 
 from paraloom.models.scorers.base import Outcome, Resource, Scorer
+from paraloom.models.scorers.learned.encoder_similarity import ENCODER
 from paraloom.models.scorers.pair_scorer import PairScorer
-from paraloom.models.scorers.registry import ENCODER, SCORERS
+from paraloom.models.scorers.registry import SCORERS
 
 __all__ = ["ENCODER", "SCORERS", "Outcome", "PairScorer", "Resource", "Scorer"]

@@ -5,9 +5,6 @@ from pkgutil import iter_modules
 
 from paraloom.models.scorers import checks, learned, tokens
 from paraloom.models.scorers.base import Scorer
-from paraloom.models.scorers.learned.encoder_similarity import ENCODER
-
-__all__ = ["ENCODER", "SCORERS"]
 
 SCORERS: dict[str, Scorer] = {}
 for _folder in (tokens, checks, learned):

@@ -26,7 +26,6 @@ _MOST = 1 << 16  # maximum dimensions
 _LARGEST = 1e12  # maximum value, so that sums of squares fit float32
 _HEADER = re.compile(rb"[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t]*\r?(?:\n|\Z)")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_MOST_SEEN = 1 << 20  # words whose rows are cached: a large corpus has many times more
 _COMPACT = pa.schema([("word", pa.string()), ("hash", pa.uint64()), ("row", pa.int32())])
 
 
@@ -54,7 +53,6 @@ class WordVectors:
         if matrix.ndim != 2 or not 0 < len(matrix) == len(self.words):
             raise ValueError(f"{len(self.words)} words but a matrix of shape {matrix.shape}")
         self._hashes, self._order = index or _index(self.words)
-        self._seen: dict[str, int] = {}  # cache of rows: a corpus repeats its words
         self.unknown = int(self.rows([UNKNOWN])[0])  # row for unknown words, or -1
 
     def __len__(self) -> int:
@@ -67,16 +65,12 @@ class WordVectors:
 
     def rows(self, words: Sequence[str] | pa.StringArray) -> np.ndarray:
         """Row of each word, -1 if unknown: int32 [n]."""
-        asked = words.to_pylist() if isinstance(words, pa.Array) else list(words)
-        seen = self._seen
-        found = [*map(seen.get, asked)]
-        if None in found:
-            if len(seen) > _MOST_SEEN:
-                seen = self._seen = {}  # another thread may be reading the old one
-            new = list({word: None for word in asked if word not in seen})
-            seen.update(zip(new, self._find(new).tolist(), strict=True))
-            found = [*map(seen.get, asked)]
-        return np.array(found, np.int32)
+        asked = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
+        indices = np.minimum(np.searchsorted(self._hashes, text_hashes(asked)), len(self) - 1)
+        rows = self._order[indices].copy()
+        same = pc.equal(self.words.take(pa.array(rows)), asked)
+        rows[~same.to_numpy(zero_copy_only=False)] = -1
+        return rows
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Vectors of rows: float32 [n, d]. Row -1 gets the vector of `UUUNKKK` if present
@@ -85,14 +79,6 @@ class WordVectors:
         vectors: np.ndarray = self.matrix[rows]
         vectors[rows < 0] = 0.0
         return vectors
-
-    def _find(self, words: list[str]) -> np.ndarray:
-        asked = pa.array(words, pa.string())
-        indices = np.minimum(np.searchsorted(self._hashes, text_hashes(asked)), len(self) - 1)
-        rows = self._order[indices].copy()
-        same = pc.equal(self.words.take(pa.array(rows)), asked)
-        rows[~same.to_numpy(zero_copy_only=False)] = -1
-        return rows
 
 
 def read_vectors(path: Path | str) -> WordVectors:

@@ -167,8 +167,10 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
             if copied := copy_finished(stage, run, key):
                 journal.finish(step, copied)
                 continue
-        if stage.name in PAIR_STAGES:  # workers import modules while this process does
-            fork_server.prepare_for(run.arguments)
+        if stage.name in PAIR_STAGES:
+            workers = options.threads_here(run.arguments) or 1
+            if workers > 1:  # they import modules while this process does
+                fork_server.prepare()
             import_fast("paraloom.beam_jobs.engine.launch")
         say(f"{path} …")
         journal.start(step)

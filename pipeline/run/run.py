@@ -12,7 +12,6 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import Bitext, find_bitext
 from paraloom.beam_jobs.engine.shards import Shard, read_whole
 from paraloom.beam_jobs.storage import remote
-from paraloom.beam_jobs.storage.digests import file_digest
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.beam_jobs.transforms.exclusion import Exclusion
@@ -156,7 +155,7 @@ class Run:
         for path in paths:
             if problem := not_text(path):
                 raise UserError(f"{path}: its name {problem}; rename it")
-        sha256 = dict(zip(paths, storage.several(file_digest, paths), strict=True))
+        sha256 = dict(zip(paths, storage.several(storage.known_digest, paths), strict=True))
         return [replace(b, sha256=tuple(sha256[path] for path in b.paths)) for b in found]
 
     @property

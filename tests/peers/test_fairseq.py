@@ -44,7 +44,7 @@ def hub(trained: Path) -> Any:
 def test_subwords_are_those_of_fairseq(trained: Path, hub: Any) -> None:
     ours = Translator(trained, NmtOptions(), threads=1)._subwords
     for text in (*ODD, *(source for source, _ in pairs())):
-        (pieces,) = ours.encode_source([text])
+        (pieces,) = ours.encode([text])
         assert pieces == hub.apply_bpe(hub.tokenize(text)).split(), text
         assert ours.decode(pieces) == hub.detokenize(hub.remove_bpe(" ".join(pieces))), text
 

@@ -15,7 +15,6 @@ import importlib
 import json
 import logging
 import os
-import re
 import signal
 import socket
 import struct
@@ -29,8 +28,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
-
-from paraloom.models.cpu import cores
 
 _IMPORTED = (
     "apache_beam.runners.worker.sdk_worker_main",
@@ -70,13 +67,6 @@ class ForkServer:
         """Start the server process, which imports modules while the launcher continues."""
         with self._lock:
             self._connected()
-
-    def prepare_for(self, arguments: Sequence[str]) -> None:
-        """Call `prepare` if jobs with these Beam options have several workers on this machine."""
-        given = " ".join(arguments)
-        asked = re.search(r"--direct_num_workers[ =](\d+)", given)
-        if "--runner" not in given and (int(asked[1]) if asked else cores()) > 1:
-            self.prepare()
 
     def start(
         self, module: str, arguments: Sequence[str] = (), added: Mapping[str, str] | None = None

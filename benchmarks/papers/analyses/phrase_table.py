@@ -7,7 +7,7 @@ so that memory does not grow with the corpus. The table is the same on any runne
 import gzip
 import heapq
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import typer
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.collect import collect, concatenate
+from paraloom.beam_jobs.engine.collect import collect
 from paraloom.beam_jobs.engine.shards import Unit, read_shard, receipts, units
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.beam_jobs.transforms.merging import Merge
@@ -62,6 +62,9 @@ def count_phrases(
     def frequent(element: tuple[int, pa.Table]) -> pa.Table:
         return element[1].filter(pc.greater_equal(element[1]["count"], min_count))
 
+    def concatenated(tables: Iterable[pa.Table]) -> pa.Table:
+        return pa.concat_tables([SCHEMA.empty_table(), *tables])
+
     rounds = 1 + sum(unit.rows for unit in units) // ROWS
     with tempfile.TemporaryDirectory() as folder:
         parts = [Path(folder) / f"{number}.arrow" for number in range(rounds)]
@@ -71,7 +74,7 @@ def count_phrases(
                 "Count" >> beam.FlatMap(_count, np.uint64(number), np.uint64(rounds), language)
                 | "Add" >> beam.CombinePerKey(Merge(merge_phrases, attrgetter("num_rows")))
                 | "Frequent" >> beam.Map(frequent)
-                | "Together" >> beam.CombineGlobally(concatenate(SCHEMA))
+                | "Together" >> beam.CombineGlobally(concatenated)
             )
             found = collect(name, units, counting, str(Path(folder) / "output"), arguments)
             order = [("count", "descending"), ("phrase", "ascending"), ("paraphrase", "ascending")]

@@ -14,7 +14,7 @@ from paraloom.models import hub
 from paraloom.models.embeddings.comparison import ComparedModel, Vectors
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.sentence_models import is_sentence_model, load_sentence_model
+from paraloom.models.sentence_models import load_sentence_model
 from paraloom.models.structured import parse_json
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def open_model(name: str, option: str = "--model") -> OpenedModel:
     folder = hub.fetch(name, option)
     if is_ours(folder):
         return _ours(name, folder)
-    if not is_sentence_model(folder):
+    if not (folder / "modules.json").is_file():
         raise UserError(
             f"{option}: {name} is neither an encoder of Paraloom (config.json with vocabularies) "
             "nor a model of sentence-transformers (modules.json)"

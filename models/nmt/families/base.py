@@ -14,6 +14,7 @@ from paraloom.models.files import digest
 from paraloom.models.nmt.convert import Conversion, convert_once
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 
+POSITIONS = 1024  # of fairseq's and Marian's models, unless they say it
 _SPARE = 8 << 30  # bytes of address space for libraries and threads
 _TRIAL = """
 import contextlib, resource, sys

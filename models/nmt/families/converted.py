@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
-from paraloom.models.nmt.families.base import Languages, NmtModel
+from paraloom.models.nmt.families.base import POSITIONS, Languages, NmtModel
 from paraloom.models.nmt.families.languages import tags_by_language
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 from paraloom.models.nmt.families.table import M2M100, MADLAD, MARIAN, MBART25, MBART50, NLLB
 from paraloom.models.structured import read_json
 
 _SETTINGS = "config.json"
-_POSITIONS = 1024  # sentences that are too long for the model are rejected when it fails
 
 
 class ConvertedModel(NmtModel):
@@ -61,4 +60,4 @@ class ConvertedModel(NmtModel):
         for path in self.read:
             shutil.copyfile(path, out / path.name)
         self.try_out(out)
-        return _POSITIONS, _POSITIONS
+        return POSITIONS, POSITIONS  # longer sentences are rejected when the model fails

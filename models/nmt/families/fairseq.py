@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.nmt.families.base import Languages, NmtModel
+from paraloom.models.nmt.families.base import POSITIONS, Languages, NmtModel
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
 _ALIKE = 0.8  # the average of unrelated weights has half their squared length
-_POSITIONS = 1024  # fairseq's default
 _SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
 
 
@@ -202,7 +201,7 @@ def _settings(state: dict[str, Any]) -> argparse.Namespace:
     # Paths on the training machine; the checkpoint has the weights.
     values |= {"encoder_embed_path": None, "decoder_embed_path": None, "task": "translation"}
     for key in ("max_source_positions", "max_target_positions"):
-        values[key] = int(values.get(key) or _POSITIONS)
+        values[key] = int(values.get(key) or POSITIONS)
     return argparse.Namespace(**values)
 
 

@@ -17,13 +17,12 @@ import yaml
 
 from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.memory import check_zip
-from paraloom.models.nmt.families.base import Languages, NmtModel
+from paraloom.models.nmt.families.base import POSITIONS, Languages, NmtModel
 from paraloom.models.nmt.families.subwords import SentencePieces, filled_up
 from paraloom.models.nmt.families.table import MARIAN
 from paraloom.models.structured import check_sizes, parse_yaml, read_yaml
 
 _SETTINGS = "special:model.yml"  # among the weights
-_POSITIONS = 1024
 _SUBWORDS = ("source.spm", "target.spm")
 _NO_MODEL = re.compile(r".*\.(optimizer|orig|alphas)\.npz")
 _TOKEN = re.compile(r"^(?:\? )?(.+?)\n?: +(\d+)$", re.MULTILINE)  # long keys have two lines
@@ -163,5 +162,5 @@ def _names(given: dict[str, Any], key: str) -> list[str]:
 def _sinusoids(dim: int) -> Any:
     """Marian's positions; CTranslate2 divides by half the width where Marian subtracts 1."""
     rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
-    angles = np.arange(_POSITIONS)[:, None] * rates
+    angles = np.arange(POSITIONS)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

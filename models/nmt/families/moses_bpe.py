@@ -23,16 +23,12 @@ class MosesBpe:
         self._detokenizer = sacremoses.MosesDetokenizer(target)
         self._pieces = lru_cache(1 << 16)(self._split)
 
-    def encode_source(self, texts: Sequence[str], *, side: int = 0) -> list[list[str]]:
-        """Subwords of source texts."""
-        tokenize = partial(self._tokenizers[side].tokenize, aggressive_dash_splits=True)
+    def encode(self, texts: Sequence[str], *, target: bool = False) -> list[list[str]]:
+        """Subwords of texts in the source language, or in the target language."""
+        tokenize = partial(self._tokenizers[target].tokenize, aggressive_dash_splits=True)
         return [
             [piece for word in tokenize(text) for piece in self._pieces(word)] for text in texts
         ]
-
-    def encode_target(self, texts: Sequence[str]) -> list[list[str]]:
-        """Subwords of texts in the target language."""
-        return self.encode_source(texts, side=1)
 
     def decode(self, pieces: Sequence[str]) -> str:
         """Text of target subwords."""

@@ -28,8 +28,7 @@ from paraloom.models.nmt.families.table import (
 from paraloom.models.structured import check_sizes, read_json
 
 CONVERSION = 1  # bump when `convert` writes other files for the same model
-TOLERANCE = 1e-3
-"""Maximum difference in log probability per subword between torch and the converted model."""
+TOLERANCE = 1e-3  # of log probabilities per subword, between torch and the converted model
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # file types that conversion reads
 _WEIGHTS = (".safetensors", ".bin")
 _UNLIMITED = 16_000  # positions for models with relative positions
@@ -95,14 +94,9 @@ class PretrainedModel(NmtModel):
             start = self.target_tokens[self._config["decoder_start_token_id"]]
         layout = self._family.layout(self.tokens, languages, start)
         if self._family in (T5, MT5):
-            (pieces,) = self.subwords().encode_source([prompt(self._config, languages)])
+            (pieces,) = self.subwords().encode([prompt(self._config, languages)])
             return replace(layout, source_prefix=tuple(pieces))
         return layout
-
-    @property
-    def positions(self) -> int:
-        """Maximum tokens in a source and a target, including tags and ends of sentence."""
-        return self._config.get("max_position_embeddings") or _UNLIMITED
 
     def network(self) -> Any:
         """Load the weights in torch, in float32."""
@@ -149,7 +143,8 @@ class PretrainedModel(NmtModel):
             spec.optimize(quantization=None)
             spec.save(str(out))
             self._compare(network, out)
-        return self.positions, self.positions
+        positions = self._config.get("max_position_embeddings") or _UNLIMITED
+        return positions, positions
 
     def _spec(self, network: Any) -> Any:
         from ctranslate2.converters import transformers as converters

@@ -24,25 +24,18 @@ class SentencePieces:
         self._source = load_sentencepiece(source)
         self._target = load_sentencepiece(target) if target else self._source
 
-    def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
-        """Subwords of source texts."""
-        found: list[list[str]] = self._source.encode(list(texts), out_type=str)
-        return found
-
-    def encode_target(self, texts: Sequence[str]) -> list[list[str]]:
-        """Subwords of texts in the target language."""
-        found: list[list[str]] = self._target.encode(list(texts), out_type=str)
-        return found
+    def encode(self, texts: Sequence[str], *, target: bool = False) -> list[list[str]]:
+        """Subwords of texts in the source language, or in the target language."""
+        side = self._target if target else self._source
+        return list(side.encode(list(texts), out_type=str))
 
     def decode(self, pieces: Sequence[str]) -> str:
         """Text of target subwords."""
-        text: str = self._target.decode(list(pieces))
-        return text
+        return str(self._target.decode(list(pieces)))
 
     def vocabulary(self) -> list[str]:
         """Source subwords by id."""
-        found: list[str] = self._source.id_to_piece(list(range(self._source.get_piece_size())))
-        return found
+        return list(self._source.id_to_piece(list(range(self._source.get_piece_size()))))
 
 
 class TokenizerJson:
@@ -57,12 +50,10 @@ class TokenizerJson:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         self._tokenizer.encode_special_tokens = True  # `</s>` in a text is text
 
-    def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
-        """Subwords of texts."""
+    def encode(self, texts: Sequence[str], *, target: bool = False) -> list[list[str]]:
+        """Subwords of texts in either language."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.tokens for encoding in found]
-
-    encode_target = encode_source
 
     def decode(self, pieces: Sequence[str]) -> str:
         """Text of target subwords."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from paraloom.models.embeddings.comparison import unit
 from paraloom.models.scorers.base import Scorer
 from paraloom.models.scorers.learned.paragram_similarity import PARAGRAM
 from paraloom.models.scorers.tokens.content_overlap import content_ids
@@ -20,9 +21,7 @@ def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     """
     stems = content_ids(pairs)
     rows = paragram.rows(pairs.vocabulary)
-    vectors = paragram.at(rows).astype(np.float32)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    vectors = unit(paragram.at(rows).astype(np.float32))
     vectors[rows < 0] = 0.0
     total = np.zeros(len(pairs))
     sides = [_content(side, stems) for side in (pairs.reference, pairs.translation)]

@@ -3,7 +3,6 @@
 from typing import Any
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.storage.digests import file_digest
 from paraloom.beam_jobs.transforms.score_files import ScoreFile, find_score_files, read_scores
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.scorers.columns import store
@@ -36,7 +35,7 @@ def fingerprint(run: Run) -> Any:
     return [
         run.config.variant["candidates"],
         {
-            name: sorted(storage.several(file_digest, [file.path for file in found]))
+            name: sorted(storage.several(storage.known_digest, [file.path for file in found]))
             for name, found in files(run.config).items()
         },
     ]

@@ -12,6 +12,7 @@ import pytest
 from paraloom.beam_jobs.bitext import Layout, find_bitext
 from paraloom.beam_jobs.bitext.hub import by_split
 from paraloom.models.errors import UserError
+from paraloom.models.structured import front_matter
 from tests.beam_jobs.bitext.test_bitext import made_id
 from tests.beam_jobs.bitext.test_bitext_records import pairs, read, rejects
 from tests.run_helpers import Patch
@@ -241,7 +242,7 @@ def test_subsets_and_splits_are_as_datasets(tmp_path: Path, monkeypatch: Patch, 
     card = folder / "README.md"
     ours = by_split(
         [path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet")],
-        card.read_text() if card.exists() else "",
+        front_matter(card) if card.exists() else None,
     )
 
     def theirs(*name: str) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ import pytest
 
 from paraloom.beam_jobs.bitext import Bitext, Layout, Range, RowBlock, find_bitext, find_ranges
 from paraloom.beam_jobs.bitext.preview import preview
-from paraloom.beam_jobs.storage.digests import file_digest
+from paraloom.beam_jobs.storage import known_digest
 from paraloom.models.errors import UserError
 from tests.beam_jobs.bitext.test_bitext import blocks_of, made_id
 
@@ -107,7 +107,7 @@ WRITERS = [write_parquet, write_jsonl, write_tmx]
 def test_the_rows_are_those_of_moses_files(tmp_path: Path, write: Write) -> None:
     expected = read(write_moses(tmp_path, rows()))
     bitext = write(tmp_path, rows())
-    bitext = replace(bitext, sha256=(file_digest(bitext.paths[0]),))
+    bitext = replace(bitext, sha256=(known_digest(bitext.paths[0]),))
     found = read(bitext)
     assert [block.rows for block in found] == [block.rows for block in expected] == [8] * 6 + [2]
     texts = ([(row["source"], row["reference"]) for row in pairs(of)] for of in (found, expected))
@@ -156,7 +156,7 @@ def test_parquet_is_divided_at_row_groups(tmp_path: Path) -> None:
 def csv_of(path: Path, text: str, encoding: str = "utf-8", **layout: Any) -> Bitext:
     path.write_bytes(bz2.compress(text.encode(encoding, "surrogateescape")))
     (bitext,) = find_bitext("csv", [str(path)], Layout(**layout))
-    return replace(bitext, sha256=(file_digest(str(path)),))
+    return replace(bitext, sha256=(known_digest(str(path)),))
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -334,7 +334,7 @@ def test_parquet_that_is_damaged_or_changes(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows_), path, row_group_size=1000)
     (bitext,) = find_bitext("parquet", [str(path)])
     whole = path.read_bytes()
-    bitext = replace(bitext, sha256=(file_digest(str(path)),))
+    bitext = replace(bitext, sha256=(known_digest(str(path)),))
     path.write_bytes(whole[:-100])
     with pytest.raises(UserError, match=r"a\.parquet: truncated or corrupt"):
         find_bitext("parquet", [str(path)])
@@ -352,7 +352,7 @@ def test_csv_that_changes(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("source,reference\npes,dog\n")
     (bitext,) = find_bitext("csv", [str(path)])
-    bitext = replace(bitext, sha256=(file_digest(str(path)),))
+    bitext = replace(bitext, sha256=(known_digest(str(path)),))
     assert len(read(bitext)) == 1
     path.write_text("source,reference\npes,cat\n")
     with pytest.raises(UserError, match=r"a\.csv: changed while the run read it"):

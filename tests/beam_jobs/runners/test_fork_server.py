@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from paraloom.beam_jobs.runners.local import fork_server as module
 from paraloom.beam_jobs.runners.local.fork_server import ForkServer
 from tests.run_helpers import ROOT, Capsys, Patch
 
@@ -112,25 +111,6 @@ def test_ctrl_c_while_it_starts_prints_nothing(errand: str, tmp_path: Path) -> N
         capture_output=True,
     )
     assert (done.returncode, done.stderr) == (5, b"")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "several"),
-    [
-        ([], True),
-        (["--direct_num_workers", "2"], True),
-        (["--direct_num_workers=1"], False),
-        (["--runner=FlinkRunner", "--direct_num_workers=2"], False),
-    ],
-)
-def test_it_is_prepared_for_several_workers_on_this_machine(
-    arguments: list[str], several: bool, monkeypatch: Patch
-) -> None:
-    prepared: list[ForkServer] = []
-    monkeypatch.setattr(ForkServer, "prepare", lambda server: prepared.append(server))
-    monkeypatch.setattr(module, "cores", lambda: 2)
-    ForkServer().prepare_for(arguments)
-    assert bool(prepared) == several
 
 
 PREPARED = """

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs.engine.collect import collect, concatenate
+from paraloom.beam_jobs.engine.collect import collect
 from paraloom.beam_jobs.engine.crash_recovery import Attempt, begin, note_death, unfinished
 from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.engine.shards import Receipt, Unit, read_shard, receipts, units
@@ -96,7 +96,10 @@ def test_a_table_is_collected_though_a_worker_dies(tmp_path: Path, work: list[Un
                     die(tmp_path, 1)
                 return TABLE
 
-            return work | beam.Map(read) | beam.CombineGlobally(concatenate(TABLE.schema))
+            return work | beam.Map(read) | beam.CombineGlobally(concatenated)
+
+    def concatenated(tables: Iterable[pa.Table]) -> pa.Table:
+        return pa.concat_tables([TABLE.schema.empty_table(), *tables])
 
     assert len(collect("read", work, Read(), f"{tmp_path}/out", TWO)) == 12
 

@@ -20,7 +20,7 @@ from moto.s3.models import s3_backends
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.options import connect
-from paraloom.beam_jobs.storage import clients, digests, remote
+from paraloom.beam_jobs.storage import clients, remote
 from paraloom.beam_jobs.transforms import answer_files
 from paraloom.beam_jobs.transforms.answer_files import AnswerFiles
 from paraloom.models import files
@@ -150,7 +150,7 @@ def test_what_is_missing_is_told_from_what_cannot_be_read(
     with pytest.raises(storage.MissingError, match="y: cannot be read") as missing:
         storage.read_bytes(storage.join(folder, "y"))
     assert "\n" not in str(missing.value)
-    for read in (storage.open_file, digests.file_digest):
+    for read in (storage.open_file, storage.known_digest):
         with pytest.raises(storage.MissingError):
             read(storage.join(folder, "y"))
     if not storage.is_remote(folder):
@@ -215,7 +215,7 @@ def test_a_file_is_read_once_until_it_changes(place: str, read: list[str]) -> No
     path = storage.join(place, "train.en")
     for data, times in ((b"one", 1), (b"two", 2), (b"three", 3)):  # of one length, and of another
         storage.write_bytes(path, data)
-        assert [digests.file_digest(path) for _ in range(3)] == [expected(data)] * 3
+        assert [storage.known_digest(path) for _ in range(3)] == [expected(data)] * 3
         assert len(read) == times
 
 
@@ -227,7 +227,7 @@ def test_a_damaged_record_is_no_digest(
 ) -> None:
     (tmp_path / "train.en").write_bytes(b"one")
     for times in (1, 2):
-        found = [digests.file_digest(str(tmp_path / "train.en")) for _ in range(2)]
+        found = [storage.known_digest(str(tmp_path / "train.en")) for _ in range(2)]
         assert (found, len(read)) == ([expected(b"one")] * 2, times)
         (record,) = (user_cache() / "digests").iterdir()
         record.write_bytes(damaged)
@@ -239,7 +239,7 @@ def test_times_that_were_set_back_do_not_hide_a_change(
 ) -> None:
     file = tmp_path / "train.en"
     file.write_bytes(b"one")
-    assert digests.file_digest(str(file)) == expected(b"one")
+    assert storage.known_digest(str(file)) == expected(b"one")
     times = file.stat().st_atime_ns, file.stat().st_mtime_ns
     if how == "in place":
         file.write_bytes(b"two")
@@ -249,7 +249,7 @@ def test_times_that_were_set_back_do_not_hide_a_change(
         os.utime(tmp_path / "new", ns=times)
         (tmp_path / "new").replace(file)
     assert file.stat().st_mtime_ns == times[1]
-    assert digests.file_digest(str(file)) == expected(b"two")
+    assert storage.known_digest(str(file)) == expected(b"two")
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_remembered(
@@ -267,9 +267,9 @@ def test_a_file_that_changes_while_it_is_read_is_not_remembered(
 
     with monkeypatch.context() as patch:
         patch.setattr(storage, "file_digest", grows)
-        digests.file_digest(str(file))
+        storage.known_digest(str(file))
     monkeypatch.setattr(files, "_SETTLED", 2.0)
-    assert [digests.file_digest(str(file)) for _ in range(2)] == [expected(b"more")] * 2
+    assert [storage.known_digest(str(file)) for _ in range(2)] == [expected(b"more")] * 2
     assert len(read) == 3
 
 
@@ -277,7 +277,7 @@ def test_a_cache_that_is_not_writable(tmp_path: Path, read: list[str], monkeypat
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     (tmp_path / "train.en").write_bytes(b"one")
-    assert digests.file_digest(str(tmp_path / "train.en")) == expected(b"one")
+    assert storage.known_digest(str(tmp_path / "train.en")) == expected(b"one")
 
 
 def add(files: AnswerFiles, keys: range) -> None:

@@ -48,8 +48,8 @@ def test_texts_become_what_fairseqs_hub_interface_makes_of_them(tmp_path: Path) 
     }
     subwords = bpe(tmp_path)
     for text, wanted in tokens.items():
-        assert subwords.encode_target([text]) == [wanted.split()], text
-        (pieces,) = subwords.encode_target([text])
+        assert subwords.encode([text], target=True) == [wanted.split()], text
+        (pieces,) = subwords.encode([text], target=True)
         assert subwords.decode(pieces) == text.replace("<low>", "< low >").strip()  # as Moses
 
 
@@ -57,9 +57,9 @@ def test_the_three_forms_of_codes(tmp_path: Path) -> None:
     fast = "l o 9\nlo w</w> 8\ne r</w> 7\nn e 5\nne w 4\n"
     old = "l o\nlo w\nlow </w>\ne r\ner </w>\nn e\nne w\n"
     for codes in (fast, old):
-        assert bpe(tmp_path, codes).encode_source(["low newer"]) == [["low", "new@@", "er"]]
+        assert bpe(tmp_path, codes).encode(["low newer"]) == [["low", "new@@", "er"]]
     twice = "#version: 0.2\na b\nb c</w>\na b\n"
-    assert bpe(tmp_path, twice).encode_source(["abc"]) == [["ab@@", "c"]]  # the first counts
+    assert bpe(tmp_path, twice).encode(["abc"]) == [["ab@@", "c"]]  # the first counts
     for codes in ("", "l o\nx\n", "l o 1\nl o\n", "\ufeff\x00"):
         with pytest.raises(UserError, match="bpecodes: not BPE codes"):
             bpe(tmp_path, codes)
@@ -70,7 +70,7 @@ def test_probabilities_are_those_of_the_network(published: Path) -> None:
     pairs = new_pairs(12)
     truth = []
     for source, target in pairs:
-        (given,), (wanted,) = subwords.encode_source([source]), subwords.encode_target([target])
+        (given,), (wanted,) = subwords.encode([source]), subwords.encode([target], target=True)
         x = torch.tensor([[*map(loaded.source.index, given), 2]])
         y = torch.tensor([*map(loaded.target.index, wanted), 2])
         with torch.no_grad():

@@ -75,7 +75,7 @@ def test_what_cannot_be_scored_is_no_number(nmt_model: Path) -> None:
     assert np.isnan(found).tolist() == [False, True, True, True]
     for words in range(1, 12):  # a reference may have twice as many subwords as a source
         text = "man " * words
-        fits = len(model._subwords.encode_target([text])[0]) <= 20
+        fits = len(model._subwords.encode([text], target=True)[0]) <= 20
         assert np.isfinite(score(model, ["Muž."], [text])[0]) == fits
 
 
@@ -85,7 +85,7 @@ def test_a_batch_that_fails_is_halved(nmt_model: Path, monkeypatch: pytest.Monke
     whole = score(model, sources, references)
     engine = type(model._engine)
     working, broken = engine.score, references[3]
-    (bad,) = model._subwords.encode_target([broken])
+    (bad,) = model._subwords.encode([broken], target=True)
 
     def fails(self: Any, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> Any:
         if bad in targets:

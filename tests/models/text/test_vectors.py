@@ -186,14 +186,6 @@ def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch: Patch) -
     assert vectors.rows(["a", "b", "c"]).tolist() == [0, -1, -1]
 
 
-def test_memory_does_not_grow_with_the_words_of_a_corpus(monkeypatch: Patch) -> None:
-    monkeypatch.setattr("paraloom.models.text.vectors._MOST_SEEN", 5)
-    known = WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
-    for i in range(100):
-        assert known.rows(["a", f"word {i}", "b", f"word {i - 1}"]).tolist() == [0, -1, 1, -1]
-        assert len(known._seen) < 12
-
-
 @pytest.mark.parametrize("damage", ["words.arrow", "matrix.f32"])
 def test_processes_share_the_mapped_file_and_damage_is_named(tmp_path: Path, damage: str) -> None:
     (tmp_path / "v.txt").write_text(TEXT)
