@@ -116,7 +116,8 @@ def test_wrong_paths(tmp_path: Path, paths: Paths, message: str) -> None:
 
 @pytest.mark.parametrize("format", sorted({*READERS} - {"moses"}))
 def test_formats_without_sides_take_a_list(format: str) -> None:
-    for paths in ([], {"source": "a", "reference": "a"}):
+    sides: Paths = {"source": "a", "reference": "a"}
+    for paths in ([], sides):
         message = "takes a list, not source" if paths else "names no file"
         with pytest.raises(UserError, match=f"^input.paths: .*{message}"):
             find_bitext(format, paths)
