@@ -38,8 +38,7 @@ def command(
         typer.Option(metavar="OWNER/NAME", help="Name of the data set on Hugging Face's Hub."),
     ] = None,
     send: Annotated[
-        bool,
-        typer.Option("--push/--dry-run", help="Send the release to the Hub, or only make it."),
+        bool, typer.Option("--push/--dry-run", help="Send the release to the Hub, or only make it.")
     ] = False,
     held_out: Annotated[
         float,
@@ -76,8 +75,7 @@ def command(
         ),
     ] = None,
     triplets_cross_encoder: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="A cross-encoder that must agree with it."),
+        str | None, typer.Option(metavar="DIR", help="A cross-encoder that must agree with it.")
     ] = None,
     min_score: Annotated[
         float, typer.Option(metavar="C", help="Kind near: least cosine with the anchor.")
