@@ -11,8 +11,8 @@ from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, write_json
-from paraloom.pipeline.release.negatives import KINDS, TripletOptions
 from paraloom.pipeline.release.release import ReleaseOptions, files_of, make_release, push
+from paraloom.pipeline.release.triplets import KINDS, TripletOptions
 
 
 class Published(BaseModel):
