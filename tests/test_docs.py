@@ -117,7 +117,8 @@ def command_of(arguments: list[str]) -> tuple[str, list[str]]:
 
 
 @on_every_page
-def test_commands_exist_and_take_these_options(page: Path) -> None:
+def test_commands_exist_and_take_these_options(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraloom.beam_jobs.engine.options.connect", lambda *_: None)
     for arguments in calls(page, "paraloom"):
         name, rest = command_of(arguments)
         if name.endswith("COMMAND") or name in ("papers", *GENERAL):

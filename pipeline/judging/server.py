@@ -169,6 +169,9 @@ class _Handler(WSGIRequestHandler):
     def log(self, type: str, message: str, *args: Any) -> None:
         pass
 
+    def version_string(self) -> str:
+        return "paraloom"
+
 
 def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     app = Flask(__name__, static_folder=None, template_folder=str(PAGE))

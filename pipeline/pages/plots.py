@@ -5,7 +5,6 @@ so that one unit is about one pixel on a laptop and on a phone, and text of 11 u
 """
 
 import math
-import textwrap
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from paraloom.pipeline.pages.report_data import Array, Density
 
 WIDTH = 340
 _SHADES = 6  # of the density
-_LETTER = 7.2  # width of a letter of a wide typeface
 
 
 class Scale(NamedTuple):
@@ -41,11 +39,6 @@ def padded(values: Iterable[float], start: float, end: float) -> Scale:
     found = [*map(float, values)]
     room = 0.08 * (max(found) - min(found)) or 0.05
     return Scale(min(found) - room, max(found) + room, start, end)
-
-
-def wrapped(words: str, width: float) -> list[str]:
-    """A text in lines of at most `width` units."""
-    return textwrap.wrap(words, int(width / _LETTER))
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:

@@ -49,9 +49,8 @@ def histogram(pairs: Array, corpus: Array, deciles: Deciles) -> Histogram:
         np.histogram(_within(values, edges), edges)[0] / max(len(values), 1)
         for values in (pairs, corpus)
     ]
-    return Histogram(
-        edges, shares[0], shares[1], [low for low in deciles.lowest[1:] if low is not None]
-    )
+    bounds = [low for low in deciles.lowest[1:] if low is not None]
+    return Histogram(edges, shares[0], shares[1], bounds)
 
 
 def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density:

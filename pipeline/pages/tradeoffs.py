@@ -21,7 +21,7 @@ from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN, SelectOptions
 from paraloom.pipeline.judging.agreement import by_pair, judged_rows
 from paraloom.pipeline.judging.cuts import ENOUGH, Interval
-from paraloom.pipeline.judging.describe import good_of, neighbouring
+from paraloom.pipeline.judging.describe import neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import sample_rows
 from paraloom.pipeline.pages.report_data import WORDING, Array, axes
@@ -31,9 +31,6 @@ PAIRS, _PART_FILES = 20_000, 40
 _SIDES = ["reference", "translation"]
 TEXTS = [*schema.ROW, schema.GENERATOR.name, "source", *_SIDES]
 _TOKENS = ["reference_tokens", "translation_tokens"]
-
-Threshold = tuple[Predicate, Criteria]
-"""A threshold, and the other criteria of the selection."""
 
 
 def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str]) -> pa.Table:
@@ -73,11 +70,6 @@ class Kept:
     def precision(self) -> float | None:
         """The share of good pairs; None if fewer than ENOUGH are judged."""
         return self.good / self.judged if self.judged >= ENOUGH else None
-
-    @property
-    def agreed(self) -> str:
-        """The numbers of good and of judged pairs, with Wilson's 95% interval of the share."""
-        return good_of(self.good, self.judged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +206,9 @@ def limits_of(criteria: Criteria) -> list[Predicate]:
     return found
 
 
-def thresholds(criteria: Criteria) -> list[Threshold]:
-    """The thresholds of a selection on scores and deciles; none on deciles with gaps."""
+def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
+    """The thresholds of a selection on scores and deciles, each with the other criteria; none on
+    deciles with gaps."""
     words = [each for each in criteria.where if not each.numbers]
     if len(neighbouring(criteria.deciles or ())) > 1:
         where = [each for each in criteria.where if each.numbers]

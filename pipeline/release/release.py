@@ -17,8 +17,7 @@ from paraloom.pipeline.pages.cards import data_card
 from paraloom.pipeline.pages.metadata import HUB_LICENSES, Release, license_name
 from paraloom.pipeline.pages.shown import shown_configuration
 from paraloom.pipeline.release.files import TEST, TRAIN, write_configurations
-from paraloom.pipeline.release.negatives import KINDS, NEAR, TripletOptions
-from paraloom.pipeline.release.triplets import write_triplets
+from paraloom.pipeline.release.triplets import KINDS, NEAR, TripletOptions, write_triplets
 from paraloom.pipeline.run.folder import current, finished_corpus, read_run, shards_of
 from paraloom.pipeline.run.records import RunRecord
 

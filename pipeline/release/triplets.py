@@ -1,26 +1,226 @@
-"""The configuration `triplets` of a release: (anchor, positive, negative, kind)."""
+"""The configuration `triplets` of a release: (anchor, positive, negative, kind).
 
+A negative is a sentence near the anchor with another meaning.
+"""
+
+import random
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.transforms.equal_texts import normalised
-from paraloom.models.errors import UserError
+from paraloom.models.embeddings.applications.hard_negatives import (
+    Bounds,
+    Neighbours,
+    unit_vectors,
+    write_vectors,
+)
+from paraloom.models.errors import UserError, reading
 from paraloom.models.files import atomic_file, digest
+from paraloom.models.hashing import text_hashes
+from paraloom.models.hub import fetch, is_hub_name
 from paraloom.models.progress import meter
+from paraloom.models.text.changes import CHANGES, Antonyms, Sentence, antonyms_by_tag, words
+from paraloom.models.text.tokens import PairText
 from paraloom.pipeline.pages.metadata import Configuration, SplitFiles
 from paraloom.pipeline.release.files import PAIRS, SplitWriter
-from paraloom.pipeline.release.negatives import Block, Maker, Rows, TripletOptions, makers
+
+NEAR = "near"
+KINDS = {
+    NEAR: "a translation of another sentence that is near the anchor",
+    **{name: f"the positive with {meaning}" for name, (_, meaning) in CHANGES.items()},
+}
+"""Kinds of negatives, and their meaning."""
 
 _TRIPLETS = pa.schema(
     [*PAIRS, *(pa.field(name, pa.string(), nullable=False) for name in ("negative", "kind"))]
 )
+_ROWS = 8192  # pairs at once
+_JUDGED = 4  # candidates that a cross-encoder reads
+_COLUMNS = ("source", "reference", "translation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TripletOptions:
+    """The user's options of triplets."""
+
+    kinds: tuple[str, ...]
+    model: str | None = None  # of sentence vectors; None: the run's encoder
+    cross_encoder: str | None = None
+    spacy: str = "en_core_web_sm"
+    wordnet: str = "/usr/share/wordnet"
+    bounds: Bounds = field(default_factory=Bounds)
+
+    def check(self, language: str) -> None:
+        """Check the kinds, before a release is made."""
+        if unknown := set(self.kinds) - {*KINDS}:
+            raise UserError(f"--triplets {min(unknown)}: there are {', '.join(KINDS)}, and all")
+        changes = [kind for kind in self.kinds if kind in CHANGES]
+        if changes and language != "en":
+            raise UserError(f"--triplets: {', '.join(changes)}: for English only; use {NEAR}")
+
+    def neighbours(self) -> str:
+        """The names of the models that find neighbours, without paths; "" without the kind."""
+        if NEAR not in self.kinds:
+            return ""
+        models = [self.model or "the run's encoder", self.cross_encoder or ""]
+        shown = [name if is_hub_name(name) else PurePath(name).name for name in models if name]
+        return " and ".join(shown)
+
+    def digests(self) -> list[str]:
+        """The digests of the models that decide on negatives."""
+        names = {"--triplets-model": self.model, "--triplets-cross-encoder": self.cross_encoder}
+        return [digest(fetch(name, option)) for option, name in names.items() if name]
+
+
+class Block(NamedTuple):
+    """Pairs of a split that follow each other."""
+
+    start: int  # number of the first one
+    anchors: pa.Array
+    positives: pa.Array
+
+
+class Rows(NamedTuple):
+    """The pairs of a split, in files with all columns, and a folder for results."""
+
+    files: Sequence[Path]
+    work: Path
+    seed: int
+
+    def blocks(self) -> Iterator[Block]:
+        """All pairs, in their order."""
+        start = 0
+        for batch in self._batches("reference", "translation"):
+            yield Block(start, *batch.columns)
+            start += len(batch)
+
+    def hashes(self) -> list[np.ndarray]:
+        """Hashes of all sources, references and translations, uint64 [n] each; they ignore case."""
+        batches = [
+            [text_hashes(normalised(column)) for column in batch.columns]
+            for batch in self._batches(*_COLUMNS)
+        ]
+        return [np.concatenate(column) for column in zip(*batches, strict=True)]
+
+    def _batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
+        for file in self.files:
+            yield from pq.ParquetFile(file).iter_batches(_ROWS, columns=list(columns))
+
+
+Negatives = dict[str, list[str | None]]
+"""By kind, the negative of each pair, or None."""
+
+Maker = Callable[[Block], Negatives]
+
+
+def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
+    """Open the makers of the wanted kinds of negatives."""
+    if wanted := [kind for kind in options.kinds if kind in CHANGES]:
+        yield _Changed(rows, options, wanted)
+    if NEAR in options.kinds:
+        yield _Near(rows, options)
+
+
+class _Near:
+    """Makes negatives of kind `near`: the nearest positive of another pair within the bounds,
+    without paraphrases that the corpus knows."""
+
+    def __init__(self, rows: Rows, options: TripletOptions) -> None:
+        from paraloom.models.embeddings.applications.mining import write_texts
+        from paraloom.models.embeddings.applications.opened import open_model
+
+        self.embed = open_model(str(options.model), "--triplets-model").evaluated.embed
+        self.bounds = options.bounds
+        texts = (block.positives for block in rows.blocks())
+        self.positives = write_texts(rows.work.with_suffix(".texts"), texts)
+        self.hashes = rows.hashes()
+        self.vectors = write_vectors(
+            rows.work.with_suffix(".f16"), self.embed, (block.positives for block in rows.blocks())
+        )
+        self.index = Neighbours(self.vectors, rows.seed)
+        self.cross_encoder: Any = None
+        if options.cross_encoder:
+            from paraloom.models.scorers.learned.sentence_similarity import open_cross_encoder
+
+            with reading("--triplets-cross-encoder"):
+                self.cross_encoder = open_cross_encoder(Path(options.cross_encoder))
+
+    def __call__(self, block: Block) -> Negatives:
+        """The negatives of a block."""
+        anchors = unit_vectors(self.embed, block.anchors)
+        own = np.arange(block.start, block.start + len(anchors))
+        found, scores = self.index.nearest(anchors)
+        positive = np.einsum("nd,nd->n", anchors, self.vectors[own], dtype=np.float32)
+        usable = self.bounds.hold(scores, positive) & (found >= 0) & ~self._same(own, found)
+        if self.cross_encoder is not None:
+            usable &= self._judged(block, found, usable)
+        best = usable.argmax(axis=1)
+        rows = np.take_along_axis(found, best[:, None], 1)[:, 0].tolist()
+        texts = (self.positives[row].as_py() for row in rows)
+        return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
+
+    def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """The found pairs that share the source or a text with the anchor's pair: bool [n, k]."""
+        source, *texts = self.hashes
+        none = text_hashes(pa.array([""]))  # pairs that were never translated
+        same = [(source[found] == source[own][:, None]) & (source[found] != none)]
+        same += [theirs[found] == mine[own][:, None] for mine in texts for theirs in texts]
+        return np.asarray(np.any(same, axis=0))
+
+    def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
+        """The first usable pairs that the cross-encoder puts within the upper bounds, too."""
+        from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
+
+        asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
+        rows, _ = np.nonzero(asked)
+        anchors = pa.concat_arrays([block.anchors, block.anchors.take(pa.array(rows))])
+        near = [self.positives[row].as_py() for row in found[asked].tolist()]
+        texts = PairText(anchors, pa.concat_arrays([block.positives, pa.array(near, pa.string())]))
+        values = cross_encoder(texts, self.cross_encoder)
+        scores = np.full(asked.shape, np.inf, np.float32)
+        scores[asked] = values[len(found) :]
+        return replace(self.bounds, min_score=-np.inf).hold(scores, values[: len(found)])
+
+
+class _Changed:
+    def __init__(self, rows: Rows, options: TripletOptions, kinds: Sequence[str]) -> None:
+        from paraloom.models.text.parses import Parser
+        from paraloom.models.text.wordnet import open_antonyms
+
+        with reading("--triplets-spacy"):
+            self.parser = Parser(options.spacy)
+            if self.parser.language != "en":
+                raise UserError(f"{options.spacy} parses {self.parser.language}, not English")
+        self.kinds, self.seed = kinds, rows.seed
+        self.antonyms: Antonyms = {}
+        if "antonym" in kinds:
+            with reading("--triplets-wordnet"):
+                nouns, adjectives = (open_antonyms(Path(options.wordnet), kind) for kind in "na")
+            texts = next(rows.blocks()).positives.to_pylist()
+            counts = Counter(word for text in texts for word in words(text))
+            self.antonyms = antonyms_by_tag(nouns, adjectives, counts)
+
+    def __call__(self, block: Block) -> Negatives:
+        """The negatives of a block; a text too long to parse has none."""
+        longest = self.parser.pipeline.max_length
+        texts = (text if len(text) <= longest else "" for text in block.positives.to_pylist())
+        found: Negatives = {kind: [] for kind in self.kinds}
+        for doc, anchor in zip(self.parser.parse(texts), block.anchors.to_pylist(), strict=True):
+            for kind in self.kinds:
+                chance = random.Random(f"{self.seed} {kind} {anchor}")
+                sentence = Sentence(doc, words(anchor), self.antonyms, chance)
+                found[kind].append(CHANGES[kind][0](sentence))
+        return found
 
 
 def write_triplets(
@@ -91,6 +291,6 @@ def _triplets(block: Block, opened: Sequence[Maker]) -> pa.Table:
         [*sides, negatives, kinds, at], schema=_TRIPLETS.append(pa.field("row", pa.int64()))
     )
     plain = [normalised(table[name].combine_chunks()) for name in _TRIPLETS.names[:3]]
-    keep = pa.compute.and_(*(pa.compute.not_equal(side, plain[2]) for side in plain[:2]))
+    keep = pc.and_(*(pc.not_equal(side, plain[2]) for side in plain[:2]))
     order = [("row", "ascending"), ("kind", "ascending")]
     return table.filter(keep).sort_by(order).select(_TRIPLETS.names)

@@ -22,13 +22,7 @@ from paraloom.models.printing import say
 from paraloom.pipeline.commands.summary import show_summary
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run import notices
-from paraloom.pipeline.run.folder import (
-    HEADER,
-    check_selection,
-    locked,
-    recorded,
-    with_selections,
-)
+from paraloom.pipeline.run.folder import HEADER, check_selection, locked, recorded, with_selections
 from paraloom.pipeline.run.journal import Journal
 from paraloom.pipeline.run.pages import write_pages
 from paraloom.pipeline.run.plan import PlannedStage, closure, copy_finished, outdated, plan

@@ -277,10 +277,7 @@ class RunRecord(Lenient):
         return {field: of for field, of in values.items() if field != "outdated"}
 
     def find(self, kind: type[Kind], name: str = "") -> Kind | None:
-        """The record of a finished stage by its class.
-
-        Args:
-            name: the stage's, if it has its class in common with others.
+        """The record of a finished stage by its class, and by its name if several have the class.
 
         >>> RunRecord(stages={"idf": {"words": 31}}).find(IdfRecord).words
         31

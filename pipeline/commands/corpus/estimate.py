@@ -139,13 +139,10 @@ def estimate(
     requests: int = 0,
     arguments: Sequence[str] = (),
 ) -> Estimated:
-    """Take a sample through the stages of pairs, and extrapolate.
+    """Take a sample through the stages of pairs on this machine, and extrapolate.
 
-    Args:
-        rows: number of rows of the whole input, if its files are a part of it.
-        elsewhere: sentences a second that another machine translates, and its name.
-        requests: number of pairs to ask each generator of kind chat about.
-        arguments: for Beam, as on the command line; jobs run on this machine all the same.
+    `elsewhere` is the rate of another machine that is to translate, and its name; `arguments` are
+    for Beam. The others are the options of the command.
     """
     run, has_candidates = Run.open(config), config.translates or config.is_mined
     if config.translates and config.nmt.model is None and "nmt" not in run.records:

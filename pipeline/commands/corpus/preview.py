@@ -23,8 +23,7 @@ def command(
     config: ConfigFile,
     changes: Changes = None,
     rows: Annotated[
-        int,
-        typer.Option("-n", metavar="N", min=1, max=small_run.READ, help="Rows to draw."),
+        int, typer.Option("-n", metavar="N", min=1, max=small_run.READ, help="Rows to draw.")
     ] = 200,
 ) -> None:
     """Draw rows from the input, and take them to the selection in the folder RUN/preview: its

@@ -106,11 +106,8 @@ def scorers_at_hand(run: Run) -> list[str]:
 
 
 def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
-    """The configuration of a run on the sample, without training and scorers that lack a resource.
-
-    Args:
-        chats: whether language models make the candidates, or the translation model.
-    """
+    """The configuration of a run on the sample, without training and scorers that lack a resource;
+    with `chats`, language models make the candidates, not the translation model."""
     config, given = run.config, run.config.score
     score: dict[str, Any] = {"phrases": given.phrases if "paragram" in run.records else None}
     score["scorers"] = scorers_at_hand(run) or ["translation_score"]

@@ -27,8 +27,7 @@ def command(
         ),
     ] = None,
     out: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Run folder; the encoder is DIR/embeddings."),
+        str | None, typer.Option(metavar="DIR", help="Run folder; the encoder is DIR/embeddings.")
     ] = None,
     changes: Changes = None,
     force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,

@@ -9,7 +9,7 @@ import typer
 from paraloom.models.embeddings.applications.cost import cost
 from paraloom.models.embeddings.applications.evaluation import check_distinct, evaluate_on
 from paraloom.models.embeddings.applications.opened import open_model
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
+from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write_json
@@ -38,7 +38,9 @@ def command(
     if sick:
         notify(of_models({of.name: of.encoder.language for of in opened if of.encoder}, "SICK is"))
     report = evaluate_on(data, [each.evaluated for each in opened])
-    sentences = _sentences(data)
+    distinct = pa.concat_arrays([side for of in data for side in (of.first, of.second)]).unique()
+    order = np.random.default_rng(1).permutation(len(distinct))
+    sentences = distinct.take(pa.array(order)).to_pylist()  # in random order
     costs = [cost(each, sentences) for each in opened]
     table = report.table()
     table.add_row("sentences/s", "", *(f"{each.sentences_per_second:,.0f}" for each in costs))
@@ -47,12 +49,3 @@ def command(
     console().print(table)
     by_model = {name: each._asdict() for name, each in zip(model, costs, strict=True)}
     write_json(json, report.json() | {"costs": {"models": by_model}})
-
-
-def _sentences(data: list[LabelledPairs]) -> list[str]:
-    """The distinct sentences of all data sets, in random order."""
-    sides = [side for pairs in data for side in (pairs.first, pairs.second)]
-    distinct = pa.concat_arrays(sides).unique()
-    order = np.random.default_rng(1).permutation(len(distinct))
-    found: list[str] = distinct.take(pa.array(order)).to_pylist()
-    return found

@@ -50,12 +50,10 @@ def command(
         list[str], typer.Argument(metavar="FILE…", help="Text, one sentence a line; or globs.")
     ],
     model: Annotated[
-        str,
-        typer.Option(metavar="DIR", help="An encoder, or a model of sentence-transformers."),
+        str, typer.Option(metavar="DIR", help="An encoder, or a model of sentence-transformers.")
     ],
     output: Annotated[
-        str,
-        typer.Option(metavar="FILE", help="The pairs: text, *.gz or *.parquet."),
+        str, typer.Option(metavar="FILE", help="The pairs: text, *.gz or *.parquet.")
     ] = "mined.tsv.gz",
     k: Annotated[int, typer.Option(min=1, max=32, help="Neighbours of a sentence.")] = 4,
     margin: Annotated[

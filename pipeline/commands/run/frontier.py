@@ -4,6 +4,7 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
 from paraloom.pipeline.judging.cuts import ENOUGH
+from paraloom.pipeline.judging.describe import good_of
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
@@ -35,7 +36,8 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
     for each in (*found.points, found.chosen):
         cells = *(each.bounds or ("the run's", "")), each.difference, each.meaning
         shown = [f"{cell:.3g}" if isinstance(cell, float) else cell for cell in cells]
-        table.add_row(*shown[:2], f"{each.rows:,}", *shown[2:], each.agreed)
+        agreed = good_of(each.good, each.judged)
+        table.add_row(*shown[:2], f"{each.rows:,}", *shown[2:], agreed)
     out = console()
     out.print(table)
     out.print(f"Selected: {selection_in_words(select, str)}", soft_wrap=True)

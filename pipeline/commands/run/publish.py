@@ -11,8 +11,8 @@ from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, write_json
-from paraloom.pipeline.release.negatives import KINDS, TripletOptions
 from paraloom.pipeline.release.release import ReleaseOptions, files_of, make_release, push
+from paraloom.pipeline.release.triplets import KINDS, TripletOptions
 
 
 class Published(BaseModel):
@@ -38,8 +38,7 @@ def command(
         typer.Option(metavar="OWNER/NAME", help="Name of the data set on Hugging Face's Hub."),
     ] = None,
     send: Annotated[
-        bool,
-        typer.Option("--push/--dry-run", help="Send the release to the Hub, or only make it."),
+        bool, typer.Option("--push/--dry-run", help="Send the release to the Hub, or only make it.")
     ] = False,
     held_out: Annotated[
         float,
@@ -76,8 +75,7 @@ def command(
         ),
     ] = None,
     triplets_cross_encoder: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="A cross-encoder that must agree with it."),
+        str | None, typer.Option(metavar="DIR", help="A cross-encoder that must agree with it.")
     ] = None,
     min_score: Annotated[
         float, typer.Option(metavar="C", help="Kind near: least cosine with the anchor.")

@@ -30,11 +30,9 @@ def make(run: Run, key: str) -> TrainingRecord:
     metrics: dict[str, Any] = {}
     with atomic_folder(run.local_folder("paragram")) as folder:
         text = Path(options.paragram) if options.paragram else folder / "vectors.txt"
-        if not options.paragram:
-            assert options.phrases is not None
-            phrases = Path(options.phrases)
+        if options.phrases and not options.paragram:
             metrics = train_paragram(
-                phrases,
+                Path(options.phrases),
                 text,
                 options.training,
                 seed=run.config.seed,

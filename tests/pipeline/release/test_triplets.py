@@ -17,9 +17,9 @@ from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.scorers.learned import sentence_similarity
 from paraloom.models.text import parses
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.release import negatives, triplets
-from paraloom.pipeline.release.negatives import KINDS, Block, Rows, TripletOptions, makers
+from paraloom.pipeline.release import triplets
 from paraloom.pipeline.release.release import files_of
+from paraloom.pipeline.release.triplets import KINDS, Block, Rows, TripletOptions, makers
 from tests.models.scorers.small_transformers import write_sentence_model
 from tests.models.text.test_changes import BITES, OLD, TWO, parsed
 from tests.run_helpers import Patch
@@ -56,7 +56,7 @@ def rows(tmp_path: Path, monkeypatch: Patch) -> Rows:
         return SimpleNamespace(evaluated=SimpleNamespace(embed=embed))
 
     monkeypatch.setattr(opened, "open_model", open_model)
-    monkeypatch.setattr(negatives, "_ROWS", 4)
+    monkeypatch.setattr(triplets, "_ROWS", 4)
     table = pa.table(list(zip(*PAIRS, strict=True))[:3], ["source", "reference", "translation"])
     pq.write_table(table, tmp_path / "rows.parquet")
     return Rows([tmp_path / "rows.parquet"], tmp_path / "work", seed=1)
@@ -184,7 +184,7 @@ def test_the_release_trains_without_paraloom(
 
 
 def test_a_killed_release_goes_on(run: Path, model: str, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(negatives, "_ROWS", 16)
+    monkeypatch.setattr(triplets, "_ROWS", 16)
     loose = ("--triplets-model", model, "--min-score", "-1", "--max-score", "1")
     assert publish(run, *loose, "--out", str(run / "whole")) == 0
     made: list[int] = []
