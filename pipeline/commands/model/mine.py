@@ -53,8 +53,8 @@ def command(
         str, typer.Option(metavar="DIR", help="An encoder, or a model of sentence-transformers.")
     ],
     output: Annotated[
-        str, typer.Option(metavar="FILE", help="The pairs: text, *.gz or *.parquet.")
-    ] = "mined.tsv.gz",
+        str, typer.Option(metavar="FILE", help="The pairs: *.parquet, *.gz or text.")
+    ] = "mined.parquet",
     k: Annotated[int, typer.Option(min=1, max=32, help="Neighbours of a sentence.")] = 4,
     margin: Annotated[
         float, typer.Option(min=0, help="Smallest ratio margin of a pair; higher: fewer, better.")
