@@ -245,10 +245,9 @@ class _WriteShards(UnitDoFn):
         repeats: np.ndarray,
         near: Near | None,
     ) -> Receipt:
-        rows = 0
-        saved: dict[str, Saved] = {}
+        rows, reader = 0, READERS[unit.bitext.format]
         cleaned = dict.fromkeys(unit.bitext.clean, 0)
-        reader = READERS[unit.bitext.format]
+        judge = _Judge(self.reading, reader.has_source, duplicates, repeats, near, {}, cleaned)
 
         def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
             nonlocal rows
@@ -257,14 +256,12 @@ class _WriteShards(UnitDoFn):
                 rows += block.rows
                 ids = _ids(block, numbers)
                 pairs = block.pairs.set_column(0, schema.INGEST.field("id"), ids)
-                block = replace(block, pairs=pairs)
-                of = self.reading, reader.has_source, duplicates, repeats, near, saved, cleaned
-                parts = _judged(block, *of)
+                parts = judge.divide(replace(block, pairs=pairs))
                 if reader.is_mined:
                     parts = _as_candidates(*parts)
                 yield f"{unit.file}-{number:05d}", *parts
 
-        measured = partial(IngestMeasurements, saved=saved, cleaned=cleaned)
+        measured = partial(IngestMeasurements, saved=judge.saved, cleaned=cleaned)
         return self.commit(unit, lambda: rows, pieces(), measured)
 
 
@@ -277,62 +274,58 @@ def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Ta
     return made, rejected.set_column(3, schema.REASON, why)
 
 
-def _judged(
-    block: RowBlock,
-    reading: Reading,
-    has_source: bool,
-    duplicates: np.ndarray,
-    repeats: np.ndarray,
-    near: Near | None,
-    saved: dict[str, Saved],
-    cleaned: dict[str, int],
-) -> tuple[pa.Table, pa.Table]:
-    """Divide a block into accepted pairs and rejected rows.
+@dataclass(frozen=True)
+class _Judge:
+    """Divides the blocks of a unit into accepted pairs and rejected rows."""
 
-    Args:
-        has_source: False for plain text, whose rows get no source column.
-        duplicates: lines with an earlier id.
-        repeats: lines with an earlier pair; none unless pairs must be unique.
-        near: lines of near-copies, if they are rejected.
-        saved, cleaned: updated with the measurements of the block.
-    """
-    sides = ["source", "reference"] if has_source else ["reference"]
-    languages = reading.languages
-    language = (languages.source if has_source else languages.target) or ENGLISH
-    pairs = pa.Table.from_batches([block.pairs])
-    why = np.full(len(pairs), "", object)
-    why[np.isin(block.lines, duplicates)] = "duplicate id"
+    reading: Reading
+    has_source: bool  # False for plain text, whose rows get no source column
+    duplicates: np.ndarray  # lines with an earlier id
+    repeats: np.ndarray  # lines with an earlier pair; none unless pairs must be unique
+    near: Near | None  # lines of near-copies, if they are rejected
+    saved: dict[str, Saved]  # the measurements of all blocks
+    cleaned: dict[str, int]
 
-    def reject(key: str, rows: np.ndarray, found: np.ndarray) -> None:
-        why[rows] = found
-        lost = pairs[sides[0]].take(pa.array(rows[found != ""]))
-        tokens = len(moses_tokens(lost, language).values)
-        before = saved.get(key, Saved(rows=0, tokens=0))
-        saved[key] = Saved(rows=before.rows + len(lost), tokens=before.tokens + tokens)
+    def divide(self, block: RowBlock) -> tuple[pa.Table, pa.Table]:
+        """Divide a block."""
+        sides = ["source", "reference"] if self.has_source else ["reference"]
+        languages = self.reading.languages
+        language = (languages.source if self.has_source else languages.target) or ENGLISH
+        pairs = pa.Table.from_batches([block.pairs])
+        why = np.full(len(pairs), "", object)
+        why[np.isin(block.lines, self.duplicates)] = "duplicate id"
 
-    if reading.where:
-        rows = np.flatnonzero(why == "")
-        reject("input.where", rows, reading.failed(block.pairs.take(pa.array(rows))))
-    if reading.unique_pairs:
-        here = np.flatnonzero(np.isin(block.lines, repeats) & (why == ""))
-        reject("input.unique", here, np.full(len(here), _REPEATS, object))
-    if near is not None:
-        which = np.isin(near[0], block.lines)
-        here = np.flatnonzero(np.isin(block.lines, near[0]))
-        reject("input.near_duplicates", here, near_duplicates.reasons(near[1].filter(which)))
-    accepted = why == ""
-    for kind, rows in block.cleaned.items():
-        cleaned[kind] += int(rows[accepted].sum())
-    apart = pairs.filter(pa.array(~accepted))
-    rejected = pa.table(
-        {
-            "id": apart["id"],
-            "row": pa.array(block.lines[~accepted]),
-            "text": pc.binary_join_element_wise(*(apart[side] for side in sides), "\t"),
-            "reason": pa.array(why[~accepted], pa.string()),
-        },
-        schema=schema.INGEST_REJECTED,
-    )
-    invalid = pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED)
-    pairs = pairs.select(["id", *sides, *pairs.column_names[len(schema.INGEST) :]])
-    return pairs.filter(pa.array(accepted)), pa.concat_tables([invalid, rejected]).sort_by("row")
+        def reject(key: str, rows: np.ndarray, found: np.ndarray) -> None:
+            why[rows] = found
+            lost = pairs[sides[0]].take(pa.array(rows[found != ""]))
+            tokens = len(moses_tokens(lost, language).values)
+            before = self.saved.get(key, Saved(rows=0, tokens=0))
+            self.saved[key] = Saved(rows=before.rows + len(lost), tokens=before.tokens + tokens)
+
+        if self.reading.where:
+            rows = np.flatnonzero(why == "")
+            reject("input.where", rows, self.reading.failed(block.pairs.take(pa.array(rows))))
+        if self.reading.unique_pairs:
+            here = np.flatnonzero(np.isin(block.lines, self.repeats) & (why == ""))
+            reject("input.unique", here, np.full(len(here), _REPEATS, object))
+        if self.near is not None:
+            lines, ids = self.near
+            found = near_duplicates.reasons(ids.filter(np.isin(lines, block.lines)))
+            reject("input.near_duplicates", np.flatnonzero(np.isin(block.lines, lines)), found)
+        accepted = why == ""
+        for kind, rows in block.cleaned.items():
+            self.cleaned[kind] += int(rows[accepted].sum())
+        apart = pairs.filter(pa.array(~accepted))
+        rejected = pa.table(
+            {
+                "id": apart["id"],
+                "row": pa.array(block.lines[~accepted]),
+                "text": pc.binary_join_element_wise(*(apart[side] for side in sides), "\t"),
+                "reason": pa.array(why[~accepted], pa.string()),
+            },
+            schema=schema.INGEST_REJECTED,
+        )
+        invalid = pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED)
+        pairs = pairs.select(["id", *sides, *pairs.column_names[len(schema.INGEST) :]])
+        rejected = pa.concat_tables([invalid, rejected]).sort_by("row")
+        return pairs.filter(pa.array(accepted)), rejected
