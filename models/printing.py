@@ -4,9 +4,13 @@ Sentences, names and messages may come from anywhere, and a terminal obeys escap
 control characters are made visible instead of sent.
 """
 
+import ctypes
+import os
 import re
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any
 
 INTERRUPTED = "paraloom: interrupted; the same command makes what is missing"
@@ -63,6 +67,21 @@ class Lossy:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+@contextmanager
+def nothing_printed() -> Iterator[None]:
+    """Discard what libraries in C write to the standard output."""
+    flush, kept = ctypes.CDLL(None).fflush, os.dup(1)
+    with Path(os.devnull).open("wb") as nothing:
+        flush(None)
+        os.dup2(nothing.fileno(), 1)
+        try:
+            yield
+        finally:
+            flush(None)
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 def say(line: object, stream: IO[str] | None = None) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraloom.models.embeddings.comparison import Embed, unit
+from paraloom.models.printing import nothing_printed
 
 _EXACT = 200_000  # maximum vectors for exact search
 _NEIGHBOURS = 64  # candidates for the negative of a query
@@ -86,8 +87,9 @@ class Neighbours:
                 lists = faiss.OnDiskInvertedLists(cells, inverted.code_size, str(file))
                 inverted.replace_invlists(lists)
                 self._lists = lists  # faiss holds no reference
-        for start in range(0, n, _EXACT):
-            self._index.add(vectors[start : start + _EXACT].astype(np.float32))
+        with nothing_printed():  # faiss reports each growth of the file
+            for start in range(0, n, _EXACT):
+                self._index.add(vectors[start : start + _EXACT].astype(np.float32))
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
         """Rows of the nearest vectors, nearest first, and their cosines: [queries, k]; -1 for

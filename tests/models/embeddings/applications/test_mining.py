@@ -62,11 +62,15 @@ def test_few_and_empty_vectors(tmp_path: Path) -> None:
     assert list(zip(one.first, one.second, strict=True)) == [(0, 1)]
 
 
-def test_an_index_on_disk_finds_what_one_in_memory_does(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_an_index_on_disk_finds_what_one_in_memory_does(
+    tmp_path: Path, monkeypatch: Patch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And faiss does not say that the file grows."""
     monkeypatch.setattr(hard_negatives, "_EXACT", 1000)
     of = vectors(3000)
     there, here = Neighbours(of, 1, tmp_path / "index"), Neighbours(of, 1)
     assert (tmp_path / "index").stat().st_size > 3000 * 8
+    assert not capfd.readouterr().out
     queries = of[:40].astype(np.float32)
     (rows, cosines), (same_rows, same_cosines) = there.nearest(queries), here.nearest(queries)
     assert np.array_equal(rows, same_rows) and np.array_equal(cosines, same_cosines)
