@@ -45,7 +45,7 @@ def test_a_pair_in_the_corpus(finished_run: Path, monkeypatch: Patch, capsys: Ca
     assert f"{row['trigram_overlap']:.4f}" in text
     assert f"{row['translation_score']:.4f}" in text
     assert "in the corpus" in text
-    path, first, last = re.findall(r"from (\S+), rows ([\d,]+) to ([\d,]+)", text)[0]
+    path, first, last = re.findall(r"from (/.+?), rows ([\d,]+) to ([\d,]+)", text)[0]
     lines = Path(path).read_text("utf-8").splitlines()
     assert int(last) - int(first) == 19
     assert row["source"] in [line.strip() for line in lines[int(first) - 1 : int(last)]]
@@ -59,7 +59,7 @@ def test_rows_that_are_not_in_the_corpus(finished_run: Path, capsys: Capsys) -> 
     (name,) = ids(finished_run, "ingest", rejected=True)
     text = told(finished_run, name, capsys)
     assert "out at ingest: empty source" in text
-    path, row = re.findall(r"from (\S+), row (\d+)", text)[0]
+    path, row = re.findall(r"from (/.+?), row (\d+)", text)[0]
     assert not Path(path).read_text("utf-8").splitlines()[int(row) - 1].strip()
 
 
