@@ -42,8 +42,9 @@ def hardest_negatives(
         nearest = _nearest(both, both, _excluded(keys, partners, keys, twice))
         return nearest[:n], nearest[n:]
     if pool == "other":
-        of_left = _nearest(left, right, _excluded(left_keys, right_keys, right_keys, sources))
-        of_right = _nearest(right, left, _excluded(right_keys, left_keys, left_keys, sources))
+        not_for_left = _excluded(left_keys, right_keys, right_keys, sources)
+        not_for_right = _excluded(right_keys, left_keys, left_keys, sources)
+        of_left, of_right = _nearest_of_each_other(left, right, not_for_left, not_for_right)
         return _shift(of_left, n), of_right
     of_left = _nearest(left, left, _excluded(left_keys, right_keys, left_keys, sources))
     of_right = _nearest(right, right, _excluded(right_keys, left_keys, right_keys, sources))
@@ -76,6 +77,42 @@ def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
         cosines[_in_block(excluded, start, step, pool.device)] = _NEVER
         nearest.append(_argmax(cosines))
     return torch.cat(nearest).cpu()
+
+
+def _nearest_of_each_other(
+    left: Tensor, right: Tensor, not_for_left: Excluded, not_for_right: Excluded
+) -> tuple[Tensor, Tensor]:
+    """`_nearest` for left among right and for right among left, from one product of both.
+
+    Each block of cosines determines the nearest for its rows. For columns, only the maximum and its
+    block are kept. The row is then found by repeating these few products, faster than finding it in
+    every block.
+    """
+    step, device = _step(right), right.device
+    order = np.argsort(not_for_right[1], kind="stable")
+    not_for_right = not_for_right[1][order], not_for_right[0][order]  # as rows and columns
+    best = right.new_full((len(right),), -torch.inf)
+    block = torch.zeros(len(right), dtype=torch.int64, device=device)
+    of_left, of_right = list[Tensor](), torch.empty_like(block)
+    starts = range(0, len(left), step)
+    for start in starts:
+        cosines = left[start : start + step] @ right.T
+        excluded = _in_block(not_for_left, start, step, device)
+        original, cosines[excluded] = cosines[excluded], _NEVER
+        of_left.append(_argmax(cosines))
+        cosines[excluded] = original
+        cosines[_in_block(not_for_right, start, step, device)] = _NEVER
+        maxima = cosines.amax(dim=0)
+        block[maxima > best] = start
+        torch.maximum(best, maxima, out=best)
+    for start in starts:
+        columns = (block == start).nonzero().squeeze(1)
+        cosines = right[columns] @ left[start : start + step].T
+        rows, anchors = _in_block(not_for_right, start, step, device)
+        here = block[anchors] == start
+        cosines[torch.searchsorted(columns, anchors[here]), rows[here]] = _NEVER
+        of_right[columns] = _shift(_argmax(cosines), start)
+    return torch.cat(of_left).cpu(), of_right.cpu()
 
 
 def _step(pool: Tensor) -> int:
