@@ -76,17 +76,19 @@ def command(
     for key, value in options.items():  # JSON within a line is YAML
         text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
     source, target = (options.get(f"{of}_language", "") for of in ("source", "target"))
-    encoder = f"sentence-transformers/{_ENCODERS[target != ENGLISH]}"
-    template = environment(autoescape=False).get_template("init.yaml.j2")
-    proposed = template.render(
-        source=source,
-        target=target,
-        model=dumps(model),
-        mined=options["format"] == "pairs",
-        encoder=encoder,
-        has_encoder=hub.cached(encoder),
-    )
-    text += _sections(start) if start else proposed
+    if start:
+        text += _sections(start)
+    else:
+        encoder = f"sentence-transformers/{_ENCODERS[target != ENGLISH]}"
+        template = environment(autoescape=False).get_template("init.yaml.j2")
+        text += template.render(
+            source=source,
+            target=target,
+            model=dumps(model),
+            mined=options["format"] == "pairs",
+            encoder=encoder,
+            has_encoder=hub.cached(encoder),
+        )
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # an error before it is written
     if source == ENGLISH != target and not named:  # the format has no names of columns to swap
