@@ -11,25 +11,17 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.embeddings.options import EmbeddingOptions, saved_options
 from paraloom.models.files import CARD, OWN_CARD
-from paraloom.models.languages import ENGLISH, language_name
+from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import say
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.pages import metadata
-from paraloom.pipeline.pages.describe import (
-    evaluation_table,
-    excluded_rows,
-    resolve_auto,
-    score,
-    selection_in_words,
-    verdict,
-)
+from paraloom.pipeline.pages.describe import evaluation_table, score
 from paraloom.pipeline.pages.metadata import PART_FILES, Release
-from paraloom.pipeline.pages.render import Markdown, as_yaml, code, plain, render_markdown
-from paraloom.pipeline.pages.shown import run_name, without_folders
+from paraloom.pipeline.pages.render import Markdown, code, plain, render_markdown
+from paraloom.pipeline.pages.shown import run_name
 from paraloom.pipeline.run.records import (
     BackTranslateRecord,
     BucketRecord,
@@ -66,11 +58,12 @@ def data_card(
 ) -> str:
     """The card of a run with a corpus as text. `size` is the bytes of the part files, `precision`
     the line of `corpus_precisions`."""
-    select, source = resolve_auto(record), record.config.input
+    source = record.config.input
     assert source is not None
     columns = schema.bucketed(tuple(record.config.score.names), **record.config.variant)
     for name in source.keep:
         columns = columns.append(pa.field(name, pa.null()))  # only the files know the type
+    stages = record.stages.items()
     return render_markdown(
         "data_card.md.j2",
         title=metadata.title(record),
@@ -78,26 +71,16 @@ def data_card(
         licensed=metadata.license_metadata(
             *((release.license, release.license_link) if release else (source.license,))
         ),
-        language=language_name(source.target_language),
         release=release,
         part_files=f"corpus/{PART_FILES}",
         corpus=record.find(PairsRecord, "select") or PairsRecord(),
         size=size,
         terms=(record.find(IngestRecord) or IngestRecord()).terms,
         model=(record.find(BackTranslateRecord) or BackTranslateRecord()).model,
-        scoring_models=[
-            (name, of.model)
-            for name, of in record.stages.items()
-            if isinstance(of, ScoringModelRecord)
-        ],
+        scoring_models={n: of.model for n, of in stages if isinstance(of, ScoringModelRecord)},
         generators=generators_of(record),
         view=record,
-        select=select,
-        selection=Markdown(selection_in_words(select, code)),
-        rules=RULES,
-        excluded=excluded_rows(record),
         precision=precision,
-        verdict=verdict(record) if record.place else "",
         encoder=ENCODER,
         columns=release.configurations[0].columns if release else columns,
         meaning=meaning,
@@ -157,8 +140,7 @@ def encoder_card(
     evaluated = view.find(EvaluateRecord)
     known = _used_data_sets(view, options, evaluated.results) if evaluated else []
     compares = "" if "head" in settings else options.score
-    run = run_name(view)
-    name = f"{run}-round-{number}" if number else run
+    name = run_name(view) + (f"-round-{number}" if number else "")
     index = None
     if evaluated:
         models = evaluated.results.models
@@ -174,7 +156,6 @@ def encoder_card(
         tasks=metadata.mteb_tasks(known) if excluded else None,
         index=index,
         name=name,
-        language=language_name(language),
         settings=settings,
         options=options,
         score=compares,
@@ -182,15 +163,11 @@ def encoder_card(
         evaluation=evaluation_table([("", evaluated)]) if evaluated else None,
         known=known,
         corpus=corpus.find(PairsRecord, "select") if on_corpus else None,
-        corpus_name=run_name(corpus),
-        selection=Markdown(selection_in_words(resolve_auto(corpus), code)),
+        corpus_run=corpus,
         source=source,
-        source_name=language_name(source.source_language) if source else "",
         generators=generators_of(view),
-        run=run,
         number=number,
         view=view,
-        config=as_yaml(without_folders(settings["options"])),
     )
 
 

@@ -5,55 +5,64 @@ they are `Markdown`.
 """
 
 import re
+import sys
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path, PurePath
 from statistics import fmean
+from typing import Any
 
 import pyarrow as pa
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from paraloom.beam_jobs.transforms.exclusion import RULES
+from paraloom.models.languages import language_name, short_code
 from paraloom.models.printing import visible
 from paraloom.pipeline.judging import describe as judged
-from paraloom.pipeline.pages import describe, differences, plots
-from paraloom.pipeline.pages.describe import cleaned, correlation, decoding
-from paraloom.pipeline.pages.shown import last_name, model_name, reasons, served_name
+from paraloom.pipeline.pages import describe, differences, plots, shown
 
 
 def render_html(template: str, **values: object) -> Markup:
     """A template of `templates/` as HTML."""
-    return Markup(_html().get_template(template).render(values))
+    return Markup(_environment(html=True).get_template(template).render(values))
 
 
-def environment(*, autoescape: bool) -> Environment:
+def render_markdown(template: str, **values: object) -> str:
+    """A template of `templates/` as Markdown."""
+    return _environment(html=False).get_template(template).render(values)
+
+
+def environment(**options: Any) -> Environment:
     """An environment with the templates."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=autoescape,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        **options,
     )
     made.filters |= {"count": "{:,}".format, "number": format}
     return made
 
 
 @cache
-def _html() -> Environment:
-    """The environment of the report: its modules' functions are functions and filters."""
-    made = environment(autoescape=True)
+def _environment(*, html: bool) -> Environment:
+    """The environment of the report or of the cards: the functions of the modules on pages are
+    functions and filters."""
+    made = environment(autoescape=html, finalize=None if html else plain)
+    modules = (describe, differences, judged, plots, shown, sys.modules[__name__])
     functions = {
         name: function
-        for module in (describe, differences, judged, plots)
+        for module in modules
         for name, function in vars(module).items()
         if getattr(function, "__module__", "") == module.__name__ and callable(function)
     }
-    made.globals |= functions
-    made.globals |= {"WIDTH": plots.WIDTH, "zip": zip}
-    made.filters |= {**functions, "code_spans": code_spans, "get": dict.get, "mean": fmean}
+    functions |= {"language_name": language_name, "short_code": short_code}
+    made.globals |= {**functions, "RULES": RULES, "WIDTH": plots.WIDTH, "zip": zip}
+    made.filters |= {**functions, "get": dict.get, "markdown": Markdown, "mean": fmean}
     made.filters["file_name"] = lambda path: PurePath(path).name
     return made
 
@@ -69,24 +78,6 @@ class Markdown(str):
     """Text that is Markdown already."""
 
     __slots__ = ()
-
-
-def render_markdown(template: str, **values: object) -> str:
-    """A template of `templates/` as Markdown."""
-    return _markdown().get_template(template).render(values)
-
-
-@cache
-def _markdown() -> Environment:
-    made = environment(autoescape=False)
-    made.finalize = plain
-    made.filters |= {
-        function.__name__: function
-        for function in (cleaned, code, correlation, decoding, last_name, model_name, reasons)
-    }
-    made.filters |= {"markdown": Markdown, "served_name": served_name}
-    made.filters |= {"type_name": type_name, "when": when, "yaml": as_yaml}
-    return made
 
 
 def plain(value: object) -> Markdown:

@@ -7,8 +7,6 @@ from pathlib import PurePath
 from typing import Any
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.transforms.exclusion import RULES
-from paraloom.models.languages import language_name, short_code
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.pages.describe import resolve_auto, score
@@ -87,7 +85,7 @@ def _selection(
 ) -> dict[str, Any]:
     """The values of the sections on the selection and the scores: figures of random pairs of the
     run and of its corpus, the pairs that every threshold keeps, and pairs on both sides of it."""
-    select, source, seed = resolve_auto(view), view.config.input, view.config.seed
+    select, seed = resolve_auto(view), view.config.seed
     scores, deciles = list(bucket.deciles), bucket.deciles
     sample = Sample.read(shards_of(folder, view.path(RANKED)), view, scores, read_judgments(folder))
     selected = shards_of(folder, "select") if "select" in view.stages else []
@@ -120,9 +118,6 @@ def _selection(
         "inf": math.inf,
         "missed": sample.missed(criteria, _MISSED, seed),
         "precisions": list(corpus_precisions(folder, record).values()),
-        "rules": RULES,
         "score": partial(score, own=view.own_scorers),
-        "source_language": short_code(source.source_language) if source else "",
         "view": view,
-        "language_name": language_name(view.config.language),
     }
