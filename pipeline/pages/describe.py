@@ -20,6 +20,7 @@ from paraloom.pipeline.run.records import (
     RunRecord,
     ScorerRecord,
 )
+from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 NEAR_COPIES = 0.8
@@ -167,7 +168,7 @@ def verdict(record: RunRecord) -> str:
     )
 
 
-def resolve_auto(record: RunRecord) -> SelectOptions:
+def resolve_auto(record: RunRecord | Run) -> SelectOptions:
     """The section `select` in effect: with the score and the deciles that `by: auto` or `by:
     judged` chose, and with `per_source: all` if each source has one translation."""
     select = record.config.select

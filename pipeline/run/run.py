@@ -91,10 +91,15 @@ class Run:
         """The digest of a finished stage's result."""
         return self.owner(stage).records[stage].digest
 
+    def find(self, kind: type[Kind], stage: str = "") -> Kind | None:
+        """As `RunRecord.find`: the record of a stage by its class, None if it is not finished."""
+        found = self.owner(stage or kind.stage).records.get(stage or kind.stage)
+        return found if isinstance(found, kind) else None
+
     def record(self, kind: type[Kind], stage: str = "") -> Kind:
         """The record of a finished stage, by its class."""
-        found = self.owner(stage or kind.stage).records.get(stage or kind.stage)
-        assert isinstance(found, kind), f"{stage or kind.stage} is not finished"
+        found = self.find(kind, stage)
+        assert found, f"{stage or kind.stage} is not finished"
         return found
 
     def folder(self, stage: str) -> str:
@@ -175,8 +180,7 @@ class Run:
     @property
     def own_scorers(self) -> dict[str, ScorerRecord]:
         """The scorers that are not Paraloom's, by column."""
-        found = self.owner("score").records.get("score")
-        return found.scorers if isinstance(found, ScoreRecord) else {}
+        return (self.find(ScoreRecord) or ScoreRecord()).scorers
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
         """The criteria of `select` for these deciles of a score; None takes all deciles."""

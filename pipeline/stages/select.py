@@ -22,8 +22,8 @@ from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
-from paraloom.pipeline.judging.record import JudgedRecord
-from paraloom.pipeline.run.records import AutoSelectRecord, PairsRecord
+from paraloom.pipeline.pages.describe import resolve_auto
+from paraloom.pipeline.run.records import PairsRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import first_rows, pairs_record, shards_are_valid
 from paraloom.pipeline.stages import RANKED
@@ -33,14 +33,8 @@ version = VERSIONS["select"]
 
 def criteria(run: Run) -> Criteria:
     """The criteria of the configuration; with `by: auto` or `by: judged`, by the chosen deciles."""
-    by, deciles = run.config.select.by, run.config.select.deciles
-    if by == "auto":
-        chosen = run.record(AutoSelectRecord).chosen
-        return run.criteria(chosen.scorer, chosen.deciles)
-    if by == "judged":
-        cut = run.record(JudgedRecord).chosen
-        return run.criteria(cut.score, cut.deciles)
-    return run.criteria(by, deciles)
+    chosen = resolve_auto(run)
+    return run.criteria(chosen.by, chosen.deciles)
 
 
 def fingerprint(run: Run) -> Any:
