@@ -16,12 +16,17 @@ import pyarrow as pa
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from rapidfuzz.distance import LCSseq
 
 from paraloom.beam_jobs.transforms.exclusion import RULES
-from paraloom.models.languages import language_name, short_code
+from paraloom.models.languages import ENGLISH, is_unspaced, language_name, short_code
 from paraloom.models.printing import visible
 from paraloom.pipeline.judging import describe as judged
-from paraloom.pipeline.pages import describe, differences, plots, shown
+from paraloom.pipeline.pages import describe, plots, shown
+
+_WORD = re.compile(r"(\w+|[^\w\s])")
+_CHARACTER = re.compile(r"([A-Za-z0-9]+|\S)")
+_MARK, _PLAIN = Markup("<mark>{}</mark>"), Markup("{}")
 
 
 def render_html(template: str, **values: object) -> Markup:
@@ -53,7 +58,7 @@ def _environment(*, html: bool) -> Environment:
     """The environment of the report or of the cards: the functions of the modules on pages are
     functions and filters."""
     made = environment(autoescape=html, finalize=None if html else plain)
-    modules = (describe, differences, judged, plots, shown, sys.modules[__name__])
+    modules = (describe, judged, plots, shown, sys.modules[__name__])
     functions = {
         name: function
         for module in modules
@@ -65,6 +70,31 @@ def _environment(*, html: bool) -> Environment:
     made.filters |= {**functions, "get": dict.get, "markdown": Markdown, "mean": fmean}
     made.filters["file_name"] = lambda path: PurePath(path).name
     return made
+
+
+def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[Markup, Markup]:
+    """Both texts as HTML, with <mark> around the words outside a longest common subsequence.
+
+    Case is ignored. Languages without spaces are compared by characters.
+
+    >>> for html in mark_differences("A dog runs.", "a big dog runs."):
+    ...     print(html)
+    A dog runs.
+    a <mark>big</mark> dog runs.
+    """
+    token = _CHARACTER if is_unspaced(language) else _WORD
+    parts = [token.split(text) for text in (first, second)]  # words are at odd places
+    words = [[part.lower() for part in of[1::2]] for of in parts]
+    html, done = [escape(of[0]) for of in parts], [0, 0]
+    for block in LCSseq.opcodes(*words).as_matching_blocks():  # the last one is empty
+        for side, start in enumerate((block.a, block.b)):
+            end = start + block.size
+            for tag, low, high in ((_MARK, done[side], start), (_PLAIN, start, end)):
+                if low < high:
+                    html[side] += tag.format("".join(parts[side][2 * low + 1 : 2 * high]))
+                    html[side] += parts[side][2 * high]
+            done[side] = end
+    return html[0], html[1]
 
 
 def code_spans(words: str) -> Markup:

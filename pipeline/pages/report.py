@@ -11,8 +11,8 @@ from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.pages.describe import resolve_auto, score
 from paraloom.pipeline.pages.generators import SAMPLE, compare_generators
+from paraloom.pipeline.pages.plots import axes, density, histogram
 from paraloom.pipeline.pages.render import as_yaml, render_html
-from paraloom.pipeline.pages.report_data import axes, density, histogram
 from paraloom.pipeline.pages.tradeoffs import (
     PAIRS,
     TEXTS,

@@ -24,7 +24,7 @@ from paraloom.pipeline.judging.cuts import ENOUGH, Interval
 from paraloom.pipeline.judging.describe import neighbouring
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import sample_rows
-from paraloom.pipeline.pages.report_data import WORDING, Array, axes
+from paraloom.pipeline.pages.plots import WORDING, Array, axes
 from paraloom.pipeline.run.records import RunRecord
 
 PAIRS, _PART_FILES = 20_000, 40

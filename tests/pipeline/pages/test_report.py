@@ -20,10 +20,8 @@ from paraloom.beam_jobs.engine.shards import read_shard
 from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.pipeline.pages import report
 from paraloom.pipeline.pages.describe import percent, readable
-from paraloom.pipeline.pages.differences import mark_differences
-from paraloom.pipeline.pages.plots import shades, ticks
-from paraloom.pipeline.pages.render import environment
-from paraloom.pipeline.pages.report_data import BINS, CELLS, axes, axis, density, histogram
+from paraloom.pipeline.pages.plots import BINS, CELLS, axes, axis, density, histogram, shades, ticks
+from paraloom.pipeline.pages.render import environment, mark_differences
 from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import EvaluateRecord, RunRecord
 from paraloom.pipeline.stages import folder_of
