@@ -137,18 +137,6 @@ class Run:
         assert self.config.input is not None
         return self.config.input
 
-    @property
-    def pairs_stage(self) -> str:
-        """The stage with the pairs to translate."""
-        return "pivot" if self.config.is_plain_text else "ingest"
-
-    @property
-    def candidates_stage(self) -> str:
-        """The stage with all candidates of the pairs."""
-        if self.config.is_mined:
-            return "ingest"
-        return "back_translate" if self.config.generators is None else "generate"
-
     @cached_property
     def bitexts(self) -> list[Bitext]:
         """The bitext with the digests of its files."""

@@ -141,6 +141,13 @@ PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
 """The stages that produce pairs, in their order; only plain text has `pivot`, only `generators`
 have `generate`."""
 
+
+def pairs_before(stage: str, config: Config) -> str:
+    """The stage whose pairs a stage of pairs reads, the last one before it in a configuration."""
+    before = PAIR_STAGES[: PAIR_STAGES.index(stage)]
+    return next(name for name in reversed(before) if TABLE[name].when(config))
+
+
 RANKED = "bucket"
 """The stage whose pairs selection reads, as do judging and the report."""
 

@@ -9,7 +9,6 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
-from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import variables
 from paraloom.models.chat.usage import ServedName, Usage
 from paraloom.models.errors import UserError
@@ -17,6 +16,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import Lenient, PairsRecord, RunRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
+from paraloom.pipeline.stages import pairs_before
 from paraloom.pipeline.stages.translation import ENGINE, backward
 
 version = VERSIONS["generate"]
@@ -63,7 +63,7 @@ def make(run: Run, key: str) -> GenerateRecord:
     # As in `translate`: the key of a shard does not depend on other shards.
     own = content_key(VERSIONS["generate"], fingerprint(run), model and model.digest)
     translated = {of.name: of for of in run.shards("back_translate")} if config.translates else {}
-    n = sum(of.n for of in config.chats)
+    n, pairs = sum(of.n for of in config.chats), run.shards(pairs_before("back_translate", config))
     work = [
         generate.GenerationUnit(
             index=unit.index,
@@ -72,7 +72,7 @@ def make(run: Run, key: str) -> GenerateRecord:
             candidates=n,
             translated=other,
         )
-        for unit in units(run.shards(run.pairs_stage), own)
+        for unit in units(pairs, own)
         for other in [translated.get(unit.name)]
     ]
     languages = config.languages
@@ -89,24 +89,24 @@ def make(run: Run, key: str) -> GenerateRecord:
     record = pairs_record(GenerateRecord, result)
     measured = (receipt.measured(GenerateMeasurements) for receipt in result.receipts)
     used = [of.generators for of in measured]
-    record.generators = {
-        of.name: _made_by(of, record.rejected, sum((u[of.name] for u in used), Usage()))
-        for of in config.chats
-    }
+    record.generators = {}
+    for of in config.chats:
+        own, prompt = f"{of.name}: ", of.template()
+        usage = sum((u[of.name] for u in used), Usage())
+        record.generators[of.name] = GeneratedBy(
+            **usage.model_dump(),
+            model=of.model,
+            prompt=prompt.name,
+            prompt_text=prompt.text,
+            license=of.license,
+            rejected={
+                reason.removeprefix(own): rows
+                for reason, rows in record.rejected.items()
+                if reason.startswith(own)
+            },
+            cost=usage.at_prices(dict(of.prices) if of.prices else None),
+        )
     return record
-
-
-def _made_by(of: ChatGenerator, rejected: dict[str, int], usage: Usage) -> GeneratedBy:
-    own, prompt = f"{of.name}: ", of.template()
-    return GeneratedBy(
-        **usage.model_dump(),
-        model=of.model,
-        prompt=prompt.name,
-        prompt_text=prompt.text,
-        license=of.license,
-        rejected={r.removeprefix(own): n for r, n in rejected.items() if r.startswith(own)},
-        cost=usage.at_prices(dict(of.prices) if of.prices else None),
-    )
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:

@@ -12,7 +12,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import ScoreRecord, ScorerRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record, stages
-from paraloom.pipeline.stages import RESOURCES, TABLE
+from paraloom.pipeline.stages import RESOURCES, TABLE, pairs_before
 from paraloom.pipeline.stages.resources.columns import ColumnsRecord
 from paraloom.pipeline.stages.resources.pair_models import model_names, translation_models
 
@@ -83,7 +83,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         resources = {"encoder": run.before.folder("embeddings")}
         digests = {"encoder": run.before.digest("embeddings")}
     else:
-        pairs = run.shards(run.candidates_stage)
+        pairs = run.shards(pairs_before("score", run.config))
         made = [of for n in RESOURCES if (of := stages()[n]).enabled(run.config)]
         resources = {
             of.name: storage.join(run.folder(of.name), of.resource).rstrip("/")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.beam_jobs.storage import remote
-from paraloom.beam_jobs.transforms.translations import PIVOT, Direction, TranslatorFactory
+from paraloom.beam_jobs.transforms.translations import Direction, TranslatorFactory
 from paraloom.models import hub
 from paraloom.models.errors import UserError
 from paraloom.models.files import CARD, digest
@@ -22,6 +22,7 @@ from paraloom.pipeline.config.languages import check_model
 from paraloom.pipeline.run.records import BackTranslateRecord, TranslationModel
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
+from paraloom.pipeline.stages import pairs_before
 
 ENGINE = "ctranslate2"
 """The only engine; it stands in keys, because earlier versions had others."""
@@ -139,7 +140,7 @@ def translate(
         key="" if options.sampling else content_key(direction.job, VERSIONS["back_translate"], own),
         reuse=[storage.join(other, direction.job)] if other else [],
     )
-    shards = run.shards("ingest" if direction is PIVOT else run.pairs_stage)
+    shards = run.shards(pairs_before(direction.job, run.config))
     key = content_key(direction.job, VERSIONS["back_translate"], *depends_on)
     work = units(shards, key, candidates=options.candidates)
     limit = run.config.max_rejected

@@ -18,7 +18,7 @@ from paraloom.pipeline.commands.summary import rejected_table
 from paraloom.pipeline.run.folder import outdated, started
 from paraloom.pipeline.run.records import PairsRecord, RunRecord
 from paraloom.pipeline.run.stage import rejected_rows
-from paraloom.pipeline.stages import PAIR_STAGES, folder_of
+from paraloom.pipeline.stages import PAIR_STAGES, folder_of, pairs_before
 
 State = Literal["finished", "under way", "stopped", "waiting", "outdated"]
 
@@ -156,11 +156,8 @@ def _is_running(folder: str) -> bool:
 def _to_make(name: str, record: RunRecord) -> int | None:
     """The number of rows that a stage makes, None until the stage that it reads is finished."""
     place, _, base = name.rpartition("/")
-    stages = [n for n in PAIR_STAGES if n == base or n in record.planned]
-    if base == stages[0]:
-        return None
-    before = stages[stages.index(base) - 1]
-    read = record.derived(place).find(PairsRecord, before)
+    before = base != "ingest" and pairs_before(base, record.config)
+    read = record.derived(place).find(PairsRecord, before) if before else None
     if read is None:
         return None
     if base == "generate":  # its candidates of every pair, and the back-translations
