@@ -11,6 +11,7 @@ independent and does not know of the choice.
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -19,8 +20,7 @@ import numpy as np
 from benchmarks.report import DATA, Measured
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
-from paraloom.pipeline.judging.agreement import JudgedPairs, score_labels
-from paraloom.pipeline.judging.cuts import recommend
+from paraloom.pipeline.judging.agreement import JudgedPairs, measure, score_labels
 
 PRECISIONS = (0.8, 0.9)
 GOOD = 70.0
@@ -41,10 +41,16 @@ def split(pairs: JudgedPairs, wanted: float, seed: int) -> Split:
     order = np.random.default_rng(seed).permutation(int(group.max()) + 1)
     first = np.isin(group, order[: len(order) // 2])
     good = pairs.labels >= GOOD
-    deciles = {name: of[first] for name, of in pairs.deciles.items()}
-    cut = recommend(deciles, pairs.higher_is_better, good[first], pairs.rows, wanted)
-    if cut is None:
+    half = replace(
+        pairs,
+        labels=pairs.labels[first],
+        references=pairs.references[first],
+        scores={name: of[first] for name, of in pairs.scores.items()},
+        deciles={name: of[first] for name, of in pairs.deciles.items()},
+    )
+    if not (cuts := measure(half, good=GOOD, precisions=[wanted]).cuts):
         raise UserError("too few judged references to split them")
+    (cut,) = cuts
     kept = np.isin(pairs.deciles[cut.score], cut.deciles) & ~first
     return Split(float(good[kept].mean()), cut.wilson, cut.reached, len(cut.deciles))
 

@@ -18,10 +18,15 @@ from paraloom.beam_jobs.transforms.shares import decile_ranks
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import ENCODER, SCORERS, PairScorer
-from paraloom.pipeline.judging.cuts import DECILES, recommend, spearman
+from paraloom.pipeline.judging.cuts import (
+    DECILES,
+    AgreementRecord,
+    ScoreAgreement,
+    recommend,
+    spearman,
+)
 from paraloom.pipeline.judging.describe import alpha, precision_line
 from paraloom.pipeline.judging.judgments import Judgment, PairTexts, read_judgments
-from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement
 from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import RunRecord, ScorerRecord
 
@@ -203,8 +208,18 @@ def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> 
     is_good = pairs.labels >= good
     references = len(np.unique(pairs.references))
     correlations = spearman(pairs.scores, pairs.labels, references)
-    given = pairs.deciles, pairs.higher_is_better, is_good, pairs.rows
-    cuts = (recommend(*given, wanted) for wanted in precisions)
+    scores = {
+        name: ScoreAgreement(
+            spearman=correlations[name][0],
+            interval=correlations[name][1],
+            good=np.bincount(deciles[is_good], minlength=DECILES).tolist(),
+            judged=np.bincount(deciles, minlength=DECILES).tolist(),
+            rows=pairs.rows[name],
+            higher_is_better=pairs.higher_is_better[name],
+        )
+        for name, deciles in pairs.deciles.items()
+    }
+    cuts = (recommend(scores, wanted) for wanted in precisions)
     return AgreementRecord(
         pairs=len(pairs.labels),
         references=references,
@@ -212,17 +227,7 @@ def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> 
         good=good,
         good_pairs=int(is_good.sum()),
         **pairs.counts,
-        scores={
-            name: ScoreAgreement(
-                spearman=correlations[name][0],
-                interval=correlations[name][1],
-                good=np.bincount(deciles[is_good], minlength=DECILES).tolist(),
-                judged=np.bincount(deciles, minlength=DECILES).tolist(),
-                rows=pairs.rows[name],
-                higher_is_better=pairs.higher_is_better[name],
-            )
-            for name, deciles in pairs.deciles.items()
-        },
+        scores=scores,
         cuts=[cut for cut in cuts if cut],
     )
 

@@ -1,15 +1,15 @@
-"""Agreement of scores with people, and the cut of a score that has a wanted precision.
-
-These are functions of arrays: the scores and deciles of n pairs, people's labels (0 to 100).
-"""
+"""The agreement of scores with people, its records, and the cut that has a wanted precision."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
+
+from paraloom.pipeline.run.records import Lenient, StageRecord
 
 DECILES = 10
 ENOUGH = 20
@@ -36,66 +36,84 @@ class Cut:
     wilson: Interval
 
 
-def recommend(
-    deciles: Mapping[str, NDArray[np.int64]],
-    higher_is_better: Mapping[str, bool],
-    good: NDArray[np.bool_],
-    rows: Mapping[str, Sequence[int]],
-    wanted: float,
-) -> Cut | None:
+class ScoreAgreement(Lenient):
+    """The agreement of one score with the labels."""
+
+    spearman: float | None  # None if a side is constant
+    interval: Interval | None  # 95%
+    good: list[int]  # good pairs in each decile, 0 the lowest
+    judged: list[int]
+    rows: list[int]  # pairs of the run or of the file in each decile, without equal sides
+    higher_is_better: bool = True
+
+
+class AgreementRecord(Lenient):
+    """The scores of judged pairs beside their labels."""
+
+    pairs: int  # judged pairs that are counted
+    references: int
+    rows: int  # all pairs of the run or of the file, without equal sides
+    good: float  # least label of a good pair, out of 100
+    good_pairs: int
+    copies: int = 0  # judged pairs of equal sides, not counted
+    judges: int = 0
+    alpha: float | None = None  # Krippendorff's, between the judges
+    judgments: int = 0
+    gone: int = 0  # judgments of pairs that the run does not have, or with other texts now
+    where: list[str] = Field(default=[])  # conditions on the pairs that are counted
+    outside: int = 0  # judged pairs that do not meet them
+    scores: dict[str, ScoreAgreement]
+    cuts: list[Cut]  # one for each wanted precision; empty if no cut can be measured
+
+
+class JudgedRecord(StageRecord, stage="judged"):
+    """The scorer and the deciles that `select.by: judged` found."""
+
+    agreement: AgreementRecord
+
+    @property
+    def chosen(self) -> Cut:
+        """The cut whose deciles are selected."""
+        return self.agreement.cuts[0]
+
+
+def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None:
     """The cut that keeps most rows while its Wilson interval begins at `wanted` or above.
 
     If several cuts keep the same percentage of all rows, the one with the highest precision is
     returned; if no interval begins at `wanted`, the cut with the interval that begins highest; None
     if no score has a judged pair in its best decile with rows.
-
-    Args:
-        deciles: 0 to 9 by each score, int [n].
-        good: bool [n].
-        rows: the run's rows in each decile of each score, from decile 0.
     """
-    total = max((sum(of) for of in rows.values()), default=0)
+    total = max((sum(of.rows) for of in scores.values()), default=0)
 
     def rank(cut: Cut) -> tuple[bool, float, float]:
         percent = 100 * cut.rows // max(total, 1)
         return (True, percent, cut.precision) if cut.reached else (False, cut.wilson[0], 0)
 
-    cuts = (
-        cut
-        for name, values in deciles.items()
-        for cut in _cuts(name, values, higher_is_better[name], good, rows[name], wanted)
-    )
+    cuts = (cut for name, of in scores.items() for cut in _cuts(name, of, wanted))
     return max(cuts, key=rank, default=None)
 
 
-def _cuts(
-    score: str,
-    deciles: NDArray[np.int64],
-    highest: bool,
-    good: NDArray[np.bool_],
-    rows: Sequence[int],
-    wanted: float,
-) -> Iterable[Cut]:
+def _cuts(score: str, of: ScoreAgreement, wanted: float) -> Iterable[Cut]:
     """The cuts of the best 1, 2, … deciles of a score, up to the first with rows, but no judged
     pair."""
-    judged, right = (np.bincount(of, minlength=DECILES) for of in (deciles, deciles[good]))
-    order = range(DECILES)[:: -1 if highest else 1]
+    order = range(DECILES)[:: -1 if of.higher_is_better else 1]
     for size, last in enumerate(order, 1):
-        if rows[last] and not judged[last]:
+        if of.rows[last] and not of.judged[last]:
             return
         chosen = sorted(order[:size])
-        pairs, found = int(judged[chosen].sum()), int(right[chosen].sum())
-        if pairs:
-            low, high = wilson(found, pairs)
+        rows, judged, good = (sum(n[k] for k in chosen) for n in (of.rows, of.judged, of.good))
+        if judged:
+            low, high = wilson(good, judged)
             yield Cut(
                 score=score,
                 deciles=tuple(chosen),
                 wanted=wanted,
-                reached=low >= wanted and pairs >= ENOUGH,
-                rows=sum(rows[decile] for decile in chosen),
-                judged=pairs,
-                good=found,
-                precision=found / pairs,
+                reached=low >= wanted and judged >= ENOUGH,
+                rows=rows,
+                judged=judged,
+                good=good,
+                precision=good / judged,
                 wilson=(low, high),
             )
 

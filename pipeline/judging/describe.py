@@ -5,9 +5,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paraloom.pipeline.judging.cuts import ENOUGH, Cut, Interval, pearson_interval, wilson
+from paraloom.pipeline.judging.cuts import (
+    ENOUGH,
+    AgreementRecord,
+    Cut,
+    Interval,
+    ScoreAgreement,
+    pearson_interval,
+    wilson,
+)
 from paraloom.pipeline.judging.judgments import Judgment
-from paraloom.pipeline.judging.record import AgreementRecord, ScoreAgreement
 
 
 def precision_line(name: str, good: int, judged: int) -> str:

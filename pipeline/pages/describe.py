@@ -8,8 +8,8 @@ from paraloom.beam_jobs.transforms.exclusion import RULES, excluded
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config.selection import SelectOptions
+from paraloom.pipeline.judging.cuts import JudgedRecord
 from paraloom.pipeline.judging.describe import deciles_in_words, labelled_in_words
-from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.run.records import (
     AutoSelectRecord,
     Correlation,

@@ -16,7 +16,7 @@ from paraloom.pipeline.judging.agreement import (
     measure,
     score_labels,
 )
-from paraloom.pipeline.judging.cuts import ENOUGH
+from paraloom.pipeline.judging.cuts import ENOUGH, AgreementRecord
 from paraloom.pipeline.judging.describe import (
     by_agreement,
     counts_line,
@@ -27,7 +27,6 @@ from paraloom.pipeline.judging.describe import (
     select_lines,
 )
 from paraloom.pipeline.judging.judgments import read_judgments
-from paraloom.pipeline.judging.record import AgreementRecord
 from paraloom.pipeline.judging.sampling import ScoredRun
 
 

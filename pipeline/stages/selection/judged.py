@@ -5,9 +5,9 @@ from typing import Any
 from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.judging.cuts import JudgedRecord
 from paraloom.pipeline.judging.describe import cut_lines
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
-from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 

@@ -30,19 +30,14 @@ from paraloom.pipeline.judging.agreement import (
 from paraloom.pipeline.judging.cuts import (
     ENOUGH,
     Cut,
+    ScoreAgreement,
     pearson_interval,
     recommend,
     spearman,
     wilson,
 )
-from paraloom.pipeline.judging.describe import (
-    alpha,
-    by_agreement,
-    counts_line,
-    describe_judges,
-)
+from paraloom.pipeline.judging.describe import alpha, by_agreement, counts_line, describe_judges
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
-from paraloom.pipeline.judging.record import ScoreAgreement
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.run.records import PairsRecord, ScorerRecord
 from paraloom.pipeline.stages import folder_of
@@ -133,8 +128,7 @@ def test_every_number_is_that_of_its_definition() -> None:
         deciles = pairs.deciles[name]
         assert of.good == [int(good[deciles == decile].sum()) for decile in range(10)]
         assert of.rows == pairs.rows[name]
-    given = pairs.deciles, pairs.higher_is_better, good, pairs.rows
-    assert found.cuts == [recommend(*given, wanted) for wanted in (0.9, 0.5)]
+    assert found.cuts == [recommend(found.scores, wanted) for wanted in (0.9, 0.5)]
 
 
 def test_under_conditions_only_pairs_that_meet_them_count(write_run: WriteConfig) -> None:
@@ -258,6 +252,25 @@ HIGHER = {"a": True, "b": False}
 PLUS_MINUS = np.array([-1, 1])
 ROWS = {"a": [100] * 10, "b": [100] * 10}
 
+
+def recommended(
+    deciles: Mapping[str, Any], good: Any, wanted: float, rows: Mapping[str, Sequence[int]] = ROWS
+) -> Cut | None:
+    """The cut of scores with these deciles of judged pairs, and the pairs that are good."""
+    scores = {
+        name: ScoreAgreement(
+            spearman=None,
+            interval=None,
+            good=np.bincount(of[good], minlength=10).tolist(),
+            judged=np.bincount(of, minlength=10).tolist(),
+            rows=[*rows[name]],
+            higher_is_better=HIGHER[name],
+        )
+        for name, of in deciles.items()
+    }
+    return recommend(scores, wanted)
+
+
 row = st.tuples(st.integers(-3, 3), st.integers(0, 4), st.integers(0, 5))
 few_values = st.lists(row, min_size=2, max_size=40)
 
@@ -324,7 +337,7 @@ def test_no_other_cut_keeps_more_or_as_many_with_more_good_pairs(
 ) -> None:
     a, b, good = (np.array(column) for column in zip(*rows, strict=True))
     kept = {n: np.bincount(of, minlength=10).tolist() for n, of in (("a", a), ("b", b))}
-    found = recommend({"a": a, "b": b}, HIGHER, good.astype(bool), kept, wanted)
+    found = recommended({"a": a, "b": b}, good.astype(bool), wanted, kept)
     candidates: list[tuple[bool, float, float]] = []
     for deciles, size in product((9 - a, b), range(1, 11)):
         inside = deciles < size
@@ -354,7 +367,7 @@ def test_no_other_cut_keeps_more_or_as_many_with_more_good_pairs(
 def cut_of(
     deciles: Mapping[str, Any], good: Any, wanted: float, rows: Mapping[str, Sequence[int]] = ROWS
 ) -> Cut:
-    cut = recommend(deciles, HIGHER, good, rows, wanted)
+    cut = recommended(deciles, good, wanted, rows)
     assert cut is not None
     return cut
 
@@ -362,10 +375,10 @@ def cut_of(
 def test_deciles_without_judgments_end_a_cut() -> None:
     deciles, every = np.repeat([9, 7, 6], 50), np.ones(150, bool)
     assert cut_of({"a": deciles}, every, 0.8).deciles == (9,)
-    assert recommend({"b": deciles}, HIGHER, every, ROWS, 0.8) is None
+    assert recommended({"b": deciles}, every, 0.8) is None
     nothing = np.array([], int)
-    assert recommend({"a": nothing}, HIGHER, nothing > 0, ROWS, 0.8) is None
-    assert recommend({}, HIGHER, nothing > 0, {}, 0.8) is None
+    assert recommended({"a": nothing}, nothing > 0, 0.8) is None
+    assert recommend({}, 0.8) is None
     # But the best two deciles may consist of copies, which nobody judges and nothing keeps.
     eight = np.repeat(np.arange(8), 20)
     cut = cut_of({"a": eight}, eight >= 5, 0.9, {"a": [100] * 8 + [0, 0]})
