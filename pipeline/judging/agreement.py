@@ -27,6 +27,7 @@ from paraloom.pipeline.judging.cuts import (
 )
 from paraloom.pipeline.judging.describe import alpha, precision_line
 from paraloom.pipeline.judging.judgments import Judgment, PairTexts, read_judgments
+from paraloom.pipeline.pages.describe import score
 from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import RunRecord, ScorerRecord
 
@@ -46,12 +47,6 @@ class JudgedPairs:
     sides, which selection leaves out: a whole decile may consist of them."""
     higher_is_better: dict[str, bool]
     counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
-
-
-def directions(names: Iterable[str], own: Mapping[str, ScorerRecord]) -> dict[str, bool]:
-    """Whether higher is better, for each score; `own` has the scorers that are not Paraloom's."""
-    known: Mapping[str, Any] = {**SCORERS, **own}
-    return {name: known[name].higher_is_better if name in known else True for name in names}
 
 
 def join(
@@ -81,7 +76,7 @@ def join(
             s: np.array([row[schema.decile(s)] for _, row in counted], np.int64) for s in scores
         },
         rows=rows,
-        higher_is_better=directions(scores, own),
+        higher_is_better={name: score(name, own).higher_is_better for name in scores},
         counts={
             "copies": len(found) - len(different),
             "judges": len({judgment.judge for judgment in judgments}),
@@ -116,22 +111,22 @@ def judged_rows(
     columns += [*scores, *map(schema.decile, scores)]
     columns = list(dict.fromkeys([*columns, *(predicate.column for predicate in where)]))
     found: dict[PairTexts, dict[str, Any]] = {}
-    counts = {score: np.zeros(DECILES, np.int64) for score in scores}
+    counts = {name: np.zeros(DECILES, np.int64) for name in scores}
     for shard in shards:
         table = read_shard(shard, columns)
         meets = np.ones(len(table), bool)
         for predicate in where:
             meets &= predicate.holds_in(table[predicate.column])
         counted = meets & pc.not_equal(table["reference"], table["translation"]).to_numpy()
-        for score in scores:
-            deciles = table[schema.decile(score)].to_numpy()[counted]
-            counts[score] += np.bincount(deciles, minlength=DECILES)
+        for name in scores:
+            deciles = table[schema.decile(name)].to_numpy()[counted]
+            counts[name] += np.bincount(deciles, minlength=DECILES)
         table = table.append_column(_MEETS, pa.array(meets))
         for row in table.filter(pc.is_in(table["reference"], value_set=references)).to_pylist():
             pair = row["reference"], row["translation"]
             if pair in wanted:
                 found.setdefault(pair, row)
-    return found, {score: of.tolist() for score, of in counts.items()}
+    return found, {name: of.tolist() for name, of in counts.items()}
 
 
 def score_labels(
@@ -171,7 +166,7 @@ def score_labels(
         scores={name: columns[name][meets] for name in names},
         deciles=deciles,
         rows={name: np.bincount(of, minlength=DECILES).tolist() for name, of in deciles.items()},
-        higher_is_better=directions(names, {}),
+        higher_is_better={name: score(name).higher_is_better for name in names},
         counts={
             "copies": len(differ) - len(texts),
             "where": list(map(str, predicates)),

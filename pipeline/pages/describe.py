@@ -49,7 +49,7 @@ def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRec
     if own and name in own:
         return own[name]
     if name in SCORERS:
-        return ScorerRecord(meaning=SCORERS[name].meaning, unit=SCORERS[name].unit)
+        return ScorerRecord.model_validate(SCORERS[name], from_attributes=True)
     return ScorerRecord(meaning=f"score of the scorer {name}", unit="score")
 
 

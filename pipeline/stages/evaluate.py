@@ -1,7 +1,6 @@
 """evaluate: the encoder on STS and SICK; evaluation.json has the results, too."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from paraloom.beam_jobs import storage
@@ -29,11 +28,8 @@ def make(run: Run, key: str) -> EvaluateRecord:
 
     options = run.config.evaluate
     encoder = load_encoder(remote.localise(run.folder("embeddings")))
-    results = evaluate_models(
-        [encoder.named(run.config.embeddings.model)],
-        sts=Path(options.sts) if options.sts else None,
-        sick=Path(options.sick) if options.sick else None,
-    ).json()
+    named = encoder.named(run.config.embeddings.model)
+    results = evaluate_models([named], sts=options.sts, sick=options.sick).json()
     path = evaluation_path(run)
     storage.write_bytes(path, json.dumps(results, indent=1).encode())
     evaluation = Evaluation.model_validate(results)
