@@ -15,6 +15,17 @@ from pydantic_core import to_json
 from paraloom.models.files import atomic_file, check_writable
 from paraloom.models.printing import show
 
+
+def option(metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """An option with a value; other options are `typer.Option`."""
+    return typer.Option(*names, metavar=metavar, help=help, **more)
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """An argument."""
+    return typer.Argument(metavar=metavar, help=help, **more)
+
+
 _stdout: ContextVar[IO[str]] = ContextVar("stdout")
 
 
@@ -36,50 +47,46 @@ def _connected(context: typer.Context, run: str) -> str:
 
 RunFolder = Annotated[
     str,
-    typer.Argument(
-        metavar="RUN", callback=_connected, help="Run folder, local or on an object store."
-    ),
+    argument("RUN", "Run folder, local or on an object store.", callback=_connected),
 ]
 Named = Annotated[
     str,
-    typer.Option("--selection", metavar="NAME", help="A named selection, not the run's corpus."),
+    option("NAME", "A named selection, not the run's corpus.", "--selection"),
 ]
-ConfigFile = Annotated[
-    str, typer.Option("--config", metavar="FILE", help="Configuration (YAML), or sample.")
-]
+ConfigFile = Annotated[str, option("FILE", "Configuration (YAML), or sample.", "--config")]
 Changes = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "KEY.SUB=VALUE",
+        "Change one key of the configuration, or append to a list (+=); repeatable.",
         "--set",
-        metavar="KEY.SUB=VALUE",
-        help="Change one key of the configuration, or append to a list (+=); repeatable.",
     ),
 ]
 OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,
-    typer.Option(
-        metavar="leave|cancel",
-        help="Leave or cancel a job on Dataflow or Flink at Ctrl-C; by default, a terminal asks.",
+    option(
+        "leave|cancel",
+        "Leave or cancel a job on Dataflow or Flink at Ctrl-C; by default, a terminal asks.",
     ),
 ]
-Model = Annotated[str, typer.Option("--model", metavar="DIR", help="Folder of the encoder.")]
+Model = Annotated[str, option("DIR", "Folder of the encoder.", "--model")]
 OpenModels = Annotated[
     list[str],
-    typer.Option(
-        "--model",
-        metavar="DIR",
-        help="An encoder, or a model of sentence-transformers: a folder or a name on the Hub; "
+    option(
+        "DIR",
+        "An encoder, or a model of sentence-transformers: a folder or a name on the Hub; "
         "repeatable.",
+        "--model",
     ),
 ]
-Sick = Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the SICK files.")]
+Sick = Annotated[str | None, option("DIR", "Folder of the SICK files.")]
 JsonFile = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "FILE",
+        "Also write the results to a file; with -, only print them, as JSON.",
         "--json",
-        metavar="FILE",
         callback=_writable,
-        help="Also write the results to a file; with -, only print them, as JSON.",
     ),
 ]
 

@@ -34,6 +34,7 @@ from paraloom.pipeline.commands.options import (
     ConfigFile,
     JsonFile,
     beam_options,
+    option,
     write_json,
 )
 from paraloom.pipeline.commands.run.status import duration
@@ -84,32 +85,28 @@ def command(
     changes: Changes = None,
     gpu_hour: Annotated[
         float | None,
-        typer.Option(
-            metavar="PRICE",
+        option(
+            "PRICE",
+            "Price of an hour of one translating machine; prints back-translation's cost.",
             min=0,
-            help="Price of an hour of one translating machine; prints back-translation's cost.",
         ),
     ] = None,
-    rows: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Rows of the whole input.")
-    ] = None,
+    rows: Annotated[int | None, option("N", "Rows of the whole input.", min=1)] = None,
     rows_per_second: Annotated[
         float | None,
-        typer.Option(
-            metavar="RATE",
+        option(
+            "RATE",
+            "Sentences that --device translates in a second; then 200 are translated here.",
             min=1e-9,
-            help="Sentences that --device translates in a second; then 200 are translated here.",
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the machine of --rows-per-second.")
+        str, option("NAME", "Name of the machine of --rows-per-second.")
     ] = "another machine",
     requests: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Pairs to ask each language model of `generators` about, which costs money.",
+        option(
+            "N", "Pairs to ask each language model of `generators` about, which costs money.", min=0
         ),
     ] = 0,
     json: JsonFile = None,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow.compute as pc
-import typer
 
 from paraloom.beam_jobs.bitext import READERS, Layout, Paths, find_bitext, opus
 from paraloom.beam_jobs.bitext.lines import file_errors, open_text
@@ -26,6 +25,7 @@ from paraloom.models.text.files import CHUNK, PARQUET, csv_delimiter
 from paraloom.models.text.language_identifier import spoken
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
+from paraloom.pipeline.commands.options import argument, option
 from paraloom.pipeline.config.read import SAMPLE, is_sample, parse_config
 from paraloom.pipeline.pages.render import environment
 from paraloom.pipeline.stages import back_translate
@@ -39,27 +39,20 @@ _ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # for E
 
 
 def command(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILES…", help="Bitext, both files of Moses; opus:NAME.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The configuration to write.")] = Path(
-        "paraloom.yaml"
-    ),
+    files: Annotated[list[str], argument("FILES…", "Bitext, both files of Moses; opus:NAME.")],
+    out: Annotated[Path, option("FILE", "The configuration to write.")] = Path("paraloom.yaml"),
     model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The translation model: a folder, or a name on the Hub."),
+        str | None, option("NAME", "The translation model: a folder, or a name on the Hub.")
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option(
-            "--from", metavar="FILE", help="Copy all sections but run and input; or from `sample`."
-        ),
+        option("FILE", "Copy all sections but run and input; or from `sample`.", "--from"),
     ] = None,
     source_language: Annotated[
-        str, typer.Option(metavar="CODE", help="OPUS's code of the source, with opus:NAME.")
+        str, option("CODE", "OPUS's code of the source, with opus:NAME.")
     ] = "cs",
     target_language: Annotated[
-        str, typer.Option(metavar="CODE", help="OPUS's code of the references, with opus:NAME.")
+        str, option("CODE", "OPUS's code of the references, with opus:NAME.")
     ] = ENGLISH,
 ) -> None:
     """Look at the files, and write a short configuration that runs: format, columns, languages;

@@ -10,7 +10,7 @@ from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.printing import say
 from paraloom.pipeline.commands.corpus import small_run
-from paraloom.pipeline.commands.options import Changes, ConfigFile, beam_options
+from paraloom.pipeline.commands.options import Changes, ConfigFile, beam_options, option
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.run.make import run_stages
@@ -22,9 +22,7 @@ def command(
     context: typer.Context,
     config: ConfigFile,
     changes: Changes = None,
-    rows: Annotated[
-        int, typer.Option("-n", metavar="N", min=1, max=small_run.READ, help="Rows to draw.")
-    ] = 200,
+    rows: Annotated[int, option("N", "Rows to draw.", "-n", min=1, max=small_run.READ)] = 200,
 ) -> None:
     """Draw rows from the input, and take them to the selection in the folder RUN/preview: its
     report shows rejected rows, translations, scores, and the pairs that would be selected.

@@ -4,16 +4,15 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder
 from paraloom.models.printing import show
+from paraloom.pipeline.commands.options import argument
 from paraloom.pipeline.config.read import SAMPLE
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that is not there.")],
+    folder: Annotated[Path, argument("FOLDER", "A folder that is not there.")],
 ) -> None:
     """Copy the Czech–English sample of the package: bitext, phrase pairs, labelled pairs, and a
     configuration that names them, to begin your own with.

@@ -20,6 +20,7 @@ from paraloom.pipeline.commands.options import (
     JsonFile,
     OnInterrupt,
     beam_options,
+    option,
     write_json,
 )
 from paraloom.pipeline.config import Config, read_config
@@ -47,9 +48,9 @@ def command(
     changes: Changes = None,
     name: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="Select beside the run's corpus: a selection of this name, as select.named or "
+        option(
+            "NAME",
+            "Select beside the run's corpus: a selection of this name, as select.named or "
             "--set select.… describes it.",
         ),
     ] = "",
@@ -57,9 +58,7 @@ def command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count the selected pairs; write nothing.")
     ] = False,
-    show: Annotated[
-        int, typer.Option(metavar="N", min=0, help="With --dry-run: print N random pairs, too.")
-    ] = 0,
+    show: Annotated[int, option("N", "With --dry-run: print N random pairs, too.", min=0)] = 0,
     json: JsonFile = None,
     on_interrupt: OnInterrupt = None,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from paraloom.models.errors import UserError
-from paraloom.pipeline.commands.options import Changes, Named, OnInterrupt, beam_options
+from paraloom.pipeline.commands.options import Changes, Named, OnInterrupt, beam_options, option
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run import make
 from paraloom.pipeline.stages import TARGETS
@@ -14,21 +14,17 @@ from paraloom.pipeline.stages import TARGETS
 
 def command(
     context: typer.Context,
-    config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="Configuration (YAML).")
-    ] = None,
+    config: Annotated[str | None, option("FILE", "Configuration (YAML).", "--config")] = None,
     selection: Named = "",
     pairs: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Train on these pairs, not on the corpus: Parquet, tab-separated (plain or gzip), "
+        option(
+            "FILE",
+            "Train on these pairs, not on the corpus: Parquet, tab-separated (plain or gzip), "
             "or a folder of Parquet; repeatable.",
         ),
     ] = None,
-    out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Run folder; the encoder is DIR/embeddings.")
-    ] = None,
+    out: Annotated[str | None, option("DIR", "Run folder; the encoder is DIR/embeddings.")] = None,
     changes: Changes = None,
     force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
     on_interrupt: OnInterrupt = None,

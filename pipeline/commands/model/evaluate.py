@@ -4,7 +4,6 @@ from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
-import typer
 
 from paraloom.models.embeddings.applications.cost import cost
 from paraloom.models.embeddings.applications.evaluation import check_distinct, evaluate_on
@@ -12,7 +11,7 @@ from paraloom.models.embeddings.applications.opened import open_model
 from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console
-from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write_json
+from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, option, write_json
 from paraloom.pipeline.run.notices import notify, of_models
 
 
@@ -20,10 +19,7 @@ def command(
     model: OpenModels,
     sts: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder with <year>/<data set>.tsv, or of the STS Benchmark; repeatable.",
-        ),
+        option("DIR", "Folder with <year>/<data set>.tsv, or of the STS Benchmark; repeatable."),
     ] = None,
     sick: Sick = None,
     json: JsonFile = None,

@@ -23,7 +23,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import check_writable
 from paraloom.models.printing import show
 from paraloom.models.progress import meter
-from paraloom.pipeline.commands.options import JsonFile, write_json
+from paraloom.pipeline.commands.options import JsonFile, argument, option, write_json
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 
 _ROWS = 8192
@@ -46,15 +46,9 @@ class Mining:
 
 
 def command(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE…", help="Text, one sentence a line; or globs.")
-    ],
-    model: Annotated[
-        str, typer.Option(metavar="DIR", help="An encoder, or a model of sentence-transformers.")
-    ],
-    output: Annotated[
-        str, typer.Option(metavar="FILE", help="The pairs: *.parquet, *.gz or text.")
-    ] = "mined.parquet",
+    files: Annotated[list[str], argument("FILE…", "Text, one sentence a line; or globs.")],
+    model: Annotated[str, option("DIR", "An encoder, or a model of sentence-transformers.")],
+    output: Annotated[str, option("FILE", "The pairs: *.parquet, *.gz or text.")] = "mined.parquet",
     k: Annotated[int, typer.Option(min=1, max=32, help="Neighbours of a sentence.")] = 4,
     margin: Annotated[
         float, typer.Option(min=0, help="Smallest ratio margin of a pair; higher: fewer, better.")

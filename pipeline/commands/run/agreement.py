@@ -7,7 +7,7 @@ import typer
 from paraloom.beam_jobs.engine.options import connect
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
+from paraloom.pipeline.commands.options import JsonFile, argument, beam_options, option, write_json
 from paraloom.pipeline.judging.agreement import (
     JudgedPairs,
     conditions,
@@ -32,41 +32,34 @@ from paraloom.pipeline.judging.sampling import ScoredRun
 
 def command(
     context: typer.Context,
-    run: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="Run folder with judgments.")
-    ] = None,
+    run: Annotated[str | None, argument("[RUN]", "Run folder with judgments.")] = None,
     labels: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Labelled pairs instead of a run's judgments: STS, SICK, or judgments (TSV with "
+        option(
+            "FILE",
+            "Labelled pairs instead of a run's judgments: STS, SICK, or judgments (TSV with "
             "the columns reference, paraphrase, score).",
         ),
     ] = None,
-    scorers: Annotated[str, typer.Option(metavar="A,B", help="Only these scores.")] = "",
+    scorers: Annotated[str, option("A,B", "Only these scores.")] = "",
     resource: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=PATH",
-            help="A file or folder that a scorer of --labels reads, such as sentence_model=DIR; "
+        option(
+            "NAME=PATH",
+            "A file or folder that a scorer of --labels reads, such as sentence_model=DIR; "
             "repeatable.",
         ),
     ] = None,
     precision: Annotated[
-        list[float] | None,
-        typer.Option(metavar="P", help="Wanted precision of the cut; repeatable. Default: 0.9."),
+        list[float] | None, option("P", "Wanted precision of the cut; repeatable. Default: 0.9.")
     ] = None,
     good: Annotated[
-        float,
-        typer.Option(
-            metavar="LABEL", min=0.01, max=100, help="Least label of a good pair, of 100."
-        ),
+        float, option("LABEL", "Least label of a good pair, of 100.", min=0.01, max=100)
     ] = 70.0,
     where: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Count only pairs that meet it, such as 'unigram_f1 <= 0.7'; repeatable.",
+        option(
+            "CONDITION", "Count only pairs that meet it, such as 'unigram_f1 <= 0.7'; repeatable."
         ),
     ] = None,
     json: JsonFile = None,

@@ -19,7 +19,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
 from paraloom.models.sentence_models import find_model
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
+from paraloom.pipeline.commands.options import JsonFile, argument, beam_options, option, write_json
 from paraloom.pipeline.run.folder import is_run, shards_of
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 
@@ -34,26 +34,18 @@ class Counts(BaseModel):
 
 def command(
     context: typer.Context,
-    corpus: Annotated[
-        str, typer.Argument(metavar="RUN|FILE", help="Run, or file or folder of any corpus.")
-    ],
+    corpus: Annotated[str, argument("RUN|FILE", "Run, or file or folder of any corpus.")],
     against: Annotated[
         list[str],
-        typer.Option(
-            metavar="DATA", help="Evaluation sentences, as in select.exclude; repeatable."
-        ),
+        option("DATA", "Evaluation sentences, as in select.exclude; repeatable."),
     ],
     similarity: Annotated[
-        float | None,
-        typer.Option(metavar="BOUND", min=-1, max=1, help="Also rows with a higher cosine."),
+        float | None, option("BOUND", "Also rows with a higher cosine.", min=-1, max=1)
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The model of sentence-transformers for --similarity."),
+        str | None, option("NAME", "The model of sentence-transformers for --similarity.")
     ] = None,
-    examples: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Number of examples to print for each rule.")
-    ] = 3,
+    examples: Annotated[int, option("N", "Number of examples to print for each rule.", min=0)] = 3,
     json: JsonFile = None,
 ) -> None:
     """Look for sentences that are equal, contain one another by n-grams, or are similar.

@@ -11,7 +11,7 @@ from rich.text import Text
 from paraloom.models.cpu import cores
 from paraloom.models.errors import missing_extra
 from paraloom.pipeline.commands.console import console
-from paraloom.pipeline.commands.options import JsonFile, write_json
+from paraloom.pipeline.commands.options import JsonFile, option, write_json
 from paraloom.pipeline.run.folder import versions
 
 _SENTENCES = 256  # equal ones, for the speed of a model
@@ -34,18 +34,17 @@ class Doctor(BaseModel):
     checks: list[Check]
 
 
-Language = Annotated[str | None, typer.Option(metavar="CODE", help="A language, for --model.")]
+Language = Annotated[str | None, option("CODE", "A language, for --model.")]
 
 
 def command(
     model: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Describe this translation model, and try it here."),
+        str | None, option("DIR", "Describe this translation model, and try it here.")
     ] = None,
     source_language: Language = None,
     target_language: Language = None,
     sentence: Annotated[
-        str, typer.Option(metavar="TEXT", help="What --model translates.")
+        str, option("TEXT", "What --model translates.")
     ] = "A dog runs through the snow.",
     json: JsonFile = None,
 ) -> None:

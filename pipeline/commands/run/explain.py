@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import typer
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import READERS
@@ -16,7 +15,7 @@ from paraloom.beam_jobs.engine.shards import Shard, read_receipt, read_shard, re
 from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
+from paraloom.pipeline.commands.options import JsonFile, RunFolder, argument, write_json
 from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
 from paraloom.pipeline.run.folder import as_made, finished, outdated
 from paraloom.pipeline.run.records import IngestRecord, RunRecord
@@ -47,7 +46,7 @@ class Explanation:
 
 def command(
     run: RunFolder,
-    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the pair.")],
+    id: Annotated[str, argument("ID", "Id of the pair.")],
     json: JsonFile = None,
 ) -> None:
     """Follow one pair through the stages of a run: texts, lengths, scores, deciles, selection."""

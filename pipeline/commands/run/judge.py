@@ -14,7 +14,7 @@ import typer
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.models.printing import show
-from paraloom.pipeline.commands.options import Named
+from paraloom.pipeline.commands.options import Named, argument, option
 
 if TYPE_CHECKING:
     from paraloom.pipeline.judging.sampling import Pair, ScoredRun
@@ -22,13 +22,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Run folder on this machine.")],
-    judge: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the judge; by default the page asks.")
-    ] = "",
-    pairs: Annotated[
-        int, typer.Option("--pairs", "--size", metavar="N", min=1, help="Pairs to judge.")
-    ] = 200,
+    run: Annotated[str, argument("RUN", "Run folder on this machine.")],
+    judge: Annotated[str, option("NAME", "Name of the judge; by default the page asks.")] = "",
+    pairs: Annotated[int, option("N", "Pairs to judge.", "--pairs", "--size", min=1)] = 200,
     selected: Annotated[
         bool | None,
         typer.Option(
@@ -45,9 +41,7 @@ def command(
         Literal["0-100", "yes-no"],
         typer.Option(help="Common meaning from 0 to 100, or same meaning yes or no."),
     ] = "0-100",
-    port: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=65535, help="Port of the page.")
-    ] = None,
+    port: Annotated[int | None, option("N", "Port of the page.", min=1, max=65535)] = None,
 ) -> None:
     """Serve a page on this machine, with keys for everything, until Ctrl-C.
 

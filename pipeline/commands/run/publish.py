@@ -10,7 +10,7 @@ from paraloom.beam_jobs import storage
 from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
-from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, write_json
+from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, option, write_json
 from paraloom.pipeline.release.release import ReleaseOptions, files_of, make_release, push
 from paraloom.pipeline.release.triplets import KINDS, TripletOptions
 
@@ -29,66 +29,59 @@ def command(
     selection: Named = "",
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder of the release; by default RUN/release, or release-NAME."
-        ),
+        option("DIR", "Folder of the release; by default RUN/release, or release-NAME."),
     ] = None,
     repo: Annotated[
-        str | None,
-        typer.Option(metavar="OWNER/NAME", help="Name of the data set on Hugging Face's Hub."),
+        str | None, option("OWNER/NAME", "Name of the data set on Hugging Face's Hub.")
     ] = None,
     send: Annotated[
         bool, typer.Option("--push/--dry-run", help="Send the release to the Hub, or only make it.")
     ] = False,
     held_out: Annotated[
         float,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Share of the references in the split test; from 1 on, about so many rows; "
+        option(
+            "N",
+            "Share of the references in the split test; from 1 on, about so many rows; "
             "0: no split test.",
+            min=0,
         ),
     ] = 0.01,
     license: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Licence of the corpus, if not `input.license`."),
+        str | None, option("NAME", "Licence of the corpus, if not `input.license`.")
     ] = None,
     license_link: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Text, or address, of a licence that is not on the Hub's list."
-        ),
+        str | None, option("FILE", "Text, or address, of a licence that is not on the Hub's list.")
     ] = None,
     triplets: Annotated[
         str | None,
-        typer.Option(
-            metavar="KINDS",
-            help=f"Add the configuration triplets; kinds of negatives: {', '.join(KINDS)}, or all.",
+        option(
+            "KINDS",
+            f"Add the configuration triplets; kinds of negatives: {', '.join(KINDS)}, or all.",
         ),
     ] = None,
     triplets_model: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR",
-            help="An encoder, or a model of sentence-transformers, that finds neighbours (kind "
+        option(
+            "DIR",
+            "An encoder, or a model of sentence-transformers, that finds neighbours (kind "
             "near); by default the run's encoder.",
         ),
     ] = None,
     triplets_cross_encoder: Annotated[
-        str | None, typer.Option(metavar="DIR", help="A cross-encoder that must agree with it.")
+        str | None, option("DIR", "A cross-encoder that must agree with it.")
     ] = None,
     min_score: Annotated[
-        float, typer.Option(metavar="C", help="Kind near: least cosine with the anchor.")
+        float, option("C", "Kind near: least cosine with the anchor.")
     ] = Bounds.min_score,
-    max_score: Annotated[float, typer.Option(metavar="C", help="Largest one.")] = Bounds.max_score,
+    max_score: Annotated[float, option("C", "Largest one.")] = Bounds.max_score,
     relative_margin: Annotated[
-        float, typer.Option(metavar="C", help="It is below the positive's by this share of it.")
+        float, option("C", "It is below the positive's by this share of it.")
     ] = Bounds.relative_margin,
     triplets_spacy: Annotated[
-        str, typer.Option(metavar="NAME", help="A spaCy pipeline that parses, for other kinds.")
+        str, option("NAME", "A spaCy pipeline that parses, for other kinds.")
     ] = "en_core_web_sm",
     triplets_wordnet: Annotated[
-        str, typer.Option(metavar="DIR", help="Folder of WordNet's files, for the kind antonym.")
+        str, option("DIR", "Folder of WordNet's files, for the kind antonym.")
     ] = "/usr/share/wordnet",
     json: JsonFile = None,
 ) -> None:
