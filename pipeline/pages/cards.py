@@ -13,9 +13,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
 from paraloom.models.embeddings.options import EmbeddingOptions, saved_options
 from paraloom.models.files import CARD, OWN_CARD
-from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import say
-from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.pages import metadata
 from paraloom.pipeline.pages.describe import evaluation_table, score
@@ -24,10 +22,8 @@ from paraloom.pipeline.pages.render import Markdown, code, plain, render_markdow
 from paraloom.pipeline.pages.shown import run_name
 from paraloom.pipeline.run.records import (
     BackTranslateRecord,
-    BucketRecord,
     EvaluateRecord,
     Evaluation,
-    IngestRecord,
     PairsRecord,
     RunRecord,
     ScorerRecord,
@@ -66,25 +62,17 @@ def data_card(
     stages = record.stages.items()
     return render_markdown(
         "data_card.md.j2",
-        title=metadata.title(record),
-        languages=metadata.hub_languages([source.target_language, source.source_language]),
-        licensed=metadata.license_metadata(
-            *((release.license, release.license_link) if release else (source.license,))
-        ),
+        metadata=metadata,
         release=release,
         part_files=f"corpus/{PART_FILES}",
-        corpus=record.find(PairsRecord, "select") or PairsRecord(),
         size=size,
-        terms=(record.find(IngestRecord) or IngestRecord()).terms,
         model=(record.find(BackTranslateRecord) or BackTranslateRecord()).model,
         scoring_models={n: of.model for n, of in stages if isinstance(of, ScoringModelRecord)},
         generators=generators_of(record),
         view=record,
         precision=precision,
-        encoder=ENCODER,
         columns=release.configurations[0].columns if release else columns,
         meaning=meaning,
-        bucket=record.find(BucketRecord) or BucketRecord(),
     )
 
 
@@ -133,7 +121,6 @@ def encoder_card(
     its round, 0 if the encoder is the run's result, and `corpus` the run with its pairs."""
     corpus = corpus or view
     options = saved_options(settings["options"])
-    language = settings.get("language", ENGLISH)
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
     on_corpus = options.reads_the_corpus
     source = view.config.input if on_corpus else None
@@ -147,13 +134,10 @@ def encoder_card(
         model = options.model if options.model in models else models[0]
         if found := list(metadata.eval_results(evaluated.results, model, compares, known)):
             index = eval_results_to_model_index(name, found)
-    # Without `select.exclude`, the corpus may hold any sentence of MTEB.
-    excluded = on_corpus and view.find(ExcludeRecord)
     return render_markdown(
         "encoder_card.md.j2",
-        languages=metadata.hub_languages([language]),
-        license=metadata.license_metadata(source.license if source else None),
-        tasks=metadata.mteb_tasks(known) if excluded else None,
+        metadata=metadata,
+        excluded=on_corpus and view.find(ExcludeRecord),
         index=index,
         name=name,
         settings=settings,

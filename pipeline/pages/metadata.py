@@ -8,9 +8,8 @@ from typing import NamedTuple
 import pyarrow as pa
 from huggingface_hub import EvalResult
 
-from paraloom.models.languages import language_name, short_code
-from paraloom.pipeline.pages.shown import run_name
-from paraloom.pipeline.run.records import Correlation, Evaluation, RunRecord
+from paraloom.models.languages import short_code
+from paraloom.pipeline.run.records import Correlation, Evaluation
 
 PART_FILES = "part-*.parquet"
 """The pattern of a corpus's part files, for its card."""
@@ -48,13 +47,6 @@ class Release(NamedTuple):
     configurations: tuple[Configuration, ...]  # the first one, with all columns, is the default
     negatives: tuple[tuple[str, str, int], ...] = ()  # kinds with their meaning and number
     neighbours: str = ""  # the models that found negatives near the anchor
-
-
-def title(record: RunRecord) -> str:
-    """The title of a run's corpus."""
-    language = language_name(record.config.language)
-    origin = "" if record.config.is_mined else " from bitext"
-    return f"{' '.join(run_name(record).split())}: {language} paraphrases{origin}"
 
 
 def license_name(license: str) -> str:

@@ -33,11 +33,6 @@ class Histogram(NamedTuple):
     corpus: Array  # of the corpus's pairs; zeros without a corpus
     bounds: list[float]  # lowest scores of all deciles but the first, over all pairs of the run
 
-    @property
-    def middles(self) -> list[float]:
-        """The middles of the bins."""
-        return [float(value) for value in (self.edges[1:] + self.edges[:-1]) / 2]
-
 
 class Density(NamedTuple):
     """Counts over two scores: int64 [x, y]."""

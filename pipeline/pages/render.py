@@ -21,6 +21,7 @@ from rapidfuzz.distance import LCSseq
 from paraloom.beam_jobs.transforms.exclusion import RULES
 from paraloom.models.languages import ENGLISH, is_unspaced, language_name, short_code
 from paraloom.models.printing import visible
+from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.judging import describe as judged
 from paraloom.pipeline.pages import describe, plots, shown
 
@@ -66,7 +67,8 @@ def _environment(*, html: bool) -> Environment:
         if getattr(function, "__module__", "") == module.__name__ and callable(function)
     }
     functions |= {"language_name": language_name, "short_code": short_code}
-    made.globals |= {**functions, "RULES": RULES, "WIDTH": plots.WIDTH, "zip": zip}
+    made.globals |= {**functions, "RULES": RULES, "ENCODER": ENCODER, "zip": zip}
+    made.globals["WIDTH"] = plots.WIDTH
     made.filters |= {**functions, "get": dict.get, "markdown": Markdown, "mean": fmean}
     made.filters["file_name"] = lambda path: PurePath(path).name
     return made
