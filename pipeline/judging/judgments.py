@@ -89,10 +89,9 @@ class Judgment(Action):
 
 def read_judgments(run: str) -> list[Judgment]:
     """The judgments of all judges, sorted; the last action of a judge on a pair counts."""
-    names = sorted(storage.names(storage.join(run, FOLDER)))
-    judges = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
+    names = storage.names(storage.join(run, FOLDER))
     found = []
-    for judge in sorted(judges):
+    for judge in sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)):
         done = _last_actions(run, judge).values()
         last = {of.pair if any(of.pair) else of.key: of for of in done}
         actions = sorted(last.values(), key=lambda action: (action.id, action.candidate or 0))

@@ -157,10 +157,8 @@ def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
 
 def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
     """Rejected rows by reason, the most frequent reason first."""
-    rejected: Counter[str] = Counter()
-    for receipt in receipts:
-        rejected.update(receipt.rejected)
-    return dict(rejected.most_common())
+    counts = (Counter(receipt.rejected) for receipt in receipts)
+    return dict(sum(counts, Counter[str]()).most_common())
 
 
 def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
