@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from paraloom.beam_jobs.transforms.criteria import PerSource
+from paraloom.beam_jobs.transforms.conditions import Predicate
+from paraloom.beam_jobs.transforms.criteria import Criteria, PerSource
 from paraloom.models.options import Count, Fraction, InputPath, Nearness, Options
 
 UncheckedFile = Annotated[str, InputPath(checked=False)]
@@ -89,6 +90,16 @@ class SelectOptions(Options):
     def selections(self) -> dict[str, "NamedSelection"]:
         """The named selections that the run has."""
         return {name: own for name, own in self.named.items() if own is not None}
+
+    def criteria(self) -> Criteria:
+        """The criteria that do not depend on other pairs."""
+        chosen = None if self.by in CHOSEN else self.deciles  # before a stage chose them
+        deciles = None if chosen is None else tuple(chosen)
+        where = tuple(Predicate.parse(text) for text in self.where)
+        most = self.max_tokens
+        return Criteria(
+            by=self.by, deciles=deciles, where=where, max_tokens=most, size=None, seed=0
+        )
 
     def _check(self) -> None:
         for name in self.named:

@@ -25,7 +25,7 @@ from paraloom.pipeline.judging.cuts import (
     recommend,
     spearman,
 )
-from paraloom.pipeline.judging.describe import alpha, precision_line
+from paraloom.pipeline.judging.describe import alpha, describe_judges, precision_line
 from paraloom.pipeline.judging.judgments import Judgment, PairTexts, read_judgments
 from paraloom.pipeline.pages.describe import score
 from paraloom.pipeline.run.folder import shards_of
@@ -248,3 +248,9 @@ def corpus_precisions(folder: str, record: RunRecord, good: float | None = None)
             if len(labels):
                 found[place] = precision_line(name, int(np.sum(labels >= least)), len(labels))
     return found
+
+
+def judge_lines(folder: str, record: RunRecord) -> list[str]:
+    """Lines on the judges of the run in `folder`, and on the precision of its corpora."""
+    lines = describe_judges(read_judgments(folder))
+    return [*lines, *corpus_precisions(folder, record).values()]

@@ -21,7 +21,8 @@ from paraloom.beam_jobs.transforms.criteria import Criteria, near_misses
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, PairName
-from paraloom.pipeline.run.folder import check_current, current, shards_of, started
+from paraloom.pipeline.pages.describe import resolve_auto
+from paraloom.pipeline.run.folder import check_current, current, finished_corpus, shards_of, started
 from paraloom.pipeline.run.records import BucketRecord, RunRecord
 from paraloom.pipeline.stages import RANKED
 
@@ -84,6 +85,17 @@ def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> lis
             raise UserError(f"--generators: {run.folder} has one generator only")
         spread.append(schema.GENERATOR.name)
     return _pairs(_sample(run.tables([*_TEXTS, *spread]), spread, pairs, run.record.config.seed))
+
+
+def sample_selection(
+    run: ScoredRun, pairs: int, selection: str = "", *, selected: bool
+) -> list[Pair]:
+    """Random pairs of a finished corpus, the run's or a named selection's, or pairs that just
+    missed it."""
+    corpus = finished_corpus(run.folder, started(run.folder), selection)
+    view = corpus if selection else run.record.best
+    missed = None if selected else resolve_auto(view).criteria()
+    return sample_corpus(run, pairs, corpus.path("select"), missed)
 
 
 def sample_corpus(

@@ -8,7 +8,7 @@ import secrets
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any, Literal, TypeVar
 
@@ -18,6 +18,7 @@ from werkzeug.exceptions import Conflict, HTTPException
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from paraloom.models.errors import UserError
+from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.judgments import (
     Action,
     Fluency,
@@ -27,7 +28,7 @@ from paraloom.pipeline.judging.judgments import (
     PairTexts,
     Score,
 )
-from paraloom.pipeline.judging.sampling import Pair
+from paraloom.pipeline.judging.sampling import Pair, ScoredRun
 
 PAGE = Path(__file__).parent / "page"
 PORT = 51397
@@ -159,6 +160,28 @@ class JudgingServer:
     def close(self) -> None:
         """Stop `serve`, from another thread."""
         self._server.shutdown()
+
+
+def judging_server(
+    run: ScoredRun,
+    sample: Sequence[Pair],
+    scale: Scale = "0-100",
+    judge: str = "",
+    port: int | None = None,
+) -> JudgingServer:
+    """The server of the page for a sample of a run's pairs."""
+    if not sample:
+        raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
+    given, language = run.record.config.input, run.record.config.language
+    source = short_code(given.source_language) if given else ""
+    return JudgingServer(
+        Session(run.folder, sample, scale),
+        port,
+        judge=judge,
+        run_name=PurePath(run.folder).name or run.folder,
+        language=language,
+        source_language=source,
+    )
 
 
 class _Handler(WSGIRequestHandler):

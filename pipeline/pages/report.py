@@ -13,16 +13,7 @@ from paraloom.pipeline.pages.describe import resolve_auto, score
 from paraloom.pipeline.pages.generators import SAMPLE, compare_generators
 from paraloom.pipeline.pages.plots import axes, density, histogram
 from paraloom.pipeline.pages.render import as_yaml, render_html
-from paraloom.pipeline.pages.tradeoffs import (
-    PAIRS,
-    TEXTS,
-    Sample,
-    criteria_of,
-    draw,
-    regions,
-    some,
-    thresholds,
-)
+from paraloom.pipeline.pages.tradeoffs import PAIRS, TEXTS, Sample, draw, regions, some, thresholds
 from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.stages import RANKED
@@ -91,7 +82,7 @@ def _selection(
     selected = shards_of(folder, "select") if "select" in view.stages else []
     corpus = draw(selected, PAIRS, seed, [*TEXTS, *scores])
     corpus = corpus if len(corpus) else sample.pairs.slice(0, 0)
-    criteria = criteria_of(select)
+    criteria = select.criteria()
     region = regions(criteria, deciles)
     both = axes(scores, [name for name in scores if name in region])
     on_scores = {*scores, *map(schema.decile, scores)}

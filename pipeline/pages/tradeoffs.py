@@ -18,7 +18,6 @@ from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.criteria import Criteria, conditions, decide
 from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.models.scorers import PairScorer
-from paraloom.pipeline.config.selection import CHOSEN, SelectOptions
 from paraloom.pipeline.judging.agreement import by_pair, judged_rows
 from paraloom.pipeline.judging.cuts import ENOUGH, Interval
 from paraloom.pipeline.judging.describe import neighbouring
@@ -186,15 +185,6 @@ class Sample:
             for row in np.flatnonzero(fails):
                 rows[row]["why"] = f"{reason}: {values[row]!s}"  # else a float32 has 16 digits
         return rows
-
-
-def criteria_of(select: SelectOptions) -> Criteria:
-    """The criteria that do not depend on other pairs."""
-    chosen = None if select.by in CHOSEN else select.deciles  # before a stage chose them
-    deciles = None if chosen is None else tuple(chosen)
-    where = tuple(Predicate.parse(text) for text in select.where)
-    limits: Any = {"max_tokens": select.max_tokens, "size": None, "seed": 0}
-    return Criteria(by=select.by, deciles=deciles, where=where, **limits)
 
 
 def limits_of(criteria: Criteria) -> list[Predicate]:

@@ -12,7 +12,6 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.bitext import Bitext, find_bitext
 from paraloom.beam_jobs.engine.shards import Shard, read_whole
 from paraloom.beam_jobs.storage import remote
-from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.beam_jobs.transforms.exclusion import Exclusion
 from paraloom.models import hub
@@ -173,13 +172,12 @@ class Run:
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
         """The criteria of `select` for these deciles of a score; None takes all deciles."""
         options = self.config.select
-        return Criteria(
+        return replace(
+            options.criteria(),
             by=by,
             deciles=None if deciles is None else tuple(sorted(set(deciles))),
-            max_tokens=options.max_tokens,
             size=options.size,
             seed=self.config.seed,
-            where=tuple(Predicate.parse(text) for text in options.where),
             per_source=options.per_source,
             max_overlap=options.max_overlap,
             language=self.language,

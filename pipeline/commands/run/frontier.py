@@ -8,7 +8,7 @@ from paraloom.pipeline.judging.describe import good_of
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
-from paraloom.pipeline.pages.tradeoffs import PAIRS, Sample, criteria_of
+from paraloom.pipeline.pages.tradeoffs import PAIRS, Sample
 from paraloom.pipeline.run.records import BucketRecord
 
 
@@ -23,7 +23,7 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
     bucket, select, found = view.find(BucketRecord), resolve_auto(view), None
     if bucket and bucket.rows_out:
         sample = Sample.read(scored.shards(), view, scored.scores, read_judgments(run))
-        found = sample.frontier(criteria_of(select), scored.scores)
+        found = sample.frontier(select.criteria(), scored.scores)
     if found is None:
         raise UserError(
             f"{run}: needs {ENOUGH} selected pairs in a sample of {PAIRS:,}, and a score of "

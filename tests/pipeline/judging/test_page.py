@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.run.judge import judging_server
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from paraloom.pipeline.judging.server import judging_server
 from tests.browser import browser, needs_browser, opened
 from tests.run_helpers import Capsys, WriteConfig, started
 

@@ -14,10 +14,9 @@ import pytest
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.run.judge import judging_server
 from paraloom.pipeline.judging.judgments import JudgeFile, read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
+from paraloom.pipeline.judging.server import JudgingServer, Scale, Session, judging_server
 from tests.run_helpers import Capsys, WriteConfig, changed_record, refusal
 
 

@@ -16,7 +16,7 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.pages import tradeoffs
-from paraloom.pipeline.pages.tradeoffs import TEXTS, Sample, criteria_of, draw, regions, thresholds
+from paraloom.pipeline.pages.tradeoffs import TEXTS, Sample, draw, regions, thresholds
 from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import RunRecord
 from tests.pipeline.pages.made_run import SCORERS, MadeRun
@@ -86,7 +86,7 @@ def test_few_rows_of_few_files(made_run: MadeRun, shards: list[Shard], monkeypat
 def test_a_threshold_keeps_what_a_plain_count_keeps(
     sample: Sample, record: RunRecord, rows: list[dict[str, Any]]
 ) -> None:
-    found = thresholds(criteria_of(SELECT))
+    found = thresholds(SELECT.criteria())
     names = ["trigram_overlap <= 0.6", "unigram_f1_decile >= 4", "unigram_f1_decile <= 8"]
     assert [str(predicate) for predicate, _ in found] == names
     free = [r for r in rows if short(r) and 4 <= r["unigram_f1_decile"] <= 8]
@@ -109,16 +109,16 @@ def test_a_threshold_keeps_what_a_plain_count_keeps(
 
 def test_a_range_has_two_thresholds_and_tokens_have_none(record: RunRecord) -> None:
     select = select_of(where=["word_order in 0.1..0.9", "reference_tokens <= 9"])
-    found = thresholds(criteria_of(select))
+    found = thresholds(select.criteria())
     assert [str(each) for each, _ in found] == ["word_order >= 0.1", "word_order <= 0.9"]
     assert [str(p) for p in found[0][1].where] == ["word_order <= 0.9", "reference_tokens <= 9"]
     two = select_of(by="word_order", deciles=[1, 2, 5])
-    assert thresholds(criteria_of(two)) == []
+    assert thresholds(two.criteria()) == []
 
 
 def test_pairs_that_just_missed_say_why(sample: Sample, record: RunRecord) -> None:
     select = select_of(where=["trigram_overlap <= 0.4", "unigram_f1 >= 0.6"], max_tokens=11)
-    found = sample.missed(criteria_of(select), 9, 1)
+    found = sample.missed(select.criteria(), 9, 1)
     for pair in found:
         tokens = max(pair["reference_tokens"], pair["translation_tokens"])
         overlap, f1 = (np.float32(pair[name]) for name in ("trigram_overlap", "unigram_f1"))
@@ -136,7 +136,7 @@ def test_the_frontier_keeps_as_many_pairs_as_the_selection(
 ) -> None:
     where = ["trigram_overlap <= 0.5", "translation_score >= -0.5"]
     select = select_of(where=where, max_tokens=11)
-    found = sample.frontier(criteria_of(select), SCORERS)
+    found = sample.frontier(select.criteria(), SCORERS)
     assert found is not None
     free = [r for r in rows if short(r)]
     selected = [r for r in free if r["trigram_overlap"] <= 0.5 and r["translation_score"] >= -0.5]
@@ -150,16 +150,16 @@ def test_the_frontier_keeps_as_many_pairs_as_the_selection(
         assert meaning == best[len(selected) - 1]
         assert point.rows == len(selected)  # no two pairs have the same score
         assert point.meaning == pytest.approx(median(best[: len(selected)]))
-    nothing = criteria_of(select_of(where=["trigram_overlap >= 2"]))
+    nothing = select_of(where=["trigram_overlap >= 2"]).criteria()
     assert sample.frontier(nothing, SCORERS) is None
-    assert sample.frontier(criteria_of(select), ["word_order", "translation_score"]) is None
+    assert sample.frontier(select.criteria(), ["word_order", "translation_score"]) is None
 
 
 def test_samples_stand_for_all(shards: list[Shard], record: RunRecord, monkeypatch: Patch) -> None:
     monkeypatch.setattr(tradeoffs, "PAIRS", 90)
     sample = Sample.read(shards, record, SCORERS, [])
     assert (len(sample.pairs), sample.scale, len(sample.rows)) == (90, 4.0, 90)
-    free = sample.meet(criteria_of(select_of()))
+    free = sample.meet(select_of().criteria())
     kept = sample.keep(free, Predicate.parse("unigram_f1 >= 0.5"))
     assert kept.rows == 4 * np.count_nonzero(free & (sample.pairs["unigram_f1"].to_numpy() >= 0.5))
     assert (kept.precision, kept.judged) == (None, 0)
@@ -188,7 +188,7 @@ def test_the_region_holds_what_the_conditions_hold_for(
         if condition.column != "reference_tokens":
             meets &= condition.holds(table[condition.column].to_numpy())
     deciles = {name: Deciles.model_validate(of) for name, of in found.items()}
-    region = regions(criteria_of(select), deciles)
+    region = regions(select.criteria(), deciles)
     low, high = region.pop("translation_score", (-np.inf, np.inf))
     values = table["translation_score"].to_numpy()
     # A condition may be strict, an interval has its ends: no value of these pairs is on one.
