@@ -13,6 +13,15 @@ from paraloom.models.text.tokens import PairText
 from paraloom.models.text.wordnet import open_antonyms
 
 
+@check(
+    "no content word became its antonym",
+    "a word became its antonym",
+    Resource(
+        name="wordnet",
+        open=open_antonyms,
+        remedy="WordNet: set score.wordnet to /usr/share/wordnet",
+    ),
+)
 def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.ndarray:
     """0 if a content word found only on one side has an antonym found only on the other, else 1:
     float32 [n]. Words are compared by stem; "not ever" is "never". `wordnet` has each word's
@@ -38,17 +47,3 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     passes = np.ones(len(pairs), np.float32)
     passes[wanted[np.isin(wanted, others)] >> 32] = 0
     return passes
-
-
-SCORERS = {
-    "no_antonyms": check(
-        no_antonyms,
-        "no content word became its antonym",
-        "a word became its antonym",
-        Resource(
-            name="wordnet",
-            open=open_antonyms,
-            remedy="WordNet: set score.wordnet to /usr/share/wordnet",
-        ),
-    ),
-}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from paraloom.models.embeddings.comparison import unit
-from paraloom.models.scorers.base import Scorer
+from paraloom.models.scorers.base import scorer
 from paraloom.models.scorers.learned.paragram_similarity import PARAGRAM
 from paraloom.models.scorers.tokens.content_overlap import content_ids
 from paraloom.models.text.tokens import PairText, TokenIds
@@ -12,6 +12,14 @@ from paraloom.models.text.vectors import WordVectors
 _PRODUCTS = 1 << 16  # cosines per block
 
 
+@scorer(
+    meaning="content words that the other side lacks, each less its best cosine with a content "
+    "word there",
+    unit="words",
+    range=(0.0, None),
+    higher_is_better=False,
+    resource=PARAGRAM,
+)
 def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     """Number of content words without a counterpart, in parts: float32 [n], at least 0.
 
@@ -54,16 +62,3 @@ def _best(
         cosines = np.einsum("nd,nd->n", vectors[words[word]], vectors[others[of]])
         np.maximum.at(best, word, cosines)
     return best.clip(0.0, 1.0)
-
-
-SCORERS = {
-    "unmatched_words": Scorer(
-        function=unmatched_words,
-        meaning="content words that the other side lacks, each less its best cosine with a content "
-        "word there",
-        unit="words",
-        range=(0.0, None),
-        higher_is_better=False,
-        resource=PARAGRAM,
-    ),
-}

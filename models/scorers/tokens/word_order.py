@@ -2,10 +2,15 @@
 
 import numpy as np
 
-from paraloom.models.scorers.base import Scorer
+from paraloom.models.scorers.base import scorer
 from paraloom.models.text.tokens import PairText
 
 
+@scorer(
+    meaning="Kendall's tau of the positions of the shared tokens",
+    unit="Kendall's tau",
+    range=(-1.0, 1.0),
+)
 def word_order(pairs: PairText) -> np.ndarray:
     """Kendall's tau of the shared tokens' positions: float32 [n] in [-1, 1].
 
@@ -58,13 +63,3 @@ def _inversions(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
         later, larger = rows[distance:], values[:-distance] > values[distance:]
         inverted += np.bincount(later[larger & (later == rows[:-distance])], minlength=n)
     return inverted
-
-
-SCORERS = {
-    "word_order": Scorer(
-        function=word_order,
-        meaning="Kendall's tau of the positions of the shared tokens",
-        unit="Kendall's tau",
-        range=(-1.0, 1.0),
-    ),
-}
