@@ -144,7 +144,7 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: to
     warm(trainer, pairs)
     for start in range(0, count, size):
         part = pairs.take(np.resize(order, count)[start : start + size])
-        sides = (part.left[kind], part.right[kind])
+        sides = (side[kind] for side in part.sides)
         lists = [[x.tolist() for x in np.split(s.ids, s.offsets[1:-1])] for s in sides]
         ours += seconds(partial(trainer.train_on, part), device)
         rows = list(zip(*lists, strict=True))

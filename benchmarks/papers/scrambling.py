@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences
+from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences, join_all
 from paraloom.models.embeddings.training.data import Pairs
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.scrambling import movable, shuffled
@@ -71,7 +71,7 @@ class VariantTrainer(PairTrainer):
         """Keep the sentences as they are for `after_negatives`, and train."""
         assert isinstance(self.options, SystemOptions)
         after = self.options.scramble_variant == "after_negatives"
-        self.before = batch.sentences if after else None
+        self.before = join_all(batch.sides) if after else None
         super().train_on(batch)
 
     def negatives(

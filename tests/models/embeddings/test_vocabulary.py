@@ -246,7 +246,7 @@ def test_the_same_tokens_everywhere(tmp_path: Path, kind: Kind) -> None:
     evaluated = list(zip(recorder.given[:half], recorder.given[half:], strict=True))
     differing = [pair for pair in evaluated if pair[0] != pair[1]]
     assert len(differing) == len(trained) == half - trained.identical > 400
-    sides = rows_of(trained.left[kind]), rows_of(trained.right[kind])
+    sides = (rows_of(side[kind]) for side in trained.sides)
     assert differing == list(zip(*sides, strict=True))
 
     scored = PairText(forum.first, forum.second)

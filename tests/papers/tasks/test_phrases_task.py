@@ -52,7 +52,7 @@ def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> P
     other = make_trainer(model=model, mega_batch=1, **options)
     assert isinstance(other.options, SystemOptions)
     pairs = pool_of(other)
-    sides = join_all([pairs.left, pairs.right])
+    sides = join_all(pairs.sides)
     _, first, row = np.unique(pairs.keys.ravel(), return_index=True, return_inverse=True)
     examples = PhraseExamples(row[: len(pairs)], row[len(pairs) :])
     return PhraseTrainer(

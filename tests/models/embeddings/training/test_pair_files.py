@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
+from paraloom.models.embeddings.ragged_columns import join_all
 from paraloom.models.embeddings.tasks import train
 from paraloom.models.embeddings.training import pair_trainer
 from paraloom.models.embeddings.training.data import PairSource, learnable
@@ -181,7 +182,7 @@ def test_a_sentence_of_tags_is_no_given_negative(tags: bool, monkeypatch: Patch)
         return found
 
     monkeypatch.setattr(pair_trainer, "nearer_given", record)
-    trainer.negatives(pairs.sentences, pairs.keys)
+    trainer.negatives(join_all(pairs.sides), pairs.keys)
     assert seen == [[True, False, True]]
 
 
@@ -190,9 +191,8 @@ def test_a_negative_that_is_a_side_of_its_pair_is_removed() -> None:
     left, right, given = map(pa.array, texts)
     vocabulary = Vocabulary.build([left, right, given])
     pairs = learnable(left, right, {"words": vocabulary}, None, given)
-    assert pairs.negatives is not None
-    assert pairs.negatives["words"].lengths.tolist() == [0, 1, 0]
-    assert pairs.take(np.array([1])).negatives["words"].lengths.tolist() == [1]  # type: ignore[index]
+    assert pairs.sides[2]["words"].lengths.tolist() == [0, 1, 0]
+    assert pairs.take(np.array([1])).sides[2]["words"].lengths.tolist() == [1]
 
 
 def test_pairs_with_the_same_first_sentence_have_a_source(tmp_path: Path) -> None:

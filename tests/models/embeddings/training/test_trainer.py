@@ -17,7 +17,7 @@ from torch.nn.functional import cosine_similarity
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
 from paraloom.models.embeddings.options import read_options
-from paraloom.models.embeddings.ragged_columns import Sentences, take_all
+from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
 from paraloom.models.embeddings.training import negatives
 from paraloom.models.embeddings.training import pair_trainer as module
 from paraloom.models.embeddings.training.data import Pairs, learnable
@@ -84,7 +84,7 @@ def plain_of(trainer: PairTrainer) -> PlainEncoder:
 
 
 def lists_of(pairs: Pairs) -> list[tuple[list[int], list[int]]]:
-    return list(zip(*(rows_of(side["words"]) for side in (pairs.left, pairs.right)), strict=True))
+    return list(zip(*(rows_of(side["words"]) for side in pairs.sides), strict=True))
 
 
 @pytest.mark.parametrize("model", ["word-avg", "lstm-avg", "bilstm-avg"])
@@ -172,7 +172,7 @@ def test_a_pair_needs_a_negative_for_each_side(monkeypatch: Patch) -> None:
     kept = [[0, 1, 2, 5, 6, 7, 8, 9], [20, 21, 22, 23, 24]]
     for sentences, rows in zip(seen, kept, strict=True):
         order = np.concatenate([rows, np.add(rows, 25), np.add(rows, 25), rows])
-        expected = take_all(pairs.sentences, order)["words"]
+        expected = take_all(join_all(pairs.sides), order)["words"]
         assert np.array_equal(sentences["words"].ids, expected.ids)
         assert np.array_equal(sentences["words"].offsets, expected.offsets)
 
@@ -196,7 +196,7 @@ def test_every_step_has_noise_of_its_own(noise: str) -> None:
     options: dict[str, Any] = {noise: 0.5}
     trainer = make_trainer(**options)
     trainer.encoder.train()
-    batch = pool_of(trainer).sentences
+    batch = join_all(pool_of(trainer).sides)
 
     def noisy(step: int, seed: int = 1) -> torch.Tensor:
         trainer.progress.step, trainer.seed = step, seed
