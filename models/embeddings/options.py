@@ -255,8 +255,9 @@ class ParagramOptions(Options):
 
     def training(self) -> EmbeddingOptions:
         """The same options for the encoder trainer."""
-        values = self.model_dump()
-        return EmbeddingOptions(initial_vectors=None, negatives="other", mega_batch=1, **values)
+        fixed: dict[str, Any] = {"negatives": "other", "mega_batch": 1, "device": "cpu"}
+        fixed |= {"initial_vectors": None, "max_vocabulary": None}
+        return EmbeddingOptions.of({**fixed, **self.model_dump()})
 
 
 class _Settings(BaseModel):

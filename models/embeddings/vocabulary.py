@@ -81,13 +81,6 @@ class Vocabulary:
         if distinct != len(entries):
             raise ValueError("an entry occurs twice in the vocabulary")
 
-    @staticmethod
-    def build(
-        batches: Iterable[pa.StringArray], *, kind: Kind = "words", **limits: Any
-    ) -> "Vocabulary":
-        """Build a vocabulary of one kind; for `limits`, see `build_vocabularies`."""
-        return build_vocabularies(batches, [kind], **limits)[kind]
-
     def __len__(self) -> int:
         return len(self.words)
 

@@ -22,6 +22,7 @@ from tests.labelled import write_sick
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
 from tests.run_helpers import Patch
+from tests.small_encoder import vocabulary_of
 
 
 def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
@@ -74,7 +75,7 @@ def sides(count: int, **options: Any) -> tuple[Any, Any]:
     """The sides of scrambled pairs, and of the pairs."""
     left, right = (pa.array([" ".join(f"{s}{k}" for k in range(8))] * count) for s in "ab")
     chosen = SystemOptions(**options)
-    words = Vocabulary.build([left, right], tags=chosen.tags)
+    words = vocabulary_of([left, right], tags=chosen.tags)
     pairs = learnable(left, right, {"words": words})
     return scrambled(pairs.sides, chosen, np.random.default_rng(0)), pairs.sides
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
 
 from paraloom.models.embeddings.applications.evaluation import agreement
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
@@ -134,8 +133,8 @@ def run_probe(
     """Train a small encoder on n pairs, in memory; return the mean Pearson × 100 over labelled
     sets."""
     initial = _vectors(options.vector_file) if options.vector_file else None
-    cpu = torch.device("cpu")
-    model = new_model(options, [left, right], seed, language=language, initial=initial, device=cpu)
+    options = options.replace(device="cpu")
+    model = new_model(options, [left, right], seed, language=language, initial=initial)
     pairs = Memory(learnable(left, right, model.vocabularies), f"{len(left):,} pairs")
     PairTrainer(model.encoder, pairs, options, seed).fit()
     return mean_agreement(model, labelled)

@@ -29,6 +29,7 @@ from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from tests.models.embeddings.encoders.test_encoders import gradient_of, rows_of
 from tests.run_helpers import Patch
+from tests.small_encoder import vocabulary_of
 
 DIM = 12
 
@@ -40,7 +41,7 @@ def make_pairs(n: int = 90, seed: int = 0) -> tuple[Pairs, Vocabulary]:
     right = [" ".join([*random.permutation(text.split())[:6], "x"]) for text in left]
     left[1], right[2] = left[0], right[0]  # negatives that are not allowed
     sides = pa.array(left), pa.array(right)
-    vocabulary = Vocabulary.build(sides)
+    vocabulary = vocabulary_of(sides)
     return learnable(*sides, {"words": vocabulary}), vocabulary
 
 
