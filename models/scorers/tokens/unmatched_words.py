@@ -3,6 +3,7 @@
 import numpy as np
 
 from paraloom.models.embeddings.comparison import unit
+from paraloom.models.embeddings.ragged_columns import ranges
 from paraloom.models.scorers.base import scorer
 from paraloom.models.scorers.learned.paragram_similarity import PARAGRAM
 from paraloom.models.scorers.tokens.content_overlap import content_ids
@@ -53,12 +54,11 @@ def _best(
 ) -> np.ndarray:
     """Each word's best cosine with `others[first:last]`, from 0 to 1: float32 [m]."""
     best = np.zeros(len(words), np.float32)
-    ends = np.concatenate([[0], np.cumsum(last - first)])
     block = max(1, _PRODUCTS // max(1, int((last - first).max(initial=1))))
     for at in range(0, len(words), block):
         counts = (last - first)[at : at + block]
         word = np.repeat(np.arange(at, at + len(counts)), counts)
-        of = np.arange(len(word)) + ends[at] - ends[word] + first[word]
-        cosines = np.einsum("nd,nd->n", vectors[words[word]], vectors[others[of]])
+        other = others[ranges(first[at : at + block], counts)]
+        cosines = np.einsum("nd,nd->n", vectors[words[word]], vectors[other])
         np.maximum.at(best, word, cosines)
     return best.clip(0.0, 1.0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from paraloom.models.embeddings.ragged_columns import ranges
 from paraloom.models.scorers.base import scorer
 from paraloom.models.text.tokens import PairText
 
@@ -39,12 +40,9 @@ def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
     total = np.diff(starts, append=len(key))
     of_reference = np.add.reduceat(order < len(reference.ids), starts, dtype=np.int64)
     fewer = np.minimum(of_reference, total - of_reference)
-    nth = np.arange(fewer.sum()) - np.repeat(np.cumsum(fewer) - fewer, fewer)
-    at = np.repeat(starts, fewer) + nth
-    in_reference = order[at]
-    in_translation = order[at + np.repeat(of_reference, fewer)] - len(reference.ids)
+    in_translation = order[ranges(starts + of_reference, fewer)] - len(reference.ids)
     partner = np.full(len(reference.ids), -1, np.int64)
-    partner[in_reference] = in_translation
+    partner[order[ranges(starts, fewer)]] = in_translation
     found = partner >= 0
     rows = reference.rows[found]
     return rows, partner[found] - translation.offsets[rows]
