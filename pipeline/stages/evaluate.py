@@ -1,7 +1,6 @@
 """evaluate: the encoder on STS and SICK; evaluation.json has the results, too."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from paraloom.beam_jobs import storage
@@ -25,15 +24,14 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> EvaluateRecord:
     """Evaluate the encoder."""
     from paraloom.models.embeddings.applications.evaluation import evaluate_models
+    from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
     from paraloom.models.embeddings.model import load_encoder
 
     options = run.config.evaluate
     encoder = load_encoder(remote.localise(run.folder("embeddings")))
-    results = evaluate_models(
-        [encoder.named(run.config.embeddings.model)],
-        sts=Path(options.sts) if options.sts else None,
-        sick=Path(options.sick) if options.sick else None,
-    ).json()
+    data = read_sts(options.sts) if options.sts else []
+    data += read_sick(options.sick) if options.sick else []
+    results = evaluate_models(data, [encoder.named(run.config.embeddings.model)]).json()
     path = evaluation_path(run)
     storage.write_bytes(path, json.dumps(results, indent=1).encode())
     evaluation = Evaluation.model_validate(results)

@@ -7,7 +7,6 @@ has the pairs of all three SICK files.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +27,6 @@ from paraloom.models.embeddings.datasets.similarity import (
     STS_BENCHMARK,
     LabelledPairs,
     missing,
-    read_sick,
-    read_sts,
 )
 from paraloom.models.errors import UserError
 
@@ -167,16 +164,6 @@ class Report:
 
 
 def evaluate_models(
-    models: Sequence[ComparedModel | tuple[str, Embed]],
-    sts: Path | str | Sequence[Path | str] | None = None,
-    sick: Path | str | None = None,
-) -> Report:
-    """Evaluate models on the data sets in the folders `sts` and `sick`."""
-    folders = [sts] if isinstance(sts, Path | str) else sts or []
-    return evaluate_on([*read_sts(*folders), *(read_sick(sick) if sick else [])], models)
-
-
-def evaluate_on(
     data: list[LabelledPairs], models: Sequence[ComparedModel | tuple[str, Embed]]
 ) -> Report:
     """Correlate every model's scores with the labels of data sets."""
