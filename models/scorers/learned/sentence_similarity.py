@@ -26,17 +26,12 @@ _ON_GPU = 1024  # texts per batch, with one vector each
 _CHARACTERS = 16_384  # per batch on a CPU, including padding
 
 
-def find_sentence_model(name: str) -> Path:
-    """Find the folder of `score.sentence_model`."""
-    return sentence_models.find_model(name, "score.sentence_model", "modules.json")
-
-
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
     """Load a model from a folder or the Hub: in float16 on a GPU, if there is one; on a CPU in
     CTranslate2, if it gives the same cosines, with `compute_type` auto (float32) or int8."""
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
-    model = sentence_models.load_sentence_model(find_sentence_model(str(path)))
+    model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
 
     def cosines() -> np.ndarray:
         vectors = encode(model, [*SENTENCES])
@@ -46,18 +41,13 @@ def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTrans
     return model.half() if model.device.type == "cuda" else model
 
 
-def find_cross_encoder(name: str) -> Path:
-    """Find the folder of `score.cross_encoder_model`."""
-    return sentence_models.find_model(name, "score.cross_encoder_model", "config.json")
-
-
 def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
     """Load a model that scores pairs, as `open_sentence_model`."""
     from sentence_transformers import CrossEncoder
 
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
-    folder = find_cross_encoder(str(path))
+    folder = sentence_models.find_cross_encoder(str(path))
     model: CrossEncoder = sentence_models.load(
         lambda: CrossEncoder(str(folder), local_files_only=True), folder
     )
