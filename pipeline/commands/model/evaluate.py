@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from paraloom.models.embeddings.applications.cost import cost
 from paraloom.models.embeddings.applications.evaluation import check_distinct, evaluate_models
-from paraloom.models.embeddings.applications.opened import open_model
+from paraloom.models.embeddings.applications.opened import cost, open_model
 from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console
