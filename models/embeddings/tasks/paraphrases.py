@@ -64,8 +64,7 @@ def train(
         if (last := work.last()) is not None:
             state, tensors = last
             training.restore(Progress(**state), tensors)
-    work.truncate_log(training.progress.lines)
-    work.track(folder)
+    work.continue_log(training.progress.lines, folder)
     training.fit()
 
     metrics = training.metrics()
