@@ -62,17 +62,17 @@ def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
     return model
 
 
+def _resource(name: str, load: Callable[..., Any]) -> Resource:
+    remedy = f"a model: set score.{name} to its folder or its name on the Hub"
+    int8 = partial(load, compute_type="int8")
+    return Resource(name=name, open=load, open_int8=int8, remedy=remedy, is_model=True)
+
+
 @scorer(
     meaning="cosine of the two sides under a model of sentence-transformers",
     unit="cosine",
     range=(-1.0, 1.0),
-    resource=Resource(
-        name="sentence_model",
-        open=open_sentence_model,
-        open_int8=partial(open_sentence_model, compute_type="int8"),
-        remedy="a model: set score.sentence_model to its folder or its name on the Hub",
-        is_model=True,
-    ),
+    resource=_resource("sentence_model", open_sentence_model),
     version=2,
     whole_shard=True,
 )
@@ -176,13 +176,7 @@ def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
     meaning="score of the pair by a cross-encoder of sentence-transformers",
     unit="score",
     range=(None, None),
-    resource=Resource(
-        name="cross_encoder_model",
-        open=open_cross_encoder,
-        open_int8=partial(open_cross_encoder, compute_type="int8"),
-        remedy="a model: set score.cross_encoder_model to its folder or its name on the Hub",
-        is_model=True,
-    ),
+    resource=_resource("cross_encoder_model", open_cross_encoder),
     version=2,
     whole_shard=True,
 )
