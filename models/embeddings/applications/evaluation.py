@@ -171,23 +171,17 @@ def evaluate_models(
     names = [model.name for model in entered]
     check_distinct(names, "models")
     check_distinct([f"{pairs.group} {pairs.name}" for pairs in data], "data sets")
-    correlations, mteb = [], []
+    correlations, mteb, labels = [], [], [pairs.scores for pairs in data]
     for model in entered:
         vectors = [embed_pairs(model.embed, pairs.first, pairs.second) for pairs in data]
         scored = [model.compare(*of) for of in vectors]
+        correlations.append(list(map(correlation, scored, labels)))
         by_cosine = [cosines(*of) for of in vectors]
-        correlations.append(
-            [correlation(x, pairs.scores) for x, pairs in zip(scored, data, strict=True)]
-        )
-        mteb.append(
-            [
-                correlation(
-                    np.concatenate([by_cosine[i] for i in each.sets]),
-                    np.concatenate([data[i].scores for i in each.sets]),
-                ).spearman
-                for each in benchmarks(data)
-            ]
-        )
+        found = []
+        for each in benchmarks(data):
+            pooled = (np.concatenate([of[i] for i in each.sets]) for of in (by_cosine, labels))
+            found.append(correlation(*pooled).spearman)
+        mteb.append(found)
     return Report(models=names, data=data, correlations=correlations, mteb=mteb)
 
 

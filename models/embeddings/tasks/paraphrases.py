@@ -26,8 +26,6 @@ from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import say
 from paraloom.models.text.vectors import WordVectors, load_vectors
 
-_COLUMNS = ("reference", "translation")
-
 
 def train(
     options: EmbeddingOptions,
@@ -96,7 +94,9 @@ def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
 
 
 def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> PairSource:
-    columns = columns_of(options.pairs) if options.pairs else PairColumns(*_COLUMNS)
+    columns = (
+        columns_of(options.pairs) if options.pairs else PairColumns("reference", "translation")
+    )
     source = PairSource(paths, columns, seed=seed)
     if options.pairs:
         source.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)

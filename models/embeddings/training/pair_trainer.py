@@ -60,9 +60,8 @@ class PairTrainer(Trainer[Pairs]):
         self.encoder.eval()
         (lengths, *_) = (column.lengths for column in sentences.values())
         total = len(lengths)
-        starts = range(0, total, _ENCODED)
-        chunks = (np.arange(start, min(start + _ENCODED, total)) for start in starts)
-        vectors = torch.cat([self.encode(take_all(sentences, rows)) for rows in chunks])
+        batches = np.split(np.arange(total), range(_ENCODED, total, _ENCODED))
+        vectors = torch.cat([self.encode(take_all(sentences, rows)) for rows in batches])
         self.encoder.train()
         sides = vectors[:n], vectors[n : 2 * n], keys[0], keys[1]
         nearest = hardest_negatives(*sides, self.options.negatives, sources)
