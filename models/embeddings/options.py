@@ -221,8 +221,10 @@ KNOWN: list[type[EmbeddingOptions]] = [EmbeddingOptions]
 
 
 def read_options(values: Any) -> EmbeddingOptions:
-    """Parse options, with the tasks that this process knows."""
-    return KNOWN[-1].of(values)
+    """Parse a mapping of options, with the tasks that this process knows; options stay as they
+    are."""
+    options: EmbeddingOptions = KNOWN[-1].of(values) if isinstance(values, Mapping) else values
+    return options
 
 
 def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
@@ -233,11 +235,7 @@ def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
     return read_options(options)
 
 
-def _opened(values: Any) -> Any:
-    return read_options(values) if isinstance(values, Mapping) else values
-
-
-AnyEmbeddingOptions = Annotated[SerializeAsAny[EmbeddingOptions], BeforeValidator(_opened)]
+AnyEmbeddingOptions = Annotated[SerializeAsAny[EmbeddingOptions], BeforeValidator(read_options)]
 """A section `embeddings`, possibly of a system in `paraloom.papers`."""
 
 
