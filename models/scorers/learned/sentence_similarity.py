@@ -120,16 +120,12 @@ def _in_batches(
         return work(items)
     import torch
 
-    batches: list[list[int]] = [[]]
+    batches: list[list[int]] = []
     for row in sorted(range(len(items)), key=lambda row: -lengths[row]):
-        batch = batches[-1]
-        if (
-            len(batch) == _BATCH["cpu"]
-            or (len(batch) + 1) * lengths[(*batch, row)[0]] > _CHARACTERS
-        ):
-            batches.append(batch := [])
-        batch.append(row)
-    batches = [batch for batch in batches if batch]
+        size = len(batches[-1]) if batches else _BATCH["cpu"]
+        if size == _BATCH["cpu"] or (size + 1) * lengths[batches[-1][0]] > _CHARACTERS:
+            batches.append([])
+        batches[-1].append(row)
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # in each of the threads
     try:

@@ -35,8 +35,6 @@ def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
     # Equal tokens of a row are now adjacent, the reference's first, each side's from left to right:
     # the first `fewer` on one side are matched with the first `fewer` on the other.
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    if not len(starts):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     total = np.diff(starts, append=len(key))
     of_reference = np.add.reduceat(order < len(reference.ids), starts, dtype=np.int64)
     fewer = np.minimum(of_reference, total - of_reference)
