@@ -26,7 +26,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.vocabulary import build_vocabularies
 from paraloom.models.errors import UserError
 
 DIM = 300
@@ -46,7 +46,7 @@ def captions(count: int) -> list[str]:
 
 def encoder(model: str, sentences: list[str]) -> tuple[SentenceEncoder, list[str], Tensor]:
     """Our encoder with random weights, its words and their vectors."""
-    vocabulary = Vocabulary.build([pa.array(sentences)], kind="words")
+    vocabulary = build_vocabularies([pa.array(sentences)], ["words"])["words"]
     vectors = random_vectors(len(vocabulary), DIM, seed=1)
     options = EmbeddingOptions(model=model, dim=DIM)
     built = build_encoder(options, {"words": vectors})

@@ -33,7 +33,7 @@ from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.training.data import Pairs, PairSource, learnable, stack
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.vocabulary import Vocabulary, build_vocabularies
 from paraloom.papers import systems  # noqa: F401  # makes their encoders known
 
 ENCODERS = ("word-avg", "trigram-avg", "lstm-avg", "bilstm-avg", "gran")
@@ -88,7 +88,7 @@ def trainer_of(
 ) -> tuple[PairTrainer, Pairs, Vocabulary, Kind]:
     """Our trainer with random weights, and the pairs in its ids."""
     (kind,) = kinds(model)
-    vocabulary = Vocabulary.build((side for sides in texts for side in sides), kind=kind)
+    vocabulary = build_vocabularies((side for sides in texts for side in sides), [kind])[kind]
     pairs = stack([learnable(*sides, {kind: vocabulary}) for sides in texts])
     chosen = EmbeddingOptions(model=model, negatives="other", **options)  # as in the plain one
     torch.manual_seed(1)
@@ -144,7 +144,7 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: to
     warm(trainer, pairs)
     for start in range(0, count, size):
         part = pairs.take(np.resize(order, count)[start : start + size])
-        sides = (part.left[kind], part.right[kind])
+        sides = (side[kind] for side in part.sides)
         lists = [[x.tolist() for x in np.split(s.ids, s.offsets[1:-1])] for s in sides]
         ours += seconds(partial(trainer.train_on, part), device)
         rows = list(zip(*lists, strict=True))

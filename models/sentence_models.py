@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-def find_model(name: str, option: str, settings: str) -> Path:
+def find_model(
+    name: str, option: str = "score.sentence_model", settings: str = "modules.json"
+) -> Path:
     """Find a model folder by path or Hub name, check for `settings`; errors begin with `option`."""
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
@@ -25,6 +28,9 @@ def find_model(name: str, option: str, settings: str) -> Path:
             f"{option}: {name} is no model of sentence-transformers: it has no {settings}"
         )
     return folder
+
+
+find_cross_encoder = partial(find_model, option="score.cross_encoder_model", settings="config.json")
 
 
 def load_sentence_model(folder: Path) -> SentenceTransformer:

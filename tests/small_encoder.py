@@ -9,7 +9,8 @@ import torch
 from paraloom.models.embeddings.encoders import build_encoder, kinds
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import read_options
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.vocabulary import Vocabulary, build_vocabularies
 
 NUMBERED = [f"w{i}" for i in range(30)]
 
@@ -29,10 +30,16 @@ def encoder_of_texts(
 ) -> SentenceEncoder:
     """An encoder with the vocabularies of some texts."""
     chosen = read_options({"model": model, "dim": 12, **options})
-    vocabularies = {
-        kind: Vocabulary.build([pa.array(texts)], kind=kind, tags=chosen.tags, language=language)
-        for kind in kinds(model)
-    }
+    vocabularies = build_vocabularies(
+        [pa.array(texts)], kinds(model), tags=chosen.tags, language=language
+    )
     torch.manual_seed(0)
     vectors = {kind: torch.randn(len(of), chosen.dim) for kind, of in vocabularies.items()}
     return SentenceEncoder(build_encoder(chosen, vectors).eval(), vocabularies, chosen)
+
+
+def vocabulary_of(
+    batches: Iterable[pa.StringArray], kind: Kind = "words", **limits: Any
+) -> Vocabulary:
+    """A vocabulary of one kind."""
+    return build_vocabularies(batches, [kind], **limits)[kind]

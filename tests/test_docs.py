@@ -31,6 +31,7 @@ from paraloom.models.embeddings.encoders import build_encoder
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.scorers.base import DECLARED
 from paraloom.models.scorers.plugins import source_of
 from paraloom.models.text.changes import Sentence
 from paraloom.models.text.language_identifier import OwnIdentifier, may_be
@@ -332,7 +333,7 @@ def test_the_first_change(monkeypatch: Patch) -> None:
     names: dict[str, Any] = {}
     for block in fenced(ROOT / "CONTRIBUTING.md", "python"):
         exec(compile(block, "CONTRIBUTING.md", "exec"), names)
-    monkeypatch.setitem(scorers.SCORERS, "same_question", names["SCORERS"]["same_question"])
+    monkeypatch.setitem(scorers.SCORERS, "same_question", DECLARED["same_question"])
     first, second, passes = zip(*names["QUESTIONS"], strict=True)
     found = scorers.PairScorer(["same_question"]).score(pa.array(first), pa.array(second))
     assert found["same_question"].astype(bool).tolist() == [*passes]
@@ -358,8 +359,7 @@ class TestExtend:
     def test_the_scorer(
         self, blocks: list[dict[str, Any]], tmp_path: Path, monkeypatch: Patch
     ) -> None:
-        for name, scorer in blocks[0]["SCORERS"].items():
-            monkeypatch.setitem(scorers.SCORERS, name, scorer)
+        monkeypatch.setitem(scorers.SCORERS, "unknown_share", DECLARED["unknown_share"])
         name = str(scorers.SCORERS["unknown_share"].resource_name)
         monkeypatch.setitem(TABLE, name, resource_row(name))
         stage = Stage.of(name, blocks[1])

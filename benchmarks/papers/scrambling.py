@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences
+from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences, join_all
 from paraloom.models.embeddings.training.data import Pairs
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
-from paraloom.models.embeddings.training.scrambling import movable, shuffled
-from paraloom.models.embeddings.vocabulary import Tags
+from paraloom.models.embeddings.training.scrambling import shuffled
+from paraloom.models.embeddings.vocabulary import Tags, tag_edges
 from paraloom.papers.options import SystemOptions
 
 
@@ -44,7 +44,8 @@ def _swapped(
     column: RaggedIds, swaps: NDArray[np.int64], tags: Tags, random: np.random.Generator
 ) -> RaggedIds:
     """The column after so many swaps of two different words in each sentence."""
-    first, words = movable(column, tags)
+    first, last = tag_edges(tags)
+    words = column.lengths - first - last
     swaps = np.where(words > 1, swaps, 0)
     ids = column.ids.copy()
     for number in range(int(swaps.max(initial=0))):
@@ -71,7 +72,7 @@ class VariantTrainer(PairTrainer):
         """Keep the sentences as they are for `after_negatives`, and train."""
         assert isinstance(self.options, SystemOptions)
         after = self.options.scramble_variant == "after_negatives"
-        self.before = batch.sentences if after else None
+        self.before = join_all(batch.sides) if after else None
         super().train_on(batch)
 
     def negatives(

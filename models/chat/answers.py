@@ -60,16 +60,10 @@ class Answer(BaseModel):
     @property
     def usage(self) -> Usage:
         """Usage for this answer."""
-        return Usage(
-            requests=int(not self.error),
-            retries=self.retries,
-            tokens_in=self.tokens_in,
-            tokens_out=self.tokens_out,
-            seconds=self.seconds,
-            models=[self.model] if self.model else [],
-            first=self.time,
-            last=self.time,
-        )
+        same = self.model_dump(include={"retries", "tokens_in", "tokens_out", "seconds"})
+        models = [self.model] if self.model else []
+        requests = int(not self.error)
+        return Usage(requests=requests, models=models, first=self.time, last=self.time, **same)
 
 
 def parse(body: str) -> dict[str, Any]:

@@ -52,8 +52,28 @@ class SentenceEncoder:
 
     @classmethod
     def load(cls, folder: Path | str, *, device: str = "cpu") -> "SentenceEncoder":
-        """Load a saved model."""
-        return load_encoder(folder, device=device)
+        """Load a saved model; the folder need not be trusted."""
+        folder = Path(folder)
+        path = folder / "config.json"
+        settings = read_json(path, EncoderSettings, "the configuration of an encoder")
+        options = settings.options
+        with reading(path):
+            names = kinds(options.model)
+        vocabularies = {
+            kind: Vocabulary.load(folder / f"{kind}.txt", settings.language) for kind in names
+        }
+        with reading(path), torch.device("meta"):  # allocates nothing: sizes are not checked yet
+            vectors = {kind: torch.zeros(len(v), options.dim) for kind, v in vocabularies.items()}
+            encoder = build_encoder(options, vectors, outputs=settings.outputs)
+            head = None if settings.head is None else options.open_head(settings.head)
+        with reading(folder / files.WEIGHTS):
+            state = files.read_weights(folder, native=settings.sentence_transformers.native)
+            encoder.load_state_dict(state, assign=True)
+        if head is not None:
+            with reading(folder / _HEAD):
+                head.load_state_dict(files.read_tensors(folder / _HEAD), assign=True)
+            head.to(device).eval()
+        return cls(encoder.float().to(device).eval(), vocabularies, options, head)
 
     @property
     def dim(self) -> int:
@@ -129,7 +149,13 @@ class SentenceEncoder:
     ) -> dict[str, Any]:
         """Write the model's files into an existing folder; return how sentence-transformers loads
         it, with its own module if there is one and `native` allows it."""
-        found = self._write_module(folder, texts, native)
+        vocabulary = next(iter(self.vocabularies.values()))
+        native = native and files.is_static_embedding(self.encoder, tags=vocabulary.tags)
+        tokenizer = words_tokenizer(vocabulary) if native else None
+        files.write(folder, weights(self.encoder), tokenizer)
+        found: dict[str, Any] = {"native": native}
+        if tokenizer is not None:
+            found["equal_sentences"] = equal_share(tokenizer, vocabulary, texts)
         for kind, vocabulary in self.vocabularies.items():
             vocabulary.save(folder / f"{kind}.txt")
         config = {
@@ -149,17 +175,6 @@ class SentenceEncoder:
             save_file(weights(self.head), folder / _HEAD)
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
         return found
-
-    def _write_module(
-        self, folder: Path, texts: Iterable[pa.StringArray], native: bool
-    ) -> dict[str, Any]:
-        vocabulary = next(iter(self.vocabularies.values()))
-        if not (native and files.is_static_embedding(self.encoder, tags=vocabulary.tags)):
-            files.write(folder, weights(self.encoder), None)
-            return {"native": False}
-        tokenizer = words_tokenizer(vocabulary)
-        files.write(folder, weights(self.encoder), tokenizer)
-        return {"native": True, "equal_sentences": equal_share(tokenizer, vocabulary, texts)}
 
 
 def _notice(found: Mapping[str, Any]) -> str | None:
@@ -181,26 +196,4 @@ def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
     return {name: tensor.cpu().contiguous() for name, tensor in state.items()}
 
 
-def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
-    """Load a saved model; the folder need not be trusted."""
-    folder = Path(folder)
-    path = folder / "config.json"
-    settings = read_json(path, EncoderSettings, "the configuration of an encoder")
-    options = settings.options
-    with reading(path):
-        names = kinds(options.model)
-    vocabularies = {
-        kind: Vocabulary.load(folder / f"{kind}.txt", settings.language) for kind in names
-    }
-    with reading(path), torch.device("meta"):  # allocates nothing: sizes are not checked yet
-        vectors = {kind: torch.zeros(len(v), options.dim) for kind, v in vocabularies.items()}
-        encoder = build_encoder(options, vectors, outputs=settings.outputs)
-        head = None if settings.head is None else options.open_head(settings.head)
-    with reading(folder / files.WEIGHTS):
-        state = files.read_weights(folder, native=settings.sentence_transformers.native)
-        encoder.load_state_dict(state, assign=True)
-    if head is not None:
-        with reading(folder / _HEAD):
-            head.load_state_dict(files.read_tensors(folder / _HEAD), assign=True)
-        head.to(device).eval()
-    return SentenceEncoder(encoder.float().to(device).eval(), vocabularies, options, head)
+load_encoder = SentenceEncoder.load

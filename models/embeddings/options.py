@@ -221,8 +221,10 @@ KNOWN: list[type[EmbeddingOptions]] = [EmbeddingOptions]
 
 
 def read_options(values: Any) -> EmbeddingOptions:
-    """Parse options, with the tasks that this process knows."""
-    return KNOWN[-1].of(values)
+    """Parse a mapping of options, with the tasks that this process knows; options stay as they
+    are."""
+    options: EmbeddingOptions = KNOWN[-1].of(values) if isinstance(values, Mapping) else values
+    return options
 
 
 def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
@@ -233,11 +235,7 @@ def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
     return read_options(options)
 
 
-def _opened(values: Any) -> Any:
-    return read_options(values) if isinstance(values, Mapping) else values
-
-
-AnyEmbeddingOptions = Annotated[SerializeAsAny[EmbeddingOptions], BeforeValidator(_opened)]
+AnyEmbeddingOptions = Annotated[SerializeAsAny[EmbeddingOptions], BeforeValidator(read_options)]
 """A section `embeddings`, possibly of a system in `paraloom.papers`."""
 
 
@@ -255,8 +253,9 @@ class ParagramOptions(Options):
 
     def training(self) -> EmbeddingOptions:
         """The same options for the encoder trainer."""
-        values = self.model_dump()
-        return EmbeddingOptions(initial_vectors=None, negatives="other", mega_batch=1, **values)
+        fixed: dict[str, Any] = {"negatives": "other", "mega_batch": 1, "device": "cpu"}
+        fixed |= {"initial_vectors": None, "max_vocabulary": None}
+        return EmbeddingOptions.of({**fixed, **self.model_dump()})
 
 
 class _Settings(BaseModel):

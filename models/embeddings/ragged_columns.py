@@ -51,16 +51,6 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
     return found
 
 
-def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -> NDArray[np.bool_]:
-    """Mask the first and last element of each (non-empty) ragged row."""
-    mask = np.zeros(offsets[-1], bool)
-    if head:
-        mask[offsets[:-1]] = True
-    if tail:
-        mask[offsets[1:] - 1] = True
-    return mask
-
-
 def take(column: RaggedIds, rows: NDArray[np.integer]) -> RaggedIds:
     """Select sentences by `rows`, which may be repeated.
 

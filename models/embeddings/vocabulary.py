@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of, ranges
+from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, offsets_of, ranges
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import atomic_file
 from paraloom.models.languages import ENGLISH
@@ -80,13 +80,6 @@ class Vocabulary:
             distinct = len(np.unique(keys))
         if distinct != len(entries):
             raise ValueError("an entry occurs twice in the vocabulary")
-
-    @staticmethod
-    def build(
-        batches: Iterable[pa.StringArray], *, kind: Kind = "words", **limits: Any
-    ) -> "Vocabulary":
-        """Build a vocabulary of one kind; for `limits`, see `build_vocabularies`."""
-        return build_vocabularies(batches, [kind], **limits)[kind]
 
     def __len__(self) -> int:
         return len(self.words)
@@ -262,10 +255,10 @@ def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
 def _tag(column: RaggedIds, start: bool, end: bool) -> RaggedIds:
     """Add the begin tag (1) before and the end tag (2) after every sentence, or one of them."""
     offsets = column.offsets + (start + end) * np.arange(len(column.offsets))
-    ids = np.empty(offsets[-1], np.int32)
+    ids = np.zeros(offsets[-1], np.int32)
     if start:
         ids[offsets[:-1]] = 1
     if end:
         ids[offsets[1:] - 1] = 2
-    ids[~edges(offsets, head=start, tail=end)] = column.ids
+    ids[ids == 0] = column.ids  # between the tags
     return RaggedIds(ids, offsets)

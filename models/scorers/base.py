@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -72,11 +72,27 @@ class Scorer:
         return self.resource.name if self.resource else None
 
 
+Function = TypeVar("Function", bound=Callable[..., np.ndarray | Outcome])
+
+DECLARED: dict[str, Scorer] = {}
+"""Paraloom's scorers in the modules imported so far, by name."""
+
+
+def scorer(**properties: Any) -> Callable[[Function], Function]:
+    """Declare a function as a scorer of Paraloom, with its name and these properties of `Scorer`;
+    a plug-in makes a `Scorer` itself."""
+
+    def declare(function: Function) -> Function:
+        DECLARED[function.__name__] = Scorer(function=function, **properties)
+        return function
+
+    return declare
+
+
 def check(
-    function: Callable[..., np.ndarray], passes: str, failure: str, resource: Resource | None = None
-) -> Scorer:
-    """Make a scorer that is 1 for pairs that pass and 0 for others, with the reason `failure`."""
+    passes: str, failure: str, resource: Resource | None = None
+) -> Callable[[Function], Function]:
+    """Declare a scorer that is 1 for pairs that pass and 0 for others, with the reason
+    `failure`."""
     meaning = f"1 where {passes}, else 0"
-    return Scorer(
-        function=function, meaning=meaning, unit="passes", failure=failure, resource=resource
-    )
+    return scorer(meaning=meaning, unit="passes", failure=failure, resource=resource)

@@ -98,7 +98,8 @@ class PairScorer:
                 names = [name for name in self.names if column in self.scorers[name].reads]
                 what = column.replace("_", " ")
                 raise UserError(f"{', '.join(names)}: needs the {what}s of the pairs")
-        whole = PairText(reference, translation, **needed, ids=ids, language=self.language)
+        columns = reference, translation, source, ids, translation_score
+        whole = PairText(*columns, language=self.language)
         blocks = [whole[at : at + _ROWS] for at in range(0, max(len(whole), 1), _ROWS)]
         scores = Scores()
         if self._counts:

@@ -139,14 +139,11 @@ def roles(sentence: Sentence) -> str | None:
         if anchor.index(heads[0]) < anchor.index(heads[1]):
             one, other = (sentence.doc[t.left_edge.i : t.right_edge.i + 1] for t in (first, second))
             if one.end <= other.start and _is_plain(one) and _is_plain(other):
-                start, between = sentence.doc[: one.start].text_with_ws, (one.end, other.start)
-                new = [_beginning(other, not start), _beginning(one, False)]
-                middle = sentence.doc[slice(*between)].text_with_ws
-                rest = sentence.doc[other.end :].text
-                return (
-                    f"{start}{new[0]}{one[-1].whitespace_}{middle}{new[1]}"
-                    f"{other[-1].whitespace_}{rest}"
-                )
+                start = sentence.doc[: one.start].text_with_ws
+                subject = _beginning(other, not start) + one[-1].whitespace_
+                middle = sentence.doc[one.end : other.start].text_with_ws
+                rest = other[-1].whitespace_ + sentence.doc[other.end :].text
+                return f"{start}{subject}{middle}{_beginning(one, False)}{rest}"
     return None
 
 

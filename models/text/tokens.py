@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
 import numpy as np
@@ -144,6 +144,7 @@ def _shared(values: np.ndarray) -> np.ndarray:
     return values
 
 
+@dataclass(eq=False)
 class PairText:
     """Two text columns of n rows each, and their tokens in `language`.
 
@@ -157,31 +158,24 @@ class PairText:
     ([0, 1, 2, 3], [4, 1, 2, 3])
     """
 
-    def __init__(
-        self,
-        reference: pa.Array,
-        translation: pa.Array,
-        *,
-        source: pa.Array | None = None,
-        ids: pa.Array | None = None,
-        translation_score: pa.Array | None = None,
-        language: str = ENGLISH,
-    ) -> None:
-        if len(reference) != len(translation):
-            raise ValueError(f"{len(reference)} references but {len(translation)} translations")
-        self.reference_text, self.translation_text = reference, translation
-        self.source_text, self.ids, self.translation_score = source, ids, translation_score
-        self.language = language
+    reference_text: pa.Array
+    translation_text: pa.Array
+    source_text: pa.Array | None = None
+    ids: pa.Array | None = None
+    translation_score: pa.Array | None = None
+    language: str = ENGLISH
+
+    def __post_init__(self) -> None:
+        references, translations = len(self.reference_text), len(self.translation_text)
+        if references != translations:
+            raise ValueError(f"{references} references but {translations} translations")
 
     def __len__(self) -> int:
         return len(self.reference_text)
 
     def __getitem__(self, rows: slice) -> PairText:
-        sides = self.reference_text[rows], self.translation_text[rows]
-        others = {"source": self.source_text, "ids": self.ids}
-        others["translation_score"] = self.translation_score
-        given = {name: column[rows] for name, column in others.items() if column is not None}
-        return PairText(*sides, **given, language=self.language)
+        columns = (of for of in vars(self).items() if isinstance(of[1], pa.Array | pa.ChunkedArray))
+        return replace(self, **{name: column[rows] for name, column in columns})
 
     @property
     def reference(self) -> TokenIds:

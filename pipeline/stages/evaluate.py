@@ -24,12 +24,14 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> EvaluateRecord:
     """Evaluate the encoder."""
     from paraloom.models.embeddings.applications.evaluation import evaluate_models
+    from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
     from paraloom.models.embeddings.model import load_encoder
 
     options = run.config.evaluate
     encoder = load_encoder(remote.localise(run.folder("embeddings")))
-    named = encoder.named(run.config.embeddings.model)
-    results = evaluate_models([named], sts=options.sts, sick=options.sick).json()
+    data = read_sts(options.sts) if options.sts else []
+    data += read_sick(options.sick) if options.sick else []
+    results = evaluate_models(data, [encoder.named(run.config.embeddings.model)]).json()
     path = evaluation_path(run)
     storage.write_bytes(path, json.dumps(results, indent=1).encode())
     evaluation = Evaluation.model_validate(results)

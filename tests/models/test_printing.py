@@ -86,7 +86,6 @@ def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
 def test_all_printing_goes_through_here() -> None:
     elsewhere = {
         "models/printing.py",
-        "models/embeddings/applications/cost.py",  # a number, to its parent
         "models/nmt/fairseq_run.py",  # lines, to its parent
         # Their own errors, to the log of a stage.
         "models/nmt/gpu_processes.py",

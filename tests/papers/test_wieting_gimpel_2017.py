@@ -22,6 +22,7 @@ from tests.labelled import write_sick
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
 from tests.run_helpers import Patch
+from tests.small_encoder import vocabulary_of
 
 
 def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
@@ -32,7 +33,7 @@ def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
     (table,) = trainer.matrices.values()
     start = table.weight.clone()
     table.weight += 0.1  # away from where the vectors started
-    sentences = join_all([batch.left, batch.right])
+    sentences = join_all(batch.sides)
     negatives = trainer.negatives(sentences, batch.keys)
 
     encoder: Any = in_float64(trainer).encoder
@@ -71,13 +72,12 @@ def test_equation_2_with_its_regularisation(monkeypatch: Patch) -> None:
 
 
 def sides(count: int, **options: Any) -> tuple[Any, Any]:
-    """Scrambled pairs, and the pairs."""
+    """The sides of scrambled pairs, and of the pairs."""
     left, right = (pa.array([" ".join(f"{s}{k}" for k in range(8))] * count) for s in "ab")
     chosen = SystemOptions(**options)
-    words = Vocabulary.build([left, right], tags=chosen.tags)
+    words = vocabulary_of([left, right], tags=chosen.tags)
     pairs = learnable(left, right, {"words": words})
-    mixed = scrambled(pairs.sides, chosen, np.random.default_rng(0))
-    return pairs.with_sides(mixed), pairs
+    return scrambled(pairs.sides, chosen, np.random.default_rng(0)), pairs.sides
 
 
 def moved(before: Any, after: Any) -> Any:
@@ -90,7 +90,7 @@ def moved(before: Any, after: Any) -> Any:
 
 def test_sentences_are_scrambled_singly() -> None:
     mixed, pairs = sides(3000, scramble=0.5, scramble_variant="sentences")
-    left, right = moved(pairs.left, mixed.left) > 0, moved(pairs.right, mixed.right) > 0
+    left, right = (moved(*of) > 0 for of in zip(pairs, mixed, strict=True))
     for share in (left.mean(), right.mean()):
         assert share == pytest.approx(0.5, abs=0.03)
     assert (left & right).mean() == pytest.approx(0.25, abs=0.03)
@@ -99,12 +99,12 @@ def test_sentences_are_scrambled_singly() -> None:
 @pytest.mark.parametrize("tags", [False, "start", "end"])
 def test_the_number_of_swaps_has_a_poisson_distribution(tags: Any) -> None:
     mixed, pairs = sides(4000, scramble=1.0, scramble_swaps=1.5, tags=tags)
-    count = moved(pairs.left, mixed.left)
+    count = moved(pairs[0], mixed[0])
     assert np.mean(count == 0) > np.exp(-1.5) - 0.02  # no swap, or two that undo each other
     assert np.mean(count == 0) < np.exp(-1.5) + 0.03
     one = 1.5 * np.exp(-1.5)
     assert np.mean(count == 2) == pytest.approx(one, abs=0.03)
-    rows = mixed.left["words"].ids.reshape(4000, -1)
+    rows = mixed[0]["words"].ids.reshape(4000, -1)
     if tags == "start":
         assert (rows[:, 0] == 1).all()
     if tags == "end":
@@ -117,7 +117,7 @@ def test_negatives_may_precede_scrambling(variant: Any, equal: bool, monkeypatch
     how = {"scramble": 1.0, "scramble_variant": variant}
     trainer = make_trainer(kind=VariantTrainer, model="lstm", **how)
     batch = pool_of(trainer).take(np.arange(40))
-    expected = trainer.negatives(batch.sentences, batch.keys)
+    expected = trainer.negatives(join_all(batch.sides), batch.keys)
     seen: list[Any] = []
     trained: list[Any] = []
     negatives, step = VariantTrainer.negatives, trainer.step
@@ -134,7 +134,7 @@ def test_negatives_may_precede_scrambling(variant: Any, equal: bool, monkeypatch
     monkeypatch.setattr(trainer, "step", record_step)
     trainer.train_on(batch)
     assert np.array_equal(seen[0], expected) is equal
-    plain = take_all(batch.sentences, np.arange(10))["words"].ids
+    plain = take_all(join_all(batch.sides), np.arange(10))["words"].ids
     assert not np.array_equal(trained[0]["words"].ids[: len(plain)], plain)
 
 

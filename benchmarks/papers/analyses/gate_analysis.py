@@ -22,13 +22,13 @@ from paraloom.models.embeddings.applications.embed import line_batches
 from paraloom.models.embeddings.encoders.ragged_batches import Input
 from paraloom.models.embeddings.encoders.recurrent import Recurrent
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.ragged_columns import edges
 from paraloom.models.embeddings.vocabulary import ids_by_kind, tag_edges
 from paraloom.models.errors import UserError
 from paraloom.models.languages import language_name
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.moments import Moments
+from paraloom.papers.datasets.contiguous_text import edges
 from paraloom.papers.encoders.gran import GRAN
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, Model, write_json

@@ -144,7 +144,8 @@ def _measure(corpus: Corpus, idf: WordVectors) -> dict[str, Moments]:
                 values = column.drop_null().to_numpy(zero_copy_only=False)
                 found[name] = Moments.of(values[np.isfinite(values)])
         # Last, since a column may have the name of a statistic
-        pairs = PairText(*(batch[side] for side in SIDES), language=corpus.language)
+        reference, translation = (batch[side] for side in SIDES)
+        pairs = PairText(reference, translation, language=corpus.language)
         for name, moments in {**found, **sentence_moments(pairs, idf)}.items():
             total[name] += moments
     return dict(total)

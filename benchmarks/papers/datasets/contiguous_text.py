@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraloom.models.embeddings.datasets.lines import numbered_lines, wrong_columns
-from paraloom.models.embeddings.ragged_columns import RaggedIds, edges, offsets_of, positions
+from paraloom.models.embeddings.ragged_columns import RaggedIds, offsets_of, positions
 from paraloom.models.embeddings.vocabulary import Vocabulary, tag_count
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder
@@ -164,6 +164,16 @@ def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:
             raise wrong_columns(path, number, columns, _COLUMNS)
         elif text := columns[-1].strip():
             yield document, text
+
+
+def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -> NDArray[np.bool_]:
+    """Mask the first and last element of each (non-empty) ragged row."""
+    mask = np.zeros(offsets[-1], bool)
+    if head:
+        mask[offsets[:-1]] = True
+    if tail:
+        mask[offsets[1:] - 1] = True
+    return mask
 
 
 def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:

@@ -17,10 +17,9 @@ from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
 from paraloom.models.embeddings.ragged_columns import (
     RaggedIds,
     Sentences,
-    edges,
     join,
 )
-from paraloom.papers.datasets.contiguous_text import truncated
+from paraloom.papers.datasets.contiguous_text import edges, truncated
 from paraloom.papers.encoders.gru import NormalisedGRU
 
 Vector = Literal["encoder", "concat", "mean"]

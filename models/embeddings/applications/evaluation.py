@@ -7,7 +7,6 @@ has the pairs of all three SICK files.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +27,6 @@ from paraloom.models.embeddings.datasets.similarity import (
     STS_BENCHMARK,
     LabelledPairs,
     missing,
-    read_sick,
-    read_sts,
 )
 from paraloom.models.errors import UserError
 
@@ -167,16 +164,6 @@ class Report:
 
 
 def evaluate_models(
-    models: Sequence[ComparedModel | tuple[str, Embed]],
-    sts: Path | str | Sequence[Path | str] | None = None,
-    sick: Path | str | None = None,
-) -> Report:
-    """Evaluate models on the data sets in the folders `sts` and `sick`."""
-    folders = [sts] if isinstance(sts, Path | str) else sts or []
-    return evaluate_on([*read_sts(*folders), *(read_sick(sick) if sick else [])], models)
-
-
-def evaluate_on(
     data: list[LabelledPairs], models: Sequence[ComparedModel | tuple[str, Embed]]
 ) -> Report:
     """Correlate every model's scores with the labels of data sets."""
@@ -184,23 +171,17 @@ def evaluate_on(
     names = [model.name for model in entered]
     check_distinct(names, "models")
     check_distinct([f"{pairs.group} {pairs.name}" for pairs in data], "data sets")
-    correlations, mteb = [], []
+    correlations, mteb, labels = [], [], [pairs.scores for pairs in data]
     for model in entered:
         vectors = [embed_pairs(model.embed, pairs.first, pairs.second) for pairs in data]
         scored = [model.compare(*of) for of in vectors]
+        correlations.append(list(map(correlation, scored, labels)))
         by_cosine = [cosines(*of) for of in vectors]
-        correlations.append(
-            [correlation(x, pairs.scores) for x, pairs in zip(scored, data, strict=True)]
-        )
-        mteb.append(
-            [
-                correlation(
-                    np.concatenate([by_cosine[i] for i in each.sets]),
-                    np.concatenate([data[i].scores for i in each.sets]),
-                ).spearman
-                for each in benchmarks(data)
-            ]
-        )
+        found = []
+        for each in benchmarks(data):
+            pooled = (np.concatenate([of[i] for i in each.sets]) for of in (by_cosine, labels))
+            found.append(correlation(*pooled).spearman)
+        mteb.append(found)
     return Report(models=names, data=data, correlations=correlations, mteb=mteb)
 
 

@@ -1,11 +1,12 @@
-"""Paraloom's encoders and models of sentence-transformers, opened alike for `evaluate`."""
+"""Paraloom's encoders and models of sentence-transformers, opened alike; their speed and size."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _OUR_BATCH = 4096  # as in `SentenceEncoder.embed`
 _THEIR_BATCHES = (32, 1024, 8192)  # the library's default; fast for static embeddings
+_SECONDS = 1.0  # approximate duration of each try of `cost`
+_FEWEST = 64  # sentences per try
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,3 +107,30 @@ def _theirs(name: str, folder: Path) -> OpenedModel:
         files=[folder / file for file in hub.needed(names) if not file.endswith("README.md")],
         sentence_model=model,
     )
+
+
+class Cost(NamedTuple):
+    """Cost of a model on this machine."""
+
+    sentences_per_second: float
+    batch_size: int  # used for this speed
+    bytes_on_disk: int  # of all files needed for loading
+
+
+def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:
+    """Measure the speed with the model's fastest batch size, after a warm-up, and its size."""
+    model.encode(sentences[:_FEWEST], model.batch_sizes[0])
+    found = []
+    for size in model.batch_sizes:
+        rate, count = 0.0, max(_FEWEST, min(size, len(sentences)))
+        for _ in range(3):  # with more sentences each time
+            given = sentences[:count]
+            started = time.perf_counter()
+            model.encode(given, size)
+            rate = max(rate, len(given) / (time.perf_counter() - started))
+            count = max(count, int(rate * _SECONDS))
+        found.append((rate, size))
+        if rate * _SECONDS < size:  # a larger batch would exceed the duration
+            break
+    rate, size = max(found)
+    return Cost(round(rate, 1), size, model.size)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
 
 from paraloom.models.embeddings.applications.evaluation import agreement
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
@@ -26,8 +25,6 @@ from paraloom.models.files import digest
 from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import say
 from paraloom.models.text.vectors import WordVectors, load_vectors
-
-_COLUMNS = ("reference", "translation")
 
 
 def train(
@@ -65,8 +62,7 @@ def train(
         if (last := work.last()) is not None:
             state, tensors = last
             training.restore(Progress(**state), tensors)
-    work.truncate_log(training.progress.lines)
-    work.track(folder)
+    work.continue_log(training.progress.lines, folder)
     training.fit()
 
     metrics = training.metrics()
@@ -98,7 +94,9 @@ def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
 
 
 def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> PairSource:
-    columns = columns_of(options.pairs) if options.pairs else PairColumns(*_COLUMNS)
+    columns = (
+        columns_of(options.pairs) if options.pairs else PairColumns("reference", "translation")
+    )
     source = PairSource(paths, columns, seed=seed)
     if options.pairs:
         source.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)
@@ -134,8 +132,8 @@ def run_probe(
     """Train a small encoder on n pairs, in memory; return the mean Pearson × 100 over labelled
     sets."""
     initial = _vectors(options.vector_file) if options.vector_file else None
-    cpu = torch.device("cpu")
-    model = new_model(options, [left, right], seed, language=language, initial=initial, device=cpu)
+    options = options.replace(device="cpu")
+    model = new_model(options, [left, right], seed, language=language, initial=initial)
     pairs = Memory(learnable(left, right, model.vocabularies), f"{len(left):,} pairs")
     PairTrainer(model.encoder, pairs, options, seed).fit()
     return mean_agreement(model, labelled)

@@ -72,25 +72,17 @@ class TrainingFolder:
         if self.board:
             self.board.log(line)
 
-    def track(self, model: Path) -> None:
-        """Write TensorBoard's files beside the model, including all earlier metrics."""
-        self.board = Board(model)
-        for line in self._lines():
-            self.board.log(json.loads(line))
-
-    def truncate_log(self, count: int) -> None:
-        """Keep the first `count` metrics lines; the resumed training writes the rest again."""
-        path = self.folder / "metrics.jsonl"
-        if path.exists():
-            lines = self._lines()[:count]
-            with atomic_file(path) as temporary:
-                temporary.write_bytes(b"".join(line + b"\n" for line in lines))
-
-    def _lines(self) -> list[bytes]:
-        """Metrics lines so far, without lines that a crash damaged."""
-        path, found = self.folder / "metrics.jsonl", []
+    def continue_log(self, count: int, model: Path) -> None:
+        """Keep the first `count` metrics lines; the resumed training writes the rest again. Write
+        TensorBoard's files, with these lines, beside the model."""
+        path, found = self.folder / "metrics.jsonl", list[bytes]()
         for line in path.read_bytes().splitlines() if path.exists() else ():
-            with suppress(ValueError):
+            with suppress(ValueError):  # a crash damaged the line
                 parse_json(line, dict[str, float])
                 found.append(line)
-        return found
+        if path.exists():
+            with atomic_file(path) as temporary:
+                temporary.write_bytes(b"".join(line + b"\n" for line in found[:count]))
+        self.board = Board(model)
+        for line in found[:count]:
+            self.board.log(json.loads(line))

@@ -34,11 +34,10 @@ _ROWS = 20_000  # rows tokenised per batch
 class Pairs(Pool["Pairs"]):
     """n pairs of sentences as ids, and counts of pairs left out on reading."""
 
-    left: Sentences
-    right: Sentences
+    sides: Sequence[Sentences]
+    """n left, n right, and n hard negatives if there are any, empty for pairs without."""
     keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, on either side
     sources: NDArray[np.uint64] | None = None  # [n]: equal for translations of one source
-    negatives: Sentences | None = None  # n hard negatives, empty for pairs without
     identical: int = 0  # both sides equal after tokenisation: nothing to learn from
     empty: int = 0  # a side without a token
 
@@ -48,24 +47,9 @@ class Pairs(Pool["Pairs"]):
     def take(self, rows: NDArray[np.int64]) -> Self:
         """Select pairs by `rows`, in order."""
         sources = None if self.sources is None else self.sources[rows]
-        sides = take_all(self.left, rows), take_all(self.right, rows)
-        negatives = None if self.negatives is None else take_all(self.negatives, rows)
-        return type(self)(*sides, self.keys[:, rows], sources, negatives)
-
-    @property
-    def sides(self) -> list[Sentences]:
-        """n left, n right, and n hard negatives if there are any."""
-        return [self.left, self.right, *([] if self.negatives is None else [self.negatives])]
-
-    @property
-    def sentences(self) -> Sentences:
-        """All `sides`, joined."""
-        return join_all(self.sides)
-
-    def with_sides(self, sides: Sequence[Sentences]) -> Self:
-        """Replace `sides`."""
-        left, right, *negatives = sides
-        return type(self)(left, right, self.keys, self.sources, negatives[0] if negatives else None)
+        return type(self)(
+            [take_all(side, rows) for side in self.sides], self.keys[:, rows], sources
+        )
 
 
 class PairColumns(NamedTuple):
@@ -178,13 +162,10 @@ def _read(
 def stack(blocks: Sequence[Pairs]) -> Pairs:
     """Concatenate blocks of pairs."""
     sources = [block.sources for block in blocks if block.sources is not None]
-    negatives = [block.negatives for block in blocks if block.negatives is not None]
     return Pairs(
-        join_all([block.left for block in blocks]),
-        join_all([block.right for block in blocks]),
+        [join_all(side) for side in zip(*(block.sides for block in blocks), strict=True)],
         np.concatenate([block.keys for block in blocks], axis=1),
         np.concatenate(sources) if sources else None,
-        join_all(negatives) if negatives else None,
         sum(block.identical for block in blocks),
         sum(block.empty for block in blocks),
     )
@@ -199,7 +180,7 @@ def learnable(
 ) -> Pairs:
     """Convert columns to pairs of ids, without identical pairs, empty sides, and negatives that
     equal a side of their pair."""
-    sides: list[Sentences] = [ids_by_kind(vocabularies, text) for text in (left, right)]
+    sides = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
     empty = np.minimum(first.lengths, second.lengths) <= tag_count(vocabulary.tags)
@@ -208,14 +189,13 @@ def learnable(
     keep = np.flatnonzero(~same & ~empty)
     left_out = int(same.sum()), int(empty.sum())
     kept = None if sources is None else sources[keep]
-    negatives = None
+    taken = [take_all(side, keep) for side in sides]
     if negative is not None:
         none = ids_by_kind(vocabularies, pa.array([""]))
         found = join_all([ids_by_kind(vocabularies, negative), none])
         same = (fingerprints(found[kind])[:-1] == keys).any(axis=0)
-        negatives = take_all(found, np.where(same, len(same), np.arange(len(same)))[keep])
-    taken = take_all(sides[0], keep), take_all(sides[1], keep)
-    return Pairs(*taken, keys[:, keep], kept, negatives, *left_out)
+        taken.append(take_all(found, np.where(same, len(same), np.arange(len(same)))[keep]))
+    return Pairs(taken, keys[:, keep], kept, *left_out)
 
 
 def _batches(

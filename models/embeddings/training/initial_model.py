@@ -25,7 +25,6 @@ def new_model(
     language: str = ENGLISH,
     initial: WordVectors | None = None,
     folder: Path | None = None,
-    device: torch.device | None = None,
 ) -> SentenceEncoder:
     """Make an untrained encoder for the words in `texts` and in the initial vectors.
 
@@ -49,7 +48,7 @@ def new_model(
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        encoder = build_encoder(options, vectors).to(device or device_of(options))
+        encoder = build_encoder(options, vectors).to(device_of(options))
     return SentenceEncoder(encoder, vocabularies, options)
 
 

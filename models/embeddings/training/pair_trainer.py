@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.ragged_columns import Sentences, take_all
+from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
 from paraloom.models.embeddings.training.data import Pairs
 from paraloom.models.embeddings.training.loss import margin_loss
 from paraloom.models.embeddings.training.negatives import hardest_negatives, nearer_given
@@ -27,13 +27,12 @@ class PairTrainer(Trainer[Pairs]):
 
     def train_on(self, batch: Pairs) -> None:
         """Select a mega-batch's negatives with the present weights, then step per mini-batch."""
-        options, progress, pairs = self.options, self.progress, batch
-        n = len(pairs)
+        options, progress, n, sides = self.options, self.progress, len(batch), batch.sides
         if options.scramble:
             position = [self.seed, progress.epoch, progress.pool, progress.row]
-            pairs = pairs.with_sides(self.scramble(pairs.sides, np.random.default_rng(position)))
-        sentences = pairs.sentences
-        negatives = self.negatives(sentences, pairs.keys, pairs.sources)
+            sides = self.scramble(sides, np.random.default_rng(position))
+        sentences = join_all(sides)
+        negatives = self.negatives(sentences, batch.keys, batch.sources)
         for start in range(0, n, options.batch_size):
             rows = np.arange(start, min(start + options.batch_size, n))
             rows = rows[(negatives[:, rows] >= 0).all(axis=0)]
@@ -61,9 +60,8 @@ class PairTrainer(Trainer[Pairs]):
         self.encoder.eval()
         (lengths, *_) = (column.lengths for column in sentences.values())
         total = len(lengths)
-        starts = range(0, total, _ENCODED)
-        chunks = (np.arange(start, min(start + _ENCODED, total)) for start in starts)
-        vectors = torch.cat([self.encode(take_all(sentences, rows)) for rows in chunks])
+        batches = np.split(np.arange(total), range(_ENCODED, total, _ENCODED))
+        vectors = torch.cat([self.encode(take_all(sentences, rows)) for rows in batches])
         self.encoder.train()
         sides = vectors[:n], vectors[n : 2 * n], keys[0], keys[1]
         nearest = hardest_negatives(*sides, self.options.negatives, sources)

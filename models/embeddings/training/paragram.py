@@ -6,12 +6,12 @@ from typing import Any
 import torch
 
 from paraloom.models.embeddings.datasets.phrases import phrase_blocks
-from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
+from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.options import ParagramOptions
 from paraloom.models.embeddings.training.data import learnable, stack
+from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.vectors import write_vectors
@@ -34,15 +34,15 @@ def train_paragram(
     if threads is not None:
         torch.set_num_threads(threads)
     columns = list(phrase_blocks(phrases))
-    words = Vocabulary.build((side for sides in columns for side in sides), language=language)
-    pairs = stack([learnable(left, right, {"words": words}) for left, right in columns])
+    chosen, sides = options.training(), (side for block in columns for side in block)
+    model = new_model(chosen, sides, seed, language=language)
+    pairs = stack([learnable(left, right, model.vocabularies) for left, right in columns])
     if not len(pairs):
         raise UserError(f"{phrases}: no pair of different phrases to train on")
-    chosen = options.training()
-    encoder = build_encoder(chosen, {"words": random_vectors(len(words), options.dim, seed)})
-    trainer = PairTrainer(encoder, Memory(pairs, str(phrases)), chosen, seed)
+    trainer = PairTrainer(model.encoder, Memory(pairs, str(phrases)), chosen, seed)
     trainer.fit()
-    (matrix,) = embedding_matrices(encoder).values()
+    (matrix,) = embedding_matrices(model.encoder).values()
+    words = model.vocabularies["words"].words[1:]
     # Row 0, for unknown words, is untrained; readers of the file use zeros instead.
-    write_vectors(vectors, words.words[1:], matrix.current().numpy()[1:])
-    return {**trainer.metrics(), "words": len(words) - 1}
+    write_vectors(vectors, words, matrix.current().numpy()[1:])
+    return {**trainer.metrics(), "words": len(words)}

@@ -31,16 +31,11 @@ def shuffled(
     column: RaggedIds, chosen: NDArray[np.bool_], tags: Tags, random: np.random.Generator
 ) -> RaggedIds:
     """Shuffle the words of the chosen sentences."""
-    first, words = movable(column, tags)
+    first, last = tag_edges(tags)
+    words = column.lengths - first - last
     row = np.repeat(np.arange(len(chosen)), column.lengths)
     length, position = column.lengths[row], positions(column.offsets)
     moves = chosen[row] & (position >= first) & (position < first + words[row])
     anywhere = (first + random.random(len(row)) * words[row]) / length
     order = np.argsort(row + np.where(moves, anywhere, (position + 0.5) / length), kind="stable")
     return RaggedIds(column.ids[order], column.offsets)
-
-
-def movable(column: RaggedIds, tags: Tags) -> tuple[int, NDArray[np.int64]]:
-    """Position of a sentence's first word, after a tag, and its number of words, [n]."""
-    start, end = tag_edges(tags)
-    return int(start), column.lengths - start - end

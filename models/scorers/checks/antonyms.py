@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pyarrow as pa
 
+from paraloom.models.embeddings.ragged_columns import ranges
 from paraloom.models.scorers.base import Resource, check
 from paraloom.models.scorers.checks.negation import NEGATION
 from paraloom.models.scorers.tokens.content_overlap import content_stem
@@ -13,6 +14,15 @@ from paraloom.models.text.tokens import PairText
 from paraloom.models.text.wordnet import open_antonyms
 
 
+@check(
+    "no content word became its antonym",
+    "a word became its antonym",
+    Resource(
+        name="wordnet",
+        open=open_antonyms,
+        remedy="WordNet: set score.wordnet to /usr/share/wordnet",
+    ),
+)
 def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.ndarray:
     """0 if a content word found only on one side has an antonym found only on the other, else 1:
     float32 [n]. Words are compared by stem; "not ever" is "never". `wordnet` has each word's
@@ -33,22 +43,7 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     words = only & 0xFFFFFFFF
     starts, ends = (np.searchsorted(opposite[:, 0], words, side) for side in ("left", "right"))
     counts = ends - starts
-    nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    wanted = np.repeat(only >> 32, counts) << 32 | opposite[np.repeat(starts, counts) + nth, 1]
+    wanted = np.repeat(only >> 32, counts) << 32 | opposite[ranges(starts, counts), 1]
     passes = np.ones(len(pairs), np.float32)
     passes[wanted[np.isin(wanted, others)] >> 32] = 0
     return passes
-
-
-SCORERS = {
-    "no_antonyms": check(
-        no_antonyms,
-        "no content word became its antonym",
-        "a word became its antonym",
-        Resource(
-            name="wordnet",
-            open=open_antonyms,
-            remedy="WordNet: set score.wordnet to /usr/share/wordnet",
-        ),
-    ),
-}

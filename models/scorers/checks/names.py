@@ -15,6 +15,7 @@ _WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # within a
 _WORD = re.compile(r"[^\W\d_]+")
 
 
+@check("each side has the names of the other", "names differ")
 def same_names(pairs: PairText) -> np.ndarray:
     """1 if each name is also on the other side, else 0: float32 [n].
 
@@ -41,8 +42,3 @@ def _words(text: str, language: str) -> tuple[set[str], set[str]]:
     names = [] if titled else [name for name in _WITHIN.findall(text) if name[0].isupper()]
     both = [{content_stem(w, language) or w for w in map(str.lower, of)} for of in (names, words)]
     return both[0], both[1]
-
-
-SCORERS = {
-    "same_names": check(same_names, "each side has the names of the other", "names differ"),
-}

@@ -9,6 +9,7 @@ from paraloom.models.text.tokens import PairText, TokenIds
 NEGATION = r"^(not|no|n't|'t|cannot|never|nothing|nobody|none|neither|nor|without)$"
 
 
+@check("both sides are negated or none is", "negation differs")
 def same_negation(pairs: PairText) -> np.ndarray:
     """1 if both sides have an English word of negation or neither has, else 0: float32 [n].
 
@@ -29,8 +30,3 @@ def same_negation(pairs: PairText) -> np.ndarray:
         return np.asarray(np.bincount(side.rows, found, minlength=len(pairs)) > 0, bool)
 
     return np.asarray(negated(pairs.reference) == negated(pairs.translation), np.float32)
-
-
-SCORERS = {
-    "same_negation": check(same_negation, "both sides are negated or none is", "negation differs"),
-}

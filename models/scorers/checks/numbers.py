@@ -18,6 +18,7 @@ _DIGITS = re.compile(r"((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?:st|nd|rd|th|s|%)
 _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
 
 
+@check("both sides have the same numbers", "numbers differ")
 def same_numbers(pairs: PairText) -> np.ndarray:
     """1 if both sides have the same set of numbers, else 0: float32 [n].
 
@@ -57,8 +58,3 @@ def _number(word: str) -> float | None:
     if digits := _DIGITS.fullmatch(word):
         return float(digits[1].replace(",", ""))
     return _WORDS.get(word, _WORDS.get(word.removesuffix("s")))
-
-
-SCORERS = {
-    "same_numbers": check(same_numbers, "both sides have the same numbers", "numbers differ"),
-}

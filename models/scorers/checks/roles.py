@@ -12,6 +12,11 @@ from paraloom.models.text.tokens import PairText
 _NOMINATIVE = {"me": "i", "him": "he", "her": "she", "us": "we", "them": "they", "whom": "who"}
 
 
+@check(
+    "no subject and object are swapped",
+    "subject and object swapped",
+    Resource(name="spacy", open=Parser, remedy="a spaCy pipeline: name it in score.spacy"),
+)
 def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
     """0 if one side says "A bites B" and the other "B bites A", else 1: float32 [n].
 
@@ -43,13 +48,3 @@ def _clauses(doc: Any) -> set[tuple[str, str, str]]:
 
 def _stem(token: Any) -> str:
     return content_stem(token.lower_) or _NOMINATIVE.get(token.lower_, token.lower_)
-
-
-SCORERS = {
-    "same_roles": check(
-        same_roles,
-        "no subject and object are swapped",
-        "subject and object swapped",
-        Resource(name="spacy", open=Parser, remedy="a spaCy pipeline: name it in score.spacy"),
-    ),
-}

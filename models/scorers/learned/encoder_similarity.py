@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.embeddings.comparison import cosines
+from paraloom.models.scorers.base import Resource, scorer
 from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
@@ -17,19 +18,6 @@ ENCODER = "encoder_similarity"
 """Name of the scorer, which the first round lacks: the previous round trains its encoder."""
 
 
-def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
-    """Cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side has no token.
-
-    With averaging encoders, a row's value depends on that row alone. Recurrent encoders multiply
-    matrices, and the last bits of products depend on the number of rows in a block.
-    """
-    from paraloom.models.embeddings.comparison import cosines  # imports torch
-
-    sides = (pairs.reference_text, pairs.translation_text)
-    cosine = cosines(*map(encoder.embed, sides))
-    return cosine.astype(np.float32).clip(-1.0, 1.0)
-
-
 def open_encoder(folder: Path) -> SentenceEncoder:
     """Load an encoder."""
     from paraloom.models.embeddings.model import load_encoder  # imports torch
@@ -37,14 +25,19 @@ def open_encoder(folder: Path) -> SentenceEncoder:
     return load_encoder(folder)
 
 
-SCORERS = {
-    ENCODER: Scorer(
-        function=encoder_similarity,
-        meaning="cosine of the two sides under the encoder of the round before",
-        unit="cosine",
-        range=(-1.0, 1.0),
-        resource=Resource(
-            name="encoder", open=open_encoder, remedy="an encoder that was trained before"
-        ),
+@scorer(
+    meaning="cosine of the two sides under the encoder of the round before",
+    unit="cosine",
+    range=(-1.0, 1.0),
+    resource=Resource(
+        name="encoder", open=open_encoder, remedy="an encoder that was trained before"
     ),
-}
+)
+def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
+    """Cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side has no token.
+
+    With averaging encoders, a row's value depends on that row alone. Recurrent encoders multiply
+    matrices, and the last bits of products depend on the number of rows in a block.
+    """
+    cosine = cosines(*map(encoder.embed, (pairs.reference_text, pairs.translation_text)))
+    return cosine.astype(np.float32).clip(-1.0, 1.0)

@@ -2,13 +2,27 @@
 
 import numpy as np
 
-from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.scorers.base import Resource, scorer
 from paraloom.models.text.tokens import PairText, TokenIds
 from paraloom.models.text.vectors import WordVectors, load_vectors
 
 _ROWS = 2048  # per block: larger ones leave the cache, smaller ones cost more calls
 
 
+PARAGRAM = Resource(
+    name="paragram",
+    open=load_vectors,
+    remedy="word vectors: set score.paragram to a file of them, or score.phrases to phrase pairs "
+    "to train them on",
+)
+
+
+@scorer(
+    meaning="cosine of the mean PARAGRAM word vectors of the two sides",
+    unit="cosine",
+    range=(-1.0, 1.0),
+    resource=PARAGRAM,
+)
 def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     """Cosine of both sides' mean word vectors: float32 [n] in [-1, 1].
 
@@ -44,21 +58,3 @@ def _sums(tokens: TokenIds, vectors: np.ndarray, start: int) -> np.ndarray:
     )
     sums: np.ndarray = counts @ vectors
     return sums
-
-
-PARAGRAM = Resource(
-    name="paragram",
-    open=load_vectors,
-    remedy="word vectors: set score.paragram to a file of them, or score.phrases to phrase pairs "
-    "to train them on",
-)
-
-SCORERS = {
-    "paragram_similarity": Scorer(
-        function=paragram_similarity,
-        meaning="cosine of the mean PARAGRAM word vectors of the two sides",
-        unit="cosine",
-        range=(-1.0, 1.0),
-        resource=PARAGRAM,
-    ),
-}

@@ -8,13 +8,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.scorers.base import Resource, scorer
 from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
     from paraloom.models.nmt.translate import Translator
 
 
+def open_translation_model(folder: Path) -> Translator:
+    """Load a model with the default options."""
+    from paraloom.models.nmt.translate import Translator
+
+    return Translator(folder)
+
+
+@scorer(
+    meaning="log p(reference | source) divided by its subwords (natural logarithm), by the "
+    "model that translated",
+    unit="log p per subword",
+    range=(None, 0.0),
+    resource=Resource(
+        name="translation_model",
+        open=open_translation_model,
+        remedy="the model that translates the sources",
+        is_model=True,
+    ),
+    reads=("source", "reference", "translation"),
+)
 def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarray:
     """log p(reference | source) per subword, including the end of sentence: float32 [n], at most 0.
 
@@ -43,28 +63,3 @@ def distinct_pairs(first: pa.Array, second: pa.Array) -> tuple[list[tuple[str, s
     _, rows, back = np.unique(one * len(first) + other, return_index=True, return_inverse=True)
     texts = (column.take(pa.array(rows)).to_pylist() for column in (first, second))
     return list(zip(*texts, strict=True)), back
-
-
-def open_translation_model(folder: Path) -> Translator:
-    """Load a model with the default options."""
-    from paraloom.models.nmt.translate import Translator
-
-    return Translator(folder)
-
-
-SCORERS = {
-    "reference_score": Scorer(
-        function=reference_score,
-        meaning="log p(reference | source) divided by its subwords (natural logarithm), by the "
-        "model that translated",
-        unit="log p per subword",
-        range=(None, 0.0),
-        resource=Resource(
-            name="translation_model",
-            open=open_translation_model,
-            remedy="the model that translates the sources",
-            is_model=True,
-        ),
-        reads=("source", "reference", "translation"),
-    ),
-}

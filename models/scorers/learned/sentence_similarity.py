@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from paraloom.models import sentence_models
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.scorers.base import Resource, scorer
 from paraloom.models.scorers.learned.reference_score import distinct_pairs
 from paraloom.models.text.tokens import PairText
 
@@ -26,6 +26,56 @@ _ON_GPU = 1024  # texts per batch, with one vector each
 _CHARACTERS = 16_384  # per batch on a CPU, including padding
 
 
+def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
+    """Load a model from a folder or the Hub: in float16 on a GPU, if there is one; on a CPU in
+    CTranslate2, if it gives the same cosines, with `compute_type` auto (float32) or int8."""
+    from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
+
+    model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
+
+    def cosines() -> np.ndarray:
+        vectors = encode(model, [*SENTENCES])
+        return np.asarray(vectors @ vectors.T)
+
+    accelerate(model, cosines, compute_type)
+    return model.half() if model.device.type == "cuda" else model
+
+
+def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
+    """Load a model that scores pairs, as `open_sentence_model`."""
+    from sentence_transformers import CrossEncoder
+
+    from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
+
+    folder = sentence_models.find_cross_encoder(str(path))
+    model: CrossEncoder = sentence_models.load(
+        lambda: CrossEncoder(str(folder), local_files_only=True), folder
+    )
+    label = _entailment(model)
+    if model.num_labels != 1 and label is None:
+        raise UserError(
+            f"score.cross_encoder_model: {path} has the labels {', '.join(_labels(model))}; choose "
+            "a model with the label entailment, or one number a pair, as for the STS Benchmark"
+        )
+    pairs = [(one, other) for one in SENTENCES for other in SENTENCES[:3]]
+    accelerate(model, lambda: _predict(model, pairs, softmax=label is not None), compute_type)
+    return model
+
+
+def _resource(name: str, load: Callable[..., Any]) -> Resource:
+    remedy = f"a model: set score.{name} to its folder or its name on the Hub"
+    int8 = partial(load, compute_type="int8")
+    return Resource(name=name, open=load, open_int8=int8, remedy=remedy, is_model=True)
+
+
+@scorer(
+    meaning="cosine of the two sides under a model of sentence-transformers",
+    unit="cosine",
+    range=(-1.0, 1.0),
+    resource=_resource("sentence_model", open_sentence_model),
+    version=2,
+    whole_shard=True,
+)
 def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) -> np.ndarray:
     """Cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side is empty.
 
@@ -70,16 +120,12 @@ def _in_batches(
         return work(items)
     import torch
 
-    batches: list[list[int]] = [[]]
+    batches: list[list[int]] = []
     for row in sorted(range(len(items)), key=lambda row: -lengths[row]):
-        batch = batches[-1]
-        if (
-            len(batch) == _BATCH["cpu"]
-            or (len(batch) + 1) * lengths[(*batch, row)[0]] > _CHARACTERS
-        ):
-            batches.append(batch := [])
-        batch.append(row)
-    batches = [batch for batch in batches if batch]
+        size = len(batches[-1]) if batches else _BATCH["cpu"]
+        if size == _BATCH["cpu"] or (size + 1) * lengths[batches[-1][0]] > _CHARACTERS:
+            batches.append([])
+        batches[-1].append(row)
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # in each of the threads
     try:
@@ -122,6 +168,14 @@ def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
     return unsorted
 
 
+@scorer(
+    meaning="score of the pair by a cross-encoder of sentence-transformers",
+    unit="score",
+    range=(None, None),
+    resource=_resource("cross_encoder_model", open_cross_encoder),
+    version=2,
+    whole_shard=True,
+)
 def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndarray:
     """The model's score of (reference, translation): float32 [n]; equal pairs are scored once.
 
@@ -157,83 +211,3 @@ def _entailment(model: CrossEncoder) -> int | None:
 
 def _labels(model: Any) -> list[str]:
     return [model.config.id2label[i].lower() for i in range(model.num_labels)]
-
-
-def find_sentence_model(name: str) -> Path:
-    """Find the folder of `score.sentence_model`."""
-    return sentence_models.find_model(name, "score.sentence_model", "modules.json")
-
-
-def find_cross_encoder(name: str) -> Path:
-    """Find the folder of `score.cross_encoder_model`."""
-    return sentence_models.find_model(name, "score.cross_encoder_model", "config.json")
-
-
-def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
-    """Load a model from a folder or the Hub: in float16 on a GPU, if there is one; on a CPU in
-    CTranslate2, if it gives the same cosines, with `compute_type` auto (float32) or int8."""
-    from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
-
-    model = sentence_models.load_sentence_model(find_sentence_model(str(path)))
-
-    def cosines() -> np.ndarray:
-        vectors = encode(model, [*SENTENCES])
-        return np.asarray(vectors @ vectors.T)
-
-    accelerate(model, cosines, compute_type)
-    return model.half() if model.device.type == "cuda" else model
-
-
-def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
-    """Load a model that scores pairs, as `open_sentence_model`."""
-    from sentence_transformers import CrossEncoder
-
-    from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
-
-    folder = find_cross_encoder(str(path))
-    model: CrossEncoder = sentence_models.load(
-        lambda: CrossEncoder(str(folder), local_files_only=True), folder
-    )
-    label = _entailment(model)
-    if model.num_labels != 1 and label is None:
-        raise UserError(
-            f"score.cross_encoder_model: {path} has the labels {', '.join(_labels(model))}; choose "
-            "a model with the label entailment, or one number a pair, as for the STS Benchmark"
-        )
-    pairs = [(one, other) for one in SENTENCES for other in SENTENCES[:3]]
-    accelerate(model, lambda: _predict(model, pairs, softmax=label is not None), compute_type)
-    return model
-
-
-SCORERS = {
-    "sentence_similarity": Scorer(
-        function=sentence_similarity,
-        meaning="cosine of the two sides under a model of sentence-transformers",
-        unit="cosine",
-        range=(-1.0, 1.0),
-        resource=Resource(
-            name="sentence_model",
-            open=open_sentence_model,
-            open_int8=partial(open_sentence_model, compute_type="int8"),
-            remedy="a model: set score.sentence_model to its folder or its name on the Hub",
-            is_model=True,
-        ),
-        version=2,
-        whole_shard=True,
-    ),
-    "cross_encoder": Scorer(
-        function=cross_encoder,
-        meaning="score of the pair by a cross-encoder of sentence-transformers",
-        unit="score",
-        range=(None, None),
-        resource=Resource(
-            name="cross_encoder_model",
-            open=open_cross_encoder,
-            open_int8=partial(open_cross_encoder, compute_type="int8"),
-            remedy="a model: set score.cross_encoder_model to its folder or its name on the Hub",
-            is_model=True,
-        ),
-        version=2,
-        whole_shard=True,
-    ),
-}

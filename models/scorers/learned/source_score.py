@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.scorers.base import Resource, scorer
 from paraloom.models.scorers.learned.reference_score import log_probability, open_translation_model
 from paraloom.models.text.tokens import PairText
 
@@ -22,6 +22,23 @@ _found: WeakKeyDictionary[PairText, tuple[Translator, np.ndarray]] = WeakKeyDict
 """Values of the pairs at work, and the model, so that two scorers ask it once."""
 
 
+_FORWARD_MODEL = Resource(
+    name="forward_model",
+    open=open_translation_model,
+    remedy="a model in the other direction: name one in `nmt.forward_model`, or train it on the "
+    "input",
+    is_model=True,
+)
+
+
+@scorer(
+    meaning="log p(source | translation) divided by its subwords (natural logarithm), by a "
+    "model of the other direction",
+    unit="log p per subword",
+    range=(None, 0.0),
+    resource=_FORWARD_MODEL,
+    reads=("source", "translation"),
+)
 def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """log p(source | translation) per subword, with the end of sentence: float32 [n], at most 0.
 
@@ -36,6 +53,13 @@ def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     return values
 
 
+@scorer(
+    meaning="agreement of both directions: 1 if translation and source are certain given the "
+    "other, lower the less probable or the less equal they are",
+    unit="agreement",
+    resource=_FORWARD_MODEL,
+    reads=("source", "translation", "translation_score"),
+)
 def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """Agreement of both directions: float32 [n], from 0 to 1.
 
@@ -48,32 +72,3 @@ def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     there = -pairs.translation_score.to_numpy(zero_copy_only=False)
     back = -source_score(pairs, forward_model)
     return np.asarray(np.exp(-(np.abs(there - back) + (there + back) / 2)), np.float32)
-
-
-_FORWARD_MODEL = Resource(
-    name="forward_model",
-    open=open_translation_model,
-    remedy="a model in the other direction: name one in `nmt.forward_model`, or train it on the "
-    "input",
-    is_model=True,
-)
-
-SCORERS = {
-    "source_score": Scorer(
-        function=source_score,
-        meaning="log p(source | translation) divided by its subwords (natural logarithm), by a "
-        "model of the other direction",
-        unit="log p per subword",
-        range=(None, 0.0),
-        resource=_FORWARD_MODEL,
-        reads=("source", "translation"),
-    ),
-    "dual_score": Scorer(
-        function=dual_score,
-        meaning="agreement of both directions: 1 if translation and source are certain given the "
-        "other, lower the less probable or the less equal they are",
-        unit="agreement",
-        resource=_FORWARD_MODEL,
-        reads=("source", "translation", "translation_score"),
-    ),
-}

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.models.languages import ENGLISH, language_name, short_code
-from paraloom.models.scorers.base import Scorer
+from paraloom.models.scorers.base import scorer
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.text.tokens import PairText, TokenIds
 
@@ -55,6 +55,10 @@ _LOCK = Lock()  # a stemmer stores the current word
 _WORDS = 1 << 18  # cached stems per process: more than most corpora have
 
 
+@scorer(
+    meaning="F1 of the stems of the content words; inflection and function words do not count",
+    unit="F1 of stems",
+)
 def content_overlap(pairs: PairText) -> np.ndarray:
     """F1 of content word stems (multiset): float32 [n] in [0, 1].
 
@@ -121,12 +125,3 @@ def _content(side: TokenIds, ids: np.ndarray) -> TokenIds:
     kept = stems >= 0
     up_to = np.concatenate([[0], np.cumsum(kept)])
     return TokenIds(stems[kept], up_to[side.offsets].astype(np.int32))
-
-
-SCORERS = {
-    "content_overlap": Scorer(
-        function=content_overlap,
-        meaning="F1 of the stems of the content words; inflection and function words do not count",
-        unit="F1 of stems",
-    ),
-}

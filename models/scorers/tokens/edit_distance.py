@@ -6,12 +6,13 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
-from paraloom.models.scorers.base import Scorer
+from paraloom.models.scorers.base import scorer
 from paraloom.models.text.tokens import PairText, TokenIds
 
 _SURROGATES = range(0xD800, 0xE000)  # code points that are not characters
 
 
+@scorer(meaning="tokens of the shorter side, divided by tokens of the longer", unit="ratio")
 def length_ratio(pairs: PairText) -> np.ndarray:
     """Tokens of the shorter side, divided by tokens of the longer: float32 [n] in [0, 1]; 1 if both
     sides are empty."""
@@ -21,6 +22,11 @@ def length_ratio(pairs: PairText) -> np.ndarray:
     return np.where(longer > 0, ratio, 1.0).astype(np.float32)
 
 
+@scorer(
+    meaning="Levenshtein distance in tokens, divided by the tokens of the longer side",
+    unit="share of tokens",
+    higher_is_better=False,
+)
 def edit_distance(pairs: PairText) -> np.ndarray:
     """Levenshtein distance in tokens, divided by the longer side's: float32 [n] in [0, 1]; 0 if
     both sides are empty. Insertions, deletions and substitutions cost 1."""
@@ -36,18 +42,3 @@ def _strings(tokens: TokenIds) -> list[str]:
     points = tokens.ids + np.where(tokens.ids < _SURROGATES.start, 0, len(_SURROGATES))
     text = points.astype("<u4").tobytes().decode("utf-32-le")
     return [text[start:end] for start, end in pairwise(tokens.offsets.tolist())]
-
-
-SCORERS = {
-    "length_ratio": Scorer(
-        function=length_ratio,
-        meaning="tokens of the shorter side, divided by tokens of the longer",
-        unit="ratio",
-    ),
-    "edit_distance": Scorer(
-        function=edit_distance,
-        meaning="Levenshtein distance in tokens, divided by the tokens of the longer side",
-        unit="share of tokens",
-        higher_is_better=False,
-    ),
-}

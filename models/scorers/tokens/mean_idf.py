@@ -3,11 +3,21 @@
 import numpy as np
 
 from paraloom.models.errors import UserError
-from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.scorers.base import Resource, scorer
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import WordVectors, load_vectors
 
 
+@scorer(
+    meaning="mean inverse document frequency of the tokens of both sides",
+    unit="IDF",
+    range=(None, None),
+    resource=Resource(
+        name="idf",
+        open=load_vectors,
+        remedy="the words' IDF: set score.idf to a file of them, or count them on the corpus",
+    ),
+)
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
     """Mean inverse document frequency of both sides' tokens: float32 [n].
 
@@ -24,18 +34,3 @@ def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
         total += np.bincount(side.rows, values[side.ids], minlength=len(pairs))
         count += np.bincount(side.rows, counted[side.ids], minlength=len(pairs))
     return (total / np.maximum(count, 1)).astype(np.float32)
-
-
-SCORERS = {
-    "mean_idf": Scorer(
-        function=mean_idf,
-        meaning="mean inverse document frequency of the tokens of both sides",
-        unit="IDF",
-        range=(None, None),
-        resource=Resource(
-            name="idf",
-            open=load_vectors,
-            remedy="the words' IDF: set score.idf to a file of them, or count them on the corpus",
-        ),
-    ),
-}

@@ -2,12 +2,16 @@
 
 import numpy as np
 
-from paraloom.models.scorers.base import Scorer
+from paraloom.models.scorers.base import scorer
 from paraloom.models.text.tokens import PairText, TokenIds
 
 _BITS = 63
 
 
+@scorer(
+    meaning="shared token trigrams, divided by all trigrams of the side with fewer",
+    unit="share of trigrams",
+)
 def trigram_overlap(pairs: PairText) -> np.ndarray:
     """Shared trigrams (multiset), divided by those on the side with fewer: float32 [n] in [0, 1]; 0
     if a side has fewer than 3 tokens."""
@@ -15,6 +19,7 @@ def trigram_overlap(pairs: PairText) -> np.ndarray:
     return np.asarray(_shared(pairs, 3) / np.maximum(fewer, 1), np.float32)
 
 
+@scorer(meaning="harmonic mean of precision and recall of the tokens", unit="F1")
 def unigram_f1(pairs: PairText) -> np.ndarray:
     """Harmonic mean of token precision and recall (multiset): float32 [n] in [0, 1]; 1 if both
     sides are empty."""
@@ -68,17 +73,3 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
 def _renumbered(key: np.ndarray) -> tuple[np.ndarray, int]:
     distinct, dense = np.unique(key, return_inverse=True)
     return dense, len(distinct).bit_length()
-
-
-SCORERS = {
-    "trigram_overlap": Scorer(
-        function=trigram_overlap,
-        meaning="shared token trigrams, divided by all trigrams of the side with fewer",
-        unit="share of trigrams",
-    ),
-    "unigram_f1": Scorer(
-        function=unigram_f1,
-        meaning="harmonic mean of precision and recall of the tokens",
-        unit="F1",
-    ),
-}

@@ -4,12 +4,17 @@ import numpy as np
 import pyarrow.compute as pc
 
 from paraloom.models.languages import is_unspaced
-from paraloom.models.scorers.base import Scorer
+from paraloom.models.scorers.base import scorer
 from paraloom.models.text.tokens import PairText
 
 _LONGEST, _LEAST = 50, (3, 6)  # in words, and in scripts where letters are tokens
 
 
+@scorer(
+    meaning="share of the translation's tokens that repeat the phrase just before them",
+    unit="share of tokens",
+    higher_is_better=False,
+)
 def repetition(pairs: PairText) -> np.ndarray:
     """Tokens that repeat the phrase just before them in the translation, divided by all: float32
     [n] in [0, 1); 0 without tokens.
@@ -33,13 +38,3 @@ def repetition(pairs: PairText) -> np.ndarray:
         np.add.at(depth, (first + lengths)[repeated], -1)
     repeats = np.bincount(rows, np.cumsum(depth[:-1]) > 0, minlength=len(pairs))
     return np.asarray(repeats / np.maximum(side.lengths, 1), np.float32)
-
-
-SCORERS = {
-    "repetition": Scorer(
-        function=repetition,
-        meaning="share of the translation's tokens that repeat the phrase just before them",
-        unit="share of tokens",
-        higher_is_better=False,
-    ),
-}

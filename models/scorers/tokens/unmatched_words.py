@@ -3,7 +3,8 @@
 import numpy as np
 
 from paraloom.models.embeddings.comparison import unit
-from paraloom.models.scorers.base import Scorer
+from paraloom.models.embeddings.ragged_columns import ranges
+from paraloom.models.scorers.base import scorer
 from paraloom.models.scorers.learned.paragram_similarity import PARAGRAM
 from paraloom.models.scorers.tokens.content_overlap import content_ids
 from paraloom.models.text.tokens import PairText, TokenIds
@@ -12,6 +13,14 @@ from paraloom.models.text.vectors import WordVectors
 _PRODUCTS = 1 << 16  # cosines per block
 
 
+@scorer(
+    meaning="content words that the other side lacks, each less its best cosine with a content "
+    "word there",
+    unit="words",
+    range=(0.0, None),
+    higher_is_better=False,
+    resource=PARAGRAM,
+)
 def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     """Number of content words without a counterpart, in parts: float32 [n], at least 0.
 
@@ -45,25 +54,11 @@ def _best(
 ) -> np.ndarray:
     """Each word's best cosine with `others[first:last]`, from 0 to 1: float32 [m]."""
     best = np.zeros(len(words), np.float32)
-    ends = np.concatenate([[0], np.cumsum(last - first)])
     block = max(1, _PRODUCTS // max(1, int((last - first).max(initial=1))))
     for at in range(0, len(words), block):
         counts = (last - first)[at : at + block]
         word = np.repeat(np.arange(at, at + len(counts)), counts)
-        of = np.arange(len(word)) + ends[at] - ends[word] + first[word]
-        cosines = np.einsum("nd,nd->n", vectors[words[word]], vectors[others[of]])
+        other = others[ranges(first[at : at + block], counts)]
+        cosines = np.einsum("nd,nd->n", vectors[words[word]], vectors[other])
         np.maximum.at(best, word, cosines)
     return best.clip(0.0, 1.0)
-
-
-SCORERS = {
-    "unmatched_words": Scorer(
-        function=unmatched_words,
-        meaning="content words that the other side lacks, each less its best cosine with a content "
-        "word there",
-        unit="words",
-        range=(0.0, None),
-        higher_is_better=False,
-        resource=PARAGRAM,
-    ),
-}

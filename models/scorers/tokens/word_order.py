@@ -2,10 +2,16 @@
 
 import numpy as np
 
-from paraloom.models.scorers.base import Scorer
+from paraloom.models.embeddings.ragged_columns import ranges
+from paraloom.models.scorers.base import scorer
 from paraloom.models.text.tokens import PairText
 
 
+@scorer(
+    meaning="Kendall's tau of the positions of the shared tokens",
+    unit="Kendall's tau",
+    range=(-1.0, 1.0),
+)
 def word_order(pairs: PairText) -> np.ndarray:
     """Kendall's tau of the shared tokens' positions: float32 [n] in [-1, 1].
 
@@ -29,17 +35,12 @@ def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
     # Equal tokens of a row are now adjacent, the reference's first, each side's from left to right:
     # the first `fewer` on one side are matched with the first `fewer` on the other.
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    if not len(starts):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     total = np.diff(starts, append=len(key))
     of_reference = np.add.reduceat(order < len(reference.ids), starts, dtype=np.int64)
     fewer = np.minimum(of_reference, total - of_reference)
-    nth = np.arange(fewer.sum()) - np.repeat(np.cumsum(fewer) - fewer, fewer)
-    at = np.repeat(starts, fewer) + nth
-    in_reference = order[at]
-    in_translation = order[at + np.repeat(of_reference, fewer)] - len(reference.ids)
+    in_translation = order[ranges(starts + of_reference, fewer)] - len(reference.ids)
     partner = np.full(len(reference.ids), -1, np.int64)
-    partner[in_reference] = in_translation
+    partner[order[ranges(starts, fewer)]] = in_translation
     found = partner >= 0
     rows = reference.rows[found]
     return rows, partner[found] - translation.offsets[rows]
@@ -58,13 +59,3 @@ def _inversions(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
         later, larger = rows[distance:], values[:-distance] > values[distance:]
         inverted += np.bincount(later[larger & (later == rows[:-distance])], minlength=n)
     return inverted
-
-
-SCORERS = {
-    "word_order": Scorer(
-        function=word_order,
-        meaning="Kendall's tau of the positions of the shared tokens",
-        unit="Kendall's tau",
-        range=(-1.0, 1.0),
-    ),
-}

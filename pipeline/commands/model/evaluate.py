@@ -5,9 +5,8 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from paraloom.models.embeddings.applications.cost import cost
-from paraloom.models.embeddings.applications.evaluation import check_distinct, evaluate_on
-from paraloom.models.embeddings.applications.opened import open_model
+from paraloom.models.embeddings.applications.evaluation import check_distinct, evaluate_models
+from paraloom.models.embeddings.applications.opened import cost, open_model
 from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console
@@ -33,7 +32,7 @@ def command(
     opened = [open_model(name) for name in model]
     if sick:
         notify(of_models({of.name: of.encoder.language for of in opened if of.encoder}, "SICK is"))
-    report = evaluate_on(data, [each.evaluated for each in opened])
+    report = evaluate_models(data, [each.evaluated for each in opened])
     distinct = pa.concat_arrays([side for of in data for side in (of.first, of.second)]).unique()
     order = np.random.default_rng(1).permutation(len(distinct))
     sentences = distinct.take(pa.array(order)).to_pylist()  # in random order

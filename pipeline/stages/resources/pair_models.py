@@ -13,10 +13,7 @@ from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.beam_jobs.storage import remote
 from paraloom.models import hub
 from paraloom.models.files import digest
-from paraloom.models.scorers.learned.sentence_similarity import (
-    find_cross_encoder,
-    find_sentence_model,
-)
+from paraloom.models.sentence_models import find_cross_encoder, find_model
 from paraloom.models.text.parses import find_pipeline
 from paraloom.models.text.wordnet import find_wordnet
 from paraloom.pipeline.config import Config
@@ -101,7 +98,7 @@ def _translation_stage(name: str, trained: str) -> Stage:
 STAGES = {
     "translation_model": _translation_stage("translation_model", "nmt"),
     "forward_model": _translation_stage("forward_model", "forward_nmt"),
-    "sentence_model": _stage("sentence_model", find_sentence_model),
+    "sentence_model": _stage("sentence_model", find_model),
     "cross_encoder_model": _stage("cross_encoder_model", find_cross_encoder),
     "wordnet": _stage("wordnet", find_wordnet),
     "spacy": _stage("spacy", find_pipeline),

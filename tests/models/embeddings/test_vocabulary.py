@@ -28,6 +28,7 @@ from paraloom.models.text.tokens import PairText, moses_tokens
 from tests.models.embeddings.encoders.test_encoders import flat, rows_of
 from tests.run_helpers import Patch
 from tests.sample import odd_sentences
+from tests.small_encoder import vocabulary_of
 
 TEXT = ["A dog, a cat.", "", "The dog runs"]
 
@@ -76,7 +77,7 @@ def test_tags_stand_around_every_sentence_and_cannot_be_written_in_text() -> Non
 @settings(max_examples=30)
 @given(known=st.lists(st.text(max_size=30)), lines=st.lists(st.text(max_size=40), min_size=1))
 def test_ids_equal_a_lookup_token_by_token(kind: Kind, known: list[str], lines: list[str]) -> None:
-    vocabulary = Vocabulary.build([column(known)], kind=kind)
+    vocabulary = vocabulary_of([column(known)], kind=kind)
     index = {word: i for i, word in enumerate(vocabulary.words[1:], 1)}
     parts = PARTS[kind]
     flat = vocabulary.ids(column(lines))
@@ -87,9 +88,9 @@ def test_ids_equal_a_lookup_token_by_token(kind: Kind, known: list[str], lines: 
 @pytest.mark.parametrize("kind", PARTS)
 def test_how_the_corpus_is_cut_into_batches_changes_nothing(kind: Kind, monkeypatch: Patch) -> None:
     lines = odd_sentences(1000)
-    whole = Vocabulary.build([column(lines)], kind=kind)
+    whole = vocabulary_of([column(lines)], kind=kind)
     monkeypatch.setattr(module, "_MERGE_AT", 300)
-    cut = Vocabulary.build((column(lines[i : i + 37]) for i in range(0, len(lines), 37)), kind=kind)
+    cut = vocabulary_of((column(lines[i : i + 37]) for i in range(0, len(lines), 37)), kind=kind)
     assert cut.words == whole.words
     parts = PARTS[kind]
     counts = Counter(part for line in lines for part in parts(line))
@@ -101,13 +102,13 @@ def test_counting_forgets_the_rarest_when_there_are_too_many(monkeypatch: Patch)
     monkeypatch.setattr(module, "_MERGE_AT", 1)
     monkeypatch.setattr(module, "_MAX_DISTINCT", 10)
     batches = (column([f"often often w{i}"]) for i in range(100))
-    vocabulary = Vocabulary.build(batches, kind="words")
+    vocabulary = vocabulary_of(batches, kind="words")
     assert vocabulary.words[1] == "often"
     assert len(vocabulary) <= 1 + 10 + 2
 
 
 def test_several_vocabularies_of_the_same_sentences() -> None:
-    kinds = {kind: Vocabulary.build([column(TEXT)], kind=kind) for kind in PARTS}
+    kinds = {kind: vocabulary_of([column(TEXT)], kind=kind) for kind in PARTS}
     for kind, ids in ids_by_kind(kinds, column(TEXT)).items():
         alone = kinds[kind].ids(column(TEXT))
         assert ids.ids.tolist() == alone.ids.tolist()
@@ -234,7 +235,7 @@ def test_the_same_tokens_everywhere(tmp_path: Path, kind: Kind) -> None:
     table = pa.table({"reference": forum.first, "translation": forum.second})
     pq.write_table(table, tmp_path / "pairs.parquet")
     corpus = PairSource([tmp_path / "pairs.parquet"], ("reference", "translation"))
-    vocabulary = Vocabulary.build(corpus.texts(), kind=kind)
+    vocabulary = vocabulary_of(corpus.texts(), kind=kind)
     corpus.vocabularies = {kind: vocabulary}
     (trained,) = corpus.epoch(0)
     assert trained.empty == 0
@@ -246,7 +247,7 @@ def test_the_same_tokens_everywhere(tmp_path: Path, kind: Kind) -> None:
     evaluated = list(zip(recorder.given[:half], recorder.given[half:], strict=True))
     differing = [pair for pair in evaluated if pair[0] != pair[1]]
     assert len(differing) == len(trained) == half - trained.identical > 400
-    sides = rows_of(trained.left[kind]), rows_of(trained.right[kind])
+    sides = (rows_of(side[kind]) for side in trained.sides)
     assert differing == list(zip(*sides, strict=True))
 
     scored = PairText(forum.first, forum.second)

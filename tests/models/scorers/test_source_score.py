@@ -44,7 +44,7 @@ def test_both_scores_ask_the_model_once_for_the_source_given_the_translation() -
 
 def test_another_model_is_asked_about_the_same_pairs() -> None:
     texts = pa.array(["a", "bb"])
-    pairs, one, other = PairText(texts, texts, source=texts), Model(), Model()
+    pairs, one, other = PairText(texts, texts, texts), Model(), Model()
     for model in (one, other):
         assert source_score(pairs, cast(Any, model)).tolist() == pytest.approx([-1.1, -2.2])
     assert one.asked == other.asked == [("a", "a"), ("bb", "bb")]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from paraloom.models.embeddings.applications.evaluation import evaluate_on
+from paraloom.models.embeddings.applications.evaluation import evaluate_models
 from paraloom.models.embeddings.comparison import cosines
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL, read_sts
 from paraloom.models.embeddings.model import load_encoder
@@ -86,5 +86,5 @@ def test_the_command(year: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     found = json.loads(file.read_text())["mteb"]
     task = found["tasks"]["STS15"]
     assert found["version"] == "2" and task["local"]
-    pooled = evaluate_on(read_sts(year), [load_encoder(name).named(name)]).mteb
+    pooled = evaluate_models(read_sts(year), [load_encoder(name).named(name)]).mteb
     assert task["models"] == {name: pytest.approx(pooled[0][0], abs=0.05)}

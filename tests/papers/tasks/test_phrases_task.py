@@ -14,7 +14,6 @@ from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.ragged_columns import join_all, take_all
 from paraloom.models.embeddings.training.trainer import Memory
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.text.vectors import load_vectors, write_vectors
 from paraloom.papers import tasks
 from paraloom.papers.analyses.phrase_tests import read_turney2012, turney2012
@@ -25,6 +24,7 @@ from paraloom.papers.tasks.phrase_data import PhraseData, read_phrase_data
 from paraloom.papers.tasks.phrases import PhraseExamples, Phrases, PhraseTrainer, contrastive_loss
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.models.embeddings.training.test_trainer import DIM, make_trainer, pool_of
+from tests.small_encoder import vocabulary_of
 
 
 def test_the_loss_is_the_papers() -> None:
@@ -52,7 +52,7 @@ def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> P
     other = make_trainer(model=model, mega_batch=1, **options)
     assert isinstance(other.options, SystemOptions)
     pairs = pool_of(other)
-    sides = join_all([pairs.left, pairs.right])
+    sides = join_all(pairs.sides)
     _, first, row = np.unique(pairs.keys.ravel(), return_index=True, return_inverse=True)
     examples = PhraseExamples(row[: len(pairs)], row[len(pairs) :])
     return PhraseTrainer(
@@ -125,7 +125,7 @@ def test_phrases_of_the_same_ids_are_one() -> None:
     pairs = PhrasePairs(texts.take(pa.array([0, 0, 1])), texts.take(pa.array([1, 2, 3])))
     contrasts = np.array([[3, -1], [4, 3], [2, 4]])
     data = PhraseData(texts, pairs, contrasts, None, 0, pairs)
-    vocabulary = Vocabulary.build([texts])
+    vocabulary = vocabulary_of([texts])
     pool, phrases = Phrases.of(data, {"words": vocabulary})
     ids = np.split(phrases["words"].ids, phrases["words"].offsets[1:-1])
     names = [" ".join(vocabulary.words[i] for i in row) for row in ids]

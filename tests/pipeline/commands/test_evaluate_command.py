@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paraloom.models.embeddings.applications import cost
+from paraloom.models.embeddings.applications import opened
 from paraloom.pipeline.cli import main
 from tests.run_helpers import Capsys, Patch, refusal
 from tests.small_encoder import NUMBERED, small_encoder
@@ -33,7 +33,7 @@ def sts(tmp_path: Path) -> Path:
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: Patch) -> list[str]:
     """An encoder of ours, and the same without what is only ours."""
-    monkeypatch.setattr(cost, "_SECONDS", 0.01)
+    monkeypatch.setattr(opened, "_SECONDS", 0.01)
     ours, theirs = tmp_path / "run" / "embeddings", tmp_path / "<theirs>"
     small_encoder(NUMBERED).save(ours)
     shutil.copytree(ours, theirs, ignore=shutil.ignore_patterns("config.json", "words.txt"))

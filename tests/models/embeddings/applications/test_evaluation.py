@@ -14,10 +14,9 @@ from paraloom.models.embeddings.applications.evaluation import (
     benchmarks,
     correlation,
     evaluate_models,
-    evaluate_on,
 )
 from paraloom.models.embeddings.comparison import ComparedModel, Embed, cosines, dots
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.errors import UserError
 from paraloom.papers.label_trainer import label_errors
 from tests.labelled import labelled
@@ -29,7 +28,7 @@ def constant(text: pa.StringArray) -> np.ndarray:
 
 def test_real_data_side_by_side(bag_of_words: Embed, data: Path) -> None:
     models = [("words", bag_of_words), ("nothing", constant)]
-    report = evaluate_models(models, data / "sts", data / "sick")
+    report = evaluate_models([*read_sts(data / "sts"), *read_sick(data / "sick")], models)
     result = report.json()
     assert result["models"] == ["words", "nothing"]
     year = result["groups"]["STS 2015"]
@@ -89,7 +88,7 @@ def test_a_mean_counts_every_data_set_once(bag_of_words: Embed) -> None:
     sets = [made(group, f"{group} {rows}", rows, rows) for group in sizes for rows in sizes[group]]
     models: list[tuple[str, Embed]] = [("words", bag_of_words)]
     models.insert(0, ("first", lambda text: -(bag_of_words(text) ** 2)))
-    report = evaluate_on(sets, models)
+    report = evaluate_models(sets, models)
     for model, (_, embed) in enumerate(models):
         for group in sizes:
             found = [
@@ -121,9 +120,9 @@ def test_errors_of_labels_count_every_data_set_once(bag_of_words: Embed) -> None
 
 def test_models_and_data_sets_need_names_of_their_own(bag_of_words: Embed) -> None:
     with pytest.raises(UserError, match="a: occurs twice"):
-        evaluate_models([("a", constant), ("a", constant)])
+        evaluate_models([], [("a", constant), ("a", constant)])
     with pytest.raises(UserError, match="STS 2014 images: occurs twice among the data sets"):
-        evaluate_on([made("STS 2014", "images", 4, 0)] * 2, [("words", bag_of_words)])
+        evaluate_models([made("STS 2014", "images", 4, 0)] * 2, [("words", bag_of_words)])
 
 
 def test_what_mteb_counts() -> None:
@@ -148,7 +147,7 @@ def test_mteb_pools_the_pairs_of_a_year_and_takes_the_cosine(bag_of_words: Embed
     names = {"FNWN": 5, "OnWN": 40, "SMT": 12, "headlines": 9}
     sets = [made("STS 2013", name, rows, rows) for name, rows in names.items()]
     models = [ComparedModel("words", bag_of_words), ComparedModel("dot", bag_of_words, dots)]
-    report = evaluate_on(sets, models)
+    report = evaluate_models(sets, models)
     found = [cosines(bag_of_words(each.first), bag_of_words(each.second)) for each in sets]
     labels = [each.scores for each in sets]
     pooled = spearmanr(*(np.concatenate([of[i] for i in (0, 1, 3)]) for of in (found, labels)))

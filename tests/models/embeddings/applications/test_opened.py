@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraloom.models.embeddings.applications.cost import cost
-from paraloom.models.embeddings.applications.opened import OpenedModel, is_ours, open_model
+from paraloom.models.embeddings.applications.opened import OpenedModel, cost, is_ours, open_model
 from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError
@@ -79,7 +78,7 @@ def test_the_fastest_batch_size() -> None:
 
     sentences = ["a"] * 20_000
     with pytest.MonkeyPatch.context() as patch:
-        counter = "paraloom.models.embeddings.applications.cost.time.perf_counter"
+        counter = "paraloom.models.embeddings.applications.opened.time.perf_counter"
         patch.setattr(counter, lambda: clock[0])
         static, large, _ = cost(model("static", 0.01, 1e-5), sentences)
         slow, usual, _ = cost(model("slow", 0.0, 0.01), sentences)

@@ -20,7 +20,7 @@ from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.models.embeddings.encoders.test_encoders import rows_of
 from tests.run_helpers import Capsys
 from tests.sample import SIMILARITY, english_sentences, odd_sentences
-from tests.small_encoder import encoder_of_texts
+from tests.small_encoder import encoder_of_texts, vocabulary_of
 
 ODD = (
     *("", " ", "\t", ".", "...", "-", "--", "'", '"', "!?", "¿Qué?", "\u2028", "…", "a", "A."),
@@ -43,7 +43,7 @@ ODD = (
 
 
 def vocabulary(texts: Sequence[str], language: str = "en", size: int | None = None) -> Vocabulary:
-    return Vocabulary.build([pa.array(texts, pa.string())], language=language, max_size=size)
+    return vocabulary_of([pa.array(texts, pa.string())], language=language, max_size=size)
 
 
 def differing(texts: Sequence[str], words: Vocabulary) -> list[str]:

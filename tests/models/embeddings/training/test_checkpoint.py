@@ -104,8 +104,7 @@ def test_lines_of_metrics_that_a_crash_damaged(tmp_path: Path, end: bytes) -> No
     work = TrainingFolder(tmp_path / "training", {})
     log = work.folder / "metrics.jsonl"
     log.write_bytes(b'{"step": 1, "loss": NaN}\n' + end)
-    work.truncate_log(2)
-    work.track(tmp_path / "model")
+    work.continue_log(2, tmp_path / "model")
     work.log({"step": 3})
     lines = [json.loads(line) for line in log.read_bytes().splitlines()]
     whole = [2] * (end == b'{"step": 2}')

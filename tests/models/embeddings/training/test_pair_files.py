@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
+from paraloom.models.embeddings.ragged_columns import join_all
 from paraloom.models.embeddings.tasks import train
 from paraloom.models.embeddings.training import pair_trainer
 from paraloom.models.embeddings.training.data import PairSource, learnable
@@ -22,10 +23,10 @@ from paraloom.models.embeddings.training.negatives import nearer_given
 from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from tests.run_helpers import Patch
+from tests.small_encoder import vocabulary_of
 
 SMALL = EmbeddingOptions(dim=8, epochs=2, batch_size=10, mega_batch=3)
 WORDS = [f"w{i}" for i in range(30)]
@@ -168,7 +169,7 @@ def test_a_given_negative_is_taken_where_it_is_nearer() -> None:
 @pytest.mark.parametrize("tags", [False, True])
 def test_a_sentence_of_tags_is_no_given_negative(tags: bool, monkeypatch: Patch) -> None:
     texts = [pa.array(side) for side in (["a", "b", "c"], ["d", "e", "f"], ["g", "", "h"])]
-    vocabulary = Vocabulary.build(texts, tags=tags)
+    vocabulary = vocabulary_of(texts, tags=tags)
     left, right, given = texts
     pairs = learnable(left, right, {"words": vocabulary}, None, given)
     options = EmbeddingOptions(dim=4, tags=tags)
@@ -181,25 +182,24 @@ def test_a_sentence_of_tags_is_no_given_negative(tags: bool, monkeypatch: Patch)
         return found
 
     monkeypatch.setattr(pair_trainer, "nearer_given", record)
-    trainer.negatives(pairs.sentences, pairs.keys)
+    trainer.negatives(join_all(pairs.sides), pairs.keys)
     assert seen == [[True, False, True]]
 
 
 def test_a_negative_that_is_a_side_of_its_pair_is_removed() -> None:
     texts = ["a b", "c", "a"], ["b", "c d", "b"], ["B", "e", ""]
     left, right, given = map(pa.array, texts)
-    vocabulary = Vocabulary.build([left, right, given])
+    vocabulary = vocabulary_of([left, right, given])
     pairs = learnable(left, right, {"words": vocabulary}, None, given)
-    assert pairs.negatives is not None
-    assert pairs.negatives["words"].lengths.tolist() == [0, 1, 0]
-    assert pairs.take(np.array([1])).negatives["words"].lengths.tolist() == [1]  # type: ignore[index]
+    assert pairs.sides[2]["words"].lengths.tolist() == [0, 1, 0]
+    assert pairs.take(np.array([1])).sides[2]["words"].lengths.tolist() == [1]
 
 
 def test_pairs_with_the_same_first_sentence_have_a_source(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(tsv([(f"x{i // 2}", f"y{i}") for i in range(8)]))
     sources = [PairsOptions(paths=[str(tmp_path / "a")])]
     shards = PairSource(copy_pairs(sources, tmp_path / "copies"), columns_of(sources))
-    shards.vocabularies = {"words": Vocabulary.build(shards.texts())}
+    shards.vocabularies = {"words": vocabulary_of(shards.texts())}
     (pool,) = shards.epoch(0)
     first = pa.array([f"x{i // 2}" for i in range(8)])
     assert np.array_equal(pool.take(np.arange(8)).sources, text_hashes(first))  # type: ignore[arg-type]

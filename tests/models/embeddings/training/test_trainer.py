@@ -17,7 +17,7 @@ from torch.nn.functional import cosine_similarity
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
 from paraloom.models.embeddings.options import read_options
-from paraloom.models.embeddings.ragged_columns import Sentences, take_all
+from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
 from paraloom.models.embeddings.training import negatives
 from paraloom.models.embeddings.training import pair_trainer as module
 from paraloom.models.embeddings.training.data import Pairs, learnable
@@ -29,6 +29,7 @@ from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from tests.models.embeddings.encoders.test_encoders import gradient_of, rows_of
 from tests.run_helpers import Patch
+from tests.small_encoder import vocabulary_of
 
 DIM = 12
 
@@ -40,7 +41,7 @@ def make_pairs(n: int = 90, seed: int = 0) -> tuple[Pairs, Vocabulary]:
     right = [" ".join([*random.permutation(text.split())[:6], "x"]) for text in left]
     left[1], right[2] = left[0], right[0]  # negatives that are not allowed
     sides = pa.array(left), pa.array(right)
-    vocabulary = Vocabulary.build(sides)
+    vocabulary = vocabulary_of(sides)
     return learnable(*sides, {"words": vocabulary}), vocabulary
 
 
@@ -84,7 +85,7 @@ def plain_of(trainer: PairTrainer) -> PlainEncoder:
 
 
 def lists_of(pairs: Pairs) -> list[tuple[list[int], list[int]]]:
-    return list(zip(*(rows_of(side["words"]) for side in (pairs.left, pairs.right)), strict=True))
+    return list(zip(*(rows_of(side["words"]) for side in pairs.sides), strict=True))
 
 
 @pytest.mark.parametrize("model", ["word-avg", "lstm-avg", "bilstm-avg"])
@@ -172,7 +173,7 @@ def test_a_pair_needs_a_negative_for_each_side(monkeypatch: Patch) -> None:
     kept = [[0, 1, 2, 5, 6, 7, 8, 9], [20, 21, 22, 23, 24]]
     for sentences, rows in zip(seen, kept, strict=True):
         order = np.concatenate([rows, np.add(rows, 25), np.add(rows, 25), rows])
-        expected = take_all(pairs.sentences, order)["words"]
+        expected = take_all(join_all(pairs.sides), order)["words"]
         assert np.array_equal(sentences["words"].ids, expected.ids)
         assert np.array_equal(sentences["words"].offsets, expected.offsets)
 
@@ -196,7 +197,7 @@ def test_every_step_has_noise_of_its_own(noise: str) -> None:
     options: dict[str, Any] = {noise: 0.5}
     trainer = make_trainer(**options)
     trainer.encoder.train()
-    batch = pool_of(trainer).sentences
+    batch = join_all(pool_of(trainer).sides)
 
     def noisy(step: int, seed: int = 1) -> torch.Tensor:
         trainer.progress.step, trainer.seed = step, seed
