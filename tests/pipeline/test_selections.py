@@ -33,7 +33,7 @@ def keys(folder: Path) -> dict[str, str]:
 
 
 def test_a_selection_has_the_rows_of_a_run_that_selects_so(
-    a_run: Path, write_config: WriteConfig, tmp_path: Path, capsys: Capsys, runs: Runs
+    a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs
 ) -> None:
     before, own = keys(a_run), files(a_run, "corpus")
     write_config(a_run, select={"named": {"strict": STRICT, "loose": {"deciles": None}}})
