@@ -14,13 +14,9 @@ from paraloom.models.text.idf import count_words, merge_counts
 from tests.shards import cut
 
 CAPTIONS = [
-    "Two dogs run over the grass.",
-    "A dog, a dog and one more dog!",
-    "The boy's kite flies over two trees.",
-    "Two men sit.",
-    "",
-    "A boy sits in the grass.",
-] * 5
+    "Two dogs run over the grass.", "A dog, a dog and one more dog!",
+    "The boy's kite flies over two trees.", "Two men sit.", "", "A boy sits in the grass.",
+] * 5  # fmt: skip
 CORPUS = pa.table({"reference": CAPTIONS})
 
 

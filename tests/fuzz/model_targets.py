@@ -191,10 +191,7 @@ def sentence_model(random: Random, folder: Path) -> None:
 
 
 MODEL_TARGETS: dict[str, tuple[Case, float]] = {
-    "encoder": (encoder, 4),
-    "checkpoint": (checkpoint, 1),
-    "hub_model": (hub_model, 1),
-    "other_model": (other_model, 1),
-    "sentence_model": (sentence_model, 1),
-}
+    "encoder": (encoder, 4), "checkpoint": (checkpoint, 1), "hub_model": (hub_model, 1),
+    "other_model": (other_model, 1), "sentence_model": (sentence_model, 1),
+}  # fmt: skip
 """As `tests.fuzz.targets.TARGETS`."""

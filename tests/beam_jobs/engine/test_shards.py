@@ -45,13 +45,9 @@ NONE = REJECTED.slice(0, 0)
 
 
 def put(
-    folder: Path | str,
-    name: str = "part-0",
-    key: str = "key",
-    rows: int = 5,
-    table: pa.Table = TABLE,
-    rejected: pa.Table = REJECTED,
-) -> Receipt:
+    folder: Path | str, name: str = "part-0", key: str = "key", rows: int = 5,
+    table: pa.Table = TABLE, rejected: pa.Table = REJECTED,
+) -> Receipt:  # fmt: skip
     pieces = [(name, table, rejected)]
     return commit(str(folder), name, key, rows, pieces, started=time.monotonic())
 

@@ -54,12 +54,9 @@ def sentences(rows: np.ndarray) -> pa.StringArray:
 
 
 def scores_of(
-    first: np.ndarray,
-    labels: np.ndarray,
-    second: np.ndarray | None = None,
-    name: str = "MR",
+    first: np.ndarray, labels: np.ndarray, second: np.ndarray | None = None, name: str = "MR",
     test: LabelledSentences | None = None,
-) -> dict[str, float]:
+) -> dict[str, float]:  # fmt: skip
     sides = {"first": sentences(first), "second": None if second is None else sentences(second)}
     examples = LabelledSentences(**sides, labels=labels)
     tested = "10-fold" if test is None else "test"

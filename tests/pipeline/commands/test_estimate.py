@@ -262,12 +262,9 @@ def test_language_models_without_a_translation_model(
         chat = {"kind": "chat", "name": "a", "base_url": url, "model": "good", "n": 2}
         paid, other = {"prices": {"input": 0.1, "output": 0.1}}, {"name": "b", "model": "400"}
         config = write_config(
-            tmp_path,
-            generators=[chat | paid, chat | other],
-            nmt={"model": None},
-            score={"scorers": ["unigram_f1"]},
-            select={"by": "unigram_f1", "per_generator": 0.5},
-        )
+            tmp_path, generators=[chat | paid, chat | other], nmt={"model": None},
+            score={"scorers": ["unigram_f1"]}, select={"by": "unigram_f1", "per_generator": 0.5},
+        )  # fmt: skip
         found, out = told(config, "--requests", "1", "--gpu-hour", "3")
     assert list(found["jobs"]) == ["ingest", "generate", "score", "bucket", "select"]
     assert "b" not in found["generators"] and "b: gave no answer that counts." in out
@@ -329,15 +326,9 @@ FEW = {"score.scorers": ["translation_score", "trigram_overlap"]}
     ],
 )
 def test_nothing_is_trained(
-    write_config: WriteConfig,
-    tmp_path: Path,
-    capsys: Capsys,
-    changes: list[str],
-    finished: list[str],
-    target: str,
-    changed: Mapping[str, object],
-    said: str,
-) -> None:
+    write_config: WriteConfig, tmp_path: Path, capsys: Capsys, changes: list[str],
+    finished: list[str], target: str, changed: Mapping[str, object], said: str,
+) -> None:  # fmt: skip
     run = Run(read_config(write_config(tmp_path), changes))
     run.records.update({stage: StageRecord() for stage in finished})
     made, small = prepare(run, 5)
