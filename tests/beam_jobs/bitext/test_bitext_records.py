@@ -196,13 +196,10 @@ def test_what_is_wrong_with_csv(tmp_path: Path) -> None:
     blocks = read(csv_of(tmp_path / "a", "\n".join(lines)))
     assert [row["id"] for row in pairs(blocks)] == [made_id("a", "b")]
     assert rejects(blocks) == [
-        ("1-a:3", 3, "1 column instead of 2"),
-        ("1-a:4", 4, "3 columns instead of 2"),
-        ("1-a:5", 5, "no CSV (',' expected after '\"')"),
-        ("1-a:6", 6, "invalid UTF-8 in source"),
-        ("1-a:8", 8, "invalid UTF-8 in reference"),
-        ("1-a:9", 9, "no CSV (unexpected end of data)"),
-    ]
+        ("1-a:3", 3, "1 column instead of 2"), ("1-a:4", 4, "3 columns instead of 2"),
+        ("1-a:5", 5, "no CSV (',' expected after '\"')"), ("1-a:6", 6, "invalid UTF-8 in source"),
+        ("1-a:8", 8, "invalid UTF-8 in reference"), ("1-a:9", 9, "no CSV (unexpected end of data)"),
+    ]  # fmt: skip
     for head, message in {
         "source,x": "a: the first rows have no reference, but source, x; input.columns names them",
         "source,source": "a: the first row names no columns: the column source occurs twice",
