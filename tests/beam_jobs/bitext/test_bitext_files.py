@@ -482,14 +482,16 @@ def test_bytes_that_the_declared_encoding_lacks_are_a_fault_of_their_unit(tmp_pa
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
-def test_a_changed_file_is_noticed(tmp_path: Path, pack: Any, codec: str) -> None:
-    path = tmp_path / "a.tmx"
-    path.write_bytes(pack(text(unit()).encode(codec)))
-    (bitext,) = find_bitext("tmx", [str(path)])
+@pytest.mark.parametrize("form", ["tmx", "csv"])
+def test_a_changed_file_is_noticed(tmp_path: Path, pack: Any, codec: str, form: str) -> None:
+    before = text(unit("pes")) if form == "tmx" else "source,reference\npes,b\n"
+    path = tmp_path / f"a.{form}"
+    path.write_bytes(pack(before.encode(codec)))
+    (bitext,) = find_bitext(form, [str(path)])
     bitext = replace(bitext, sha256=(known_digest(str(path)),))
     assert len(pairs(read(bitext))) == 1
-    path.write_bytes(pack(text(unit("new")).encode(codec)))
-    with pytest.raises(UserError, match=r"a\.tmx: changed while the run read it"):
+    path.write_bytes(pack(before.replace("pes", "new").encode(codec)))
+    with pytest.raises(UserError, match=rf"a\.{form}: changed while the run read it"):
         read(bitext)
 
 

@@ -103,13 +103,16 @@ def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     assert "no 3 subwords twice, repetition penalty 1.25, 4 translations" in words(record)
 
 
-def test_it_says_what_was_cleaned(made_run: MadeRun) -> None:
+def test_it_says_what_was_cleaned_and_that_near_copies_were_rejected(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
-    assert "cleaned" not in data_card(record, 1)
+    text = words(record)
+    assert "cleaned" not in text and "texts are equal; near duplicates stay." in text
     record["stages"]["ingest"]["cleaned"] = {"entities": 1234, "whitespace": 0, "nfc": 5}
+    record["config"]["select"]["near_duplicates"] = 0.8
     said = "HTML entities in 1,234, line feeds, tabs and separators in 0, "
     said += "characters not in NFC in 5"
     assert said in words(record)
+    assert "texts are equal; near-copies were rejected, too." in words(record)
 
 
 def test_it_states_licence_and_citation_of_a_corpus_of_opus(made_run: MadeRun) -> None:
@@ -208,13 +211,6 @@ def test_hostile_text_stays_text(made_run: MadeRun) -> None:
         assert not line.strip().startswith(("# Heading", "---"))
         outside = re.sub("````.*?````", "", line)  # code spans show what is in them
         assert not re.search(r"<(script|img)|(?<!\\)\[b|(?<!\\)`a", outside), line
-
-
-def test_whether_near_copies_are_in_the_corpus(made_run: MadeRun) -> None:
-    record = copy.deepcopy(made_run.record)
-    assert "texts are equal; near duplicates stay." in words(record)
-    record["config"]["select"]["near_duplicates"] = 0.8
-    assert "texts are equal; near-copies were rejected, too." in words(record)
 
 
 NAMES = st.text(st.sampled_from("abc.-_ é"), min_size=1, max_size=6)
