@@ -14,7 +14,7 @@ from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.usage import Usage
 from paraloom.models.errors import UserError
 from tests.chat_server import ChatServer, chat_server, reworded
-from tests.extras import needs
+from tests.run_helpers import needs
 
 pytestmark = needs("openai")
 PROMPTS = [f"Reword:\na dog number {i} runs in the snow" for i in range(12)]

@@ -14,9 +14,8 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.estimate import estimate
 from paraloom.pipeline.commands.model import mine as command
 from paraloom.pipeline.config import Config
-from tests.extras import needs
 from tests.json_schema import errors_of
-from tests.run_helpers import Capsys, Patch, again, manifest, refusal, table
+from tests.run_helpers import Capsys, Patch, again, manifest, needs, refusal, table
 from tests.small_encoder import small_encoder
 
 pytestmark = needs("faiss", "torch")
