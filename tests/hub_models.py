@@ -91,10 +91,14 @@ def joint(folder: Path, name: str = "sentencepiece.bpe.model", **options: Any) -
 
 SMALL: dict[str, Any] = {"d_model": 32, "dropout": 0.0, "attention_dropout": 0.0, "init_std": 0.1}
 LAYERS: dict[str, Any] = {
-    "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
     "max_position_embeddings": 128,
-}  # fmt: skip
+}
 
 
 def marian(folder: Path, *, separate: bool = False) -> Made:

@@ -6,9 +6,14 @@ from typing import Any
 from paraloom.papers.documentation import RESULTS
 
 TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
-    "number": (int, float), "null": (type(None),),
-}  # fmt: skip
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "null": (type(None),),
+}
 SCHEMA = json.loads(RESULTS.read_text(encoding="utf-8"))
 """The schema of what `--json` writes, as it is checked in."""
 ABOUT = {"description", "readOnly", "default", "title"}

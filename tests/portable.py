@@ -48,10 +48,13 @@ PASSES = {
 """Variables that libraries read on x86-64; other processors have no other instructions to try."""
 
 SHORT = (
-    "tests/models/embeddings/encoders", "tests/models/embeddings/training/test_trainer.py",
-    "tests/models/scorers/test_scorers.py", "tests/papers/encoders", "tests/papers/heads",
+    "tests/models/embeddings/encoders",
+    "tests/models/embeddings/training/test_trainer.py",
+    "tests/models/scorers/test_scorers.py",
+    "tests/papers/encoders",
+    "tests/papers/heads",
     "tests/papers/tasks",
-)  # fmt: skip
+)
 """Tests that compare numbers closely, or train within seconds."""
 
 

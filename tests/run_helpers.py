@@ -71,10 +71,13 @@ def started(*arguments: str, cwd: Path = ROOT, env: Any = (), **how: Any) -> sub
     """The real command in a process group of its own, with variables besides its own ones."""
     paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     return subprocess.Popen(
-        [sys.executable, "-m", "paraloom.pipeline.cli", *arguments], cwd=cwd,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", **dict(env)}, text=True,
-        start_new_session=True, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how},
-    )  # fmt: skip
+        [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", **dict(env)},
+        text=True,
+        start_new_session=True,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how},
+    )
 
 
 def popen(name: str, folder: Path, *more: str) -> subprocess.Popen[str]:

@@ -48,7 +48,9 @@ def test_deciles_are_exact_and_the_same_for_any_shards(tmp_path: Path, n: int) -
     assert [rows(one)[id] for id in ids] == deciles_by_a_sort(ids, score)
 
 
-def test_each_score_has_its_own_deciles_and_candidates_are_own_rows(tmp_path: Path) -> None:
+def test_each_score_has_its_own_deciles_and_candidates_are_own_rows(
+    tmp_path: Path,
+) -> None:
     random = np.random.default_rng(2)
     names = ("translation_score", "trigram_overlap")
     rows = [

@@ -48,9 +48,13 @@ def chat(name: str, address: str, **options: Any) -> ChatGenerator:
 
 def job(*generators: ChatGenerator, nmt: str | None = None, share: float = 1.0) -> GenerationJob:
     return GenerationJob(
-        generators=[(of, of.template()) for of in generators], first=1 if nmt else 0, nmt=nmt,
-        model=None, languages=("cs", "en"), limit=Limit(share=share),
-    )  # fmt: skip
+        generators=[(of, of.template()) for of in generators],
+        first=1 if nmt else 0,
+        nmt=nmt,
+        model=None,
+        languages=("cs", "en"),
+        limit=Limit(share=share),
+    )
 
 
 def unit(folder: Path, job: GenerationJob, pairs: pa.Table = PAIRS, **more: Any) -> GenerationUnit:

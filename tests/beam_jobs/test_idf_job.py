@@ -14,9 +14,13 @@ from paraloom.models.text.idf import count_words, merge_counts
 from tests.shards import cut
 
 CAPTIONS = [
-    "Two dogs run over the grass.", "A dog, a dog and one more dog!",
-    "The boy's kite flies over two trees.", "Two men sit.", "", "A boy sits in the grass.",
-] * 5  # fmt: skip
+    "Two dogs run over the grass.",
+    "A dog, a dog and one more dog!",
+    "The boy's kite flies over two trees.",
+    "Two men sit.",
+    "",
+    "A boy sits in the grass.",
+] * 5
 CORPUS = pa.table({"reference": CAPTIONS})
 
 

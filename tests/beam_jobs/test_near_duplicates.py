@@ -11,7 +11,13 @@ from paraloom.beam_jobs import ingest, near_duplicates, select
 from paraloom.beam_jobs.bitext import find_bitext
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import as_counted, receipts, units
-from paraloom.beam_jobs.near_duplicates import band_keys, bands, candidates, jaccard, near_copies
+from paraloom.beam_jobs.near_duplicates import (
+    band_keys,
+    bands,
+    candidates,
+    jaccard,
+    near_copies,
+)
 from paraloom.beam_jobs.transforms import duplicates
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.criteria import Criteria, preview

@@ -32,11 +32,14 @@ def test_all_three_in_one_pipeline(nmt_model: Path) -> None:
     wanted = [
         (*row, text, pytest.approx(score), pytest.approx(overlap), decile)
         for row, text, score, overlap, decile in zip(
-            given[:8], expected["translation"].to_pylist(),
-            expected["translation_score"].to_pylist(), f1,
-            deciles_by_a_sort([row[0] for row in given[:8]], f1), strict=True,
+            given[:8],
+            expected["translation"].to_pylist(),
+            expected["translation_score"].to_pylist(),
+            f1,
+            deciles_by_a_sort([row[0] for row in given[:8]], f1),
+            strict=True,
         )
-    ]  # fmt: skip
+    ]
     names = ("id", "source", "reference", "line", "translation", "translation_score")
 
     def check(rows: list[Any]) -> None:

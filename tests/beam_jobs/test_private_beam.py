@@ -13,10 +13,19 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[2]
 BEAM = "apache_beam"
 PUBLIC = (
-    "", "io.filesystem", "io.filesystems", "metrics", "metrics.metric", "ml.inference.base",
-    "options.pipeline_options", "runners.runner", "transforms.window", "typehints", "utils.shared",
+    "",
+    "io.filesystem",
+    "io.filesystems",
+    "metrics",
+    "metrics.metric",
+    "ml.inference.base",
+    "options.pipeline_options",
+    "runners.runner",
+    "transforms.window",
+    "typehints",
+    "utils.shared",
     "utils.windowed_value",
-)  # fmt: skip
+)
 """Modules whose documentation does not call them internal."""
 
 PRIVATE = {

@@ -78,10 +78,14 @@ def test_every_reason(tmp_path: Path) -> None:
     kept, reasons = run(shards, tmp_path / "corpus", deciles=(0,), max_tokens=30)
     assert [row["id"] for row in kept] == ["id-0", "id-6", "id-9", "id-10", "id-11"]
     assert reasons == {
-        "id-1": DECILES, "id-2": "more tokens than max_tokens",
-        "id-3": "more tokens than max_tokens", "id-4": "both sides are the same",
-        "id-5": "repeats an earlier pair", "id-7": DECILES, "id-8": "repeats an earlier pair",
-    }  # fmt: skip
+        "id-1": DECILES,
+        "id-2": "more tokens than max_tokens",
+        "id-3": "more tokens than max_tokens",
+        "id-4": "both sides are the same",
+        "id-5": "repeats an earlier pair",
+        "id-7": DECILES,
+        "id-8": "repeats an earlier pair",
+    }
 
 
 WHERE = ("trigram_overlap <= 0.5", "unigram_f1_decile in 2..7", "reference_tokens >= 6")

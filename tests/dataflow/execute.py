@@ -88,9 +88,13 @@ def in_image(image: Image, machine: Path) -> Callable[[Job], None]:
             command = [job.pipeline, job_options, str(counters), str(machine), str(image.python)]
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.dataflow.execute", *command, str(image.entry_point)],
-                cwd=ROOT, env={**os.environ, "IMAGE": json.dumps(image.environment)},
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, text=True,
-            )  # fmt: skip
+                cwd=ROOT,
+                env={**os.environ, "IMAGE": json.dumps(image.environment)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                text=True,
+            )
             said = ""
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):

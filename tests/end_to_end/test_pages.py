@@ -132,9 +132,13 @@ def given(folder: Path, line: str, program: str | None = None) -> subprocess.Com
 def served(folder: Path, line: str) -> None:
     """A command that serves a page until Ctrl-C: it says where, and then ends well."""
     process = subprocess.Popen(
-        shlex.split(line), cwd=folder, env=environment(), stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        shlex.split(line),
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     assert process.stdout is not None
     said = ""
     while "Ctrl-C" not in said and (more := process.stdout.readline()):

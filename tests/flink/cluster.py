@@ -212,9 +212,13 @@ def _start(folder: Path, name: str, command: list[str], cluster: Cluster) -> Non
     share = max(1, cores() // (cluster.slots * TASK_MANAGERS))
     with (folder / "logs" / f"{name}.log").open("a") as log:
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            env={**os.environ, CORES: str(share)}, start_new_session=True,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, CORES: str(share)},
+            start_new_session=True,
+        )
     started = psutil.Process(child.pid).create_time()
     (folder / "pids" / name).write_text(f"{child.pid} {started}")
 

@@ -191,7 +191,10 @@ def sentence_model(random: Random, folder: Path) -> None:
 
 
 MODEL_TARGETS: dict[str, tuple[Case, float]] = {
-    "encoder": (encoder, 4), "checkpoint": (checkpoint, 1), "hub_model": (hub_model, 1),
-    "other_model": (other_model, 1), "sentence_model": (sentence_model, 1),
-}  # fmt: skip
+    "encoder": (encoder, 4),
+    "checkpoint": (checkpoint, 1),
+    "hub_model": (hub_model, 1),
+    "other_model": (other_model, 1),
+    "sentence_model": (sentence_model, 1),
+}
 """As `tests.fuzz.targets.TARGETS`."""

@@ -12,7 +12,13 @@ from paraloom.beam_jobs.engine.shards import content_key
 from paraloom.models.embeddings.options import ParagramOptions
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
-from paraloom.models.structured import front_matter, parse_json, parse_yaml, read_json, read_yaml
+from paraloom.models.structured import (
+    front_matter,
+    parse_json,
+    parse_yaml,
+    read_json,
+    read_yaml,
+)
 from paraloom.papers.options import MaLSTMOptions, SimilarityOptions, SystemOptions
 from paraloom.pipeline.config.selection import AutoOptions
 
@@ -31,7 +37,10 @@ CHANGED = CHANGED.replace(similarity=SIMILARITY)
         (ParagramOptions().model_dump(), "44c623380fa39a99"),
         (AutoOptions().model_dump(), "44ece47505dab3db"),
         (CHANGED.of_weights(), "f9bfb92bd32f4f8f"),
-        (CHANGED.replace(checkpoint_every=7, device="cpu").of_weights(), "f9bfb92bd32f4f8f"),
+        (
+            CHANGED.replace(checkpoint_every=7, device="cpu").of_weights(),
+            "f9bfb92bd32f4f8f",
+        ),
     ],
 )
 def test_finished_stages_keep_their_keys(values: object, key: str) -> None:

@@ -5,7 +5,15 @@ from collections import Counter
 
 import pytest
 
-from paraloom.papers.documentation import PAGE, PAGES, RESULTS, SCHEMA, page, results_schema, schema
+from paraloom.papers.documentation import (
+    PAGE,
+    PAGES,
+    RESULTS,
+    SCHEMA,
+    page,
+    results_schema,
+    schema,
+)
 from paraloom.papers.tables import TABLES, filled, names
 
 TEXTS = {path.name: path.read_text("utf-8") for path in PAGES}

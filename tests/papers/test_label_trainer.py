@@ -278,9 +278,12 @@ def test_other_commands_name_the_papers(config: Path, capsys: Capsys, tmp_path: 
         "print([main(command) for command in json.loads(sys.argv[1])])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(commands)], input="a dog runs\ta dog sleeps\n",
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code, json.dumps(commands)],
+        input="a dog runs\ta dog sleeps\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     label, codes = done.stdout.splitlines()
     assert codes == "[2, 2, 2, 2, 0]" and 1 <= float(label) <= 5
     lines = [line for line in done.stderr.splitlines() if line.startswith("paraloom: ")]

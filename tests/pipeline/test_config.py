@@ -117,10 +117,15 @@ def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: 
     for name, value in {**values, "NAME": "mine"}.items():
         monkeypatch.setenv(name, value)
     config = read(
-        tmp_path, GOOD, "run=${ROOT}runs/${NAME}", "input.paths=['${DATA}/a.${SOURCE}.gz']",
-        "input.source_language=${SOURCE}", "input.license=see https://me:word@host/terms?token=x",
-        "score.columns={c: 's3://me:word@host/${KEY}'}", "select.by=${BY}",
-    )  # fmt: skip
+        tmp_path,
+        GOOD,
+        "run=${ROOT}runs/${NAME}",
+        "input.paths=['${DATA}/a.${SOURCE}.gz']",
+        "input.source_language=${SOURCE}",
+        "input.license=see https://me:word@host/terms?token=x",
+        "score.columns={c: 's3://me:word@host/${KEY}'}",
+        "select.by=${BY}",
+    )
     again = config.replace().written
     assert again == config.written
     assert again["score"]["columns"]["c"] == "s3://host/${KEY}"
@@ -172,10 +177,14 @@ def test_the_configuration_of_paranmt_is_the_recipe_of_the_paper(monkeypatch: Pa
 
 def test_declared_files_by_key(tmp_path: Path) -> None:
     config = read(
-        tmp_path, GOOD, "nmt.model=m", "select.labelled=[l1, l2]",
+        tmp_path,
+        GOOD,
+        "nmt.model=m",
+        "select.labelled=[l1, l2]",
         "input={format: moses, paths: {source: [s1, s2], reference: r}}",
-        "embeddings={task: phrases, phrases: {table: t}, context: {text: [c]}}", "score.spacy=en",
-    )  # fmt: skip
+        "embeddings={task: phrases, phrases: {table: t}, context: {text: [c]}}",
+        "score.spacy=en",
+    )
     checked = {"nmt.model": "m", "embeddings.phrases.table": "t"}
     assert config.files(lambda mark: mark.checked) == checked
     assert config.files() == {
@@ -193,9 +202,14 @@ def test_remote_files_are_replaced_by_local_copies(tmp_path: Path, monkeypatch: 
     localise = "paraloom.beam_jobs.storage.remote.localise"
     monkeypatch.setattr(localise, lambda path: f"/copy/{path[5:]}")
     config = read(
-        tmp_path, GOOD, "run=s3://b/run", "input.paths=['s3://b/*.gz']", "nmt.model=s3://b/m",
-        "score.idf=s3://b/idf", "select.labelled=[s3://b/l, local]",
-    )  # fmt: skip
+        tmp_path,
+        GOOD,
+        "run=s3://b/run",
+        "input.paths=['s3://b/*.gz']",
+        "nmt.model=s3://b/m",
+        "score.idf=s3://b/idf",
+        "select.labelled=[s3://b/l, local]",
+    )
     there = ["s3://b/run", "s3://b/*.gz", "s3://b/m", "s3://b/idf", "s3://b/l"]
     assert remote_paths(config) == there
     here = localised(config)

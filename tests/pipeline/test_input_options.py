@@ -87,9 +87,12 @@ def test_cleaning_in_place_of_rejection(tmp_path: Path, capsys: Capsys) -> None:
     record = manifest(tmp_path)["stages"]["ingest"]
     assert record["cleaned"] == {"entities": 2, "whitespace": 1, "nfc": 1}  # of accepted pairs
     assert record["rejected"] == {
-        "control character U+0000 in source": 1, "control character U+0081 in source": 1,
-        "empty source": 1, "not reference_tokens <= 6": 1, "repeats an earlier pair": 1,
-    }  # fmt: skip
+        "control character U+0000 in source": 1,
+        "control character U+0081 in source": 1,
+        "empty source": 1,
+        "not reference_tokens <= 6": 1,
+        "repeats an earlier pair": 1,
+    }
     assert "HTML entities in 2, line feeds, tabs and separators in 1" in capsys.readouterr().out
     (ingest,) = status(str(tmp_path / "run"))
     assert ingest.cleaned == record["cleaned"]

@@ -42,9 +42,12 @@ def test_notebook_and_page_run(a_run: Path, write_config: WriteConfig, monkeypat
     (a_run / "vectors.txt").write_text(vectors)
     scorers = ["translation_score", "content_overlap", "paragram_similarity"]
     write_config(
-        a_run, run="run", score={"scorers": scorers, "paragram": "vectors.txt"},
-        select={"by": "translation_score", "deciles": None}, embeddings={"dim": 3, "epochs": 1},
-    )  # fmt: skip
+        a_run,
+        run="run",
+        score={"scorers": scorers, "paragram": "vectors.txt"},
+        select={"by": "translation_score", "deciles": None},
+        embeddings={"dim": 3, "epochs": 1},
+    )
     given = functools.partial(paraloom.run, "config.yaml", beam=["--direct_num_workers", "1"])
     monkeypatch.setattr(paraloom, "run", lambda name: given())
     names: dict[str, Any] = {}

@@ -355,11 +355,15 @@ def test_a_run_of_an_earlier_version_is_one_line(a_run: Path, capsys: Capsys, co
 
 def receipt(number: int, rejected: dict[str, int], rows: int = 10) -> Receipt:
     return Receipt(
-        name=f"part-{number}", key="k", rows_in=rows + sum(rejected.values()),
+        name=f"part-{number}",
+        key="k",
+        rows_in=rows + sum(rejected.values()),
         shards=(Shard(f"part-{number}.parquet", rows - 1, f"{number}"), Shard("x", 1, "y")),
-        rejected=rejected, seconds=1.5, peak_memory=100 - number,
+        rejected=rejected,
+        seconds=1.5,
+        peak_memory=100 - number,
         numbers={"saved": {"input.where": {"rows": number, "tokens": 10 * number}}},
-    )  # fmt: skip
+    )
 
 
 def record(*receipts: Receipt) -> PairsRecord:

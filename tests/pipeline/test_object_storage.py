@@ -24,9 +24,12 @@ Stored = tuple[str, list[str]]
 
 @pytest.fixture
 def config(
-    stored: Stored, bitext: dict[str, str], nmt_model: Path, write_config: WriteConfig,
+    stored: Stored,
+    bitext: dict[str, str],
+    nmt_model: Path,
+    write_config: WriteConfig,
     tmp_path: Path,
-) -> Path:  # fmt: skip
+) -> Path:
     """The configuration of the finished run, with everything in the bucket."""
     bucket, _ = stored
     paths = {}

@@ -75,9 +75,13 @@ def write_text(
 
 
 def test_the_round_trip(
-    tmp_path: Path, write_text: WriteConfig, nmt_model: Path, hub_model: HubModel, capsys: Capsys,
+    tmp_path: Path,
+    write_text: WriteConfig,
+    nmt_model: Path,
+    hub_model: HubModel,
+    capsys: Capsys,
     runs: Runs,
-) -> None:  # fmt: skip
+) -> None:
     write_text(tmp_path)
     assert again("select", tmp_path) == 0
     _, err = capsys.readouterr()

@@ -21,10 +21,14 @@ from tests.run_helpers import Patch
 FILES = {
     "bitext.tsv": "pes\tdog\n",
     "a.jsonl": '{"cs": "pes", "en": "dog", "domain": "web", "year": 1}\n',
-    "phrases.tsv": "a dog\tdogs\n", "vectors.txt": "dog 0.5 1.5\n", "idf.txt": "dog 2.5\n",
-    "labelled.tsv": "1\ta dog\ta cat\n2\ta dog\tdogs\n", "sts/2015/images.tsv": "1\ta dog\ta cat\n",
-    "pairs.tsv": "a dog\tdogs\n", "pairs-labelled.tsv": "2\ta dog\ta cat\n1\ta dog\tdogs\n",
-}  # fmt: skip
+    "phrases.tsv": "a dog\tdogs\n",
+    "vectors.txt": "dog 0.5 1.5\n",
+    "idf.txt": "dog 2.5\n",
+    "labelled.tsv": "1\ta dog\ta cat\n2\ta dog\tdogs\n",
+    "sts/2015/images.tsv": "1\ta dog\ta cat\n",
+    "pairs.tsv": "a dog\tdogs\n",
+    "pairs-labelled.tsv": "2\ta dog\ta cat\n1\ta dog\tdogs\n",
+}
 
 
 def config_of(folder: Path) -> dict[str, Any]:
@@ -33,14 +37,17 @@ def config_of(folder: Path) -> dict[str, Any]:
         "input": {"format": "tsv", "paths": [str(folder / "bitext.tsv")]},
         "score": {
             "scorers": [
-                "translation_score", "trigram_overlap", "mean_idf", "paragram_similarity",
+                "translation_score",
+                "trigram_overlap",
+                "mean_idf",
+                "paragram_similarity",
                 "reference_score",
             ],
             "phrases": str(folder / "phrases.tsv"),
         },
         "select": {"by": "trigram_overlap", "labelled": str(folder / "labelled.tsv")},
         "evaluate": {"sts": str(folder / "sts")},
-    }  # fmt: skip
+    }
 
 
 def keys(folder: Path, *changes: str) -> dict[str, str]:

@@ -215,9 +215,13 @@ def test_whichever_round_is_best_is_kept_and_said(
     ],
 )
 def test_of_equal_rounds_the_first_is_best(
-    tmp_path: Path, monkeypatch: Patch, write_config: WriteConfig,
-    pearson: list[tuple[float, float]], means: list[float], best: int,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    monkeypatch: Patch,
+    write_config: WriteConfig,
+    pearson: list[tuple[float, float]],
+    means: list[float],
+    best: int,
+) -> None:
     labelled = [SimpleNamespace(name=i, first=range(n)) for i, n in enumerate((3, 90))]
     number = {f"{tmp_path}/run/rounds/{n + 1}/embeddings": n for n in range(3)}
     monkeypatch.setattr(auto_select, "read_labelled", lambda paths: labelled)

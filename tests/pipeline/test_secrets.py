@@ -20,9 +20,14 @@ ADDRESS = "https://me:sesame-word@example.org/terms?token=sesame-query"
 
 
 def test_no_secret_is_left(
-    on_s3: tuple[str, list[str]], bitext: dict[str, str], write_config: WriteConfig, tmp_path: Path,
-    monkeypatch: Patch, caplog: pytest.LogCaptureFixture, capsys: Capsys,
-) -> None:  # fmt: skip
+    on_s3: tuple[str, list[str]],
+    bitext: dict[str, str],
+    write_config: WriteConfig,
+    tmp_path: Path,
+    monkeypatch: Patch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: Capsys,
+) -> None:
     run, store = on_s3
     bucket, others = run.removesuffix("/run"), {e.path for e in storage.match(f"{BUCKET}/**")}
     others = {path for path in others if not path.startswith(f"{bucket}/")}  # other tests' files

@@ -268,10 +268,13 @@ def test_subsets_and_splits_are_as_datasets(tmp_path: Path, monkeypatch: Patch, 
 
 
 FILES = [
-    "data/train-00000-of-00002.parquet", "data/train-00001-of-00002.parquet",
-    "data/test-00000-of-00001-0a1b2c.parquet", "cs-en/validation/0000.parquet",
-    "de-en/validation-00000-of-00001.parquet", "README.md",
-]  # fmt: skip
+    "data/train-00000-of-00002.parquet",
+    "data/train-00001-of-00002.parquet",
+    "data/test-00000-of-00001-0a1b2c.parquet",
+    "cs-en/validation/0000.parquet",
+    "de-en/validation-00000-of-00001.parquet",
+    "README.md",
+]
 
 
 def test_without_a_card_folders_are_subsets(tmp_path: Path) -> None:
@@ -322,7 +325,10 @@ def test_a_release_is_named_by_its_configurations(tmp_path: Path) -> None:
         ("  full: a.parquet", "are not in the Hub's form"),
         ("- config_name: [", r"README.md: line \d: "),
         ("- {config_name: a, data_files: '*.csv'}", "must name one of none"),
-        ("- {config_name: a, data_files: ../set/a.parquet}", "names this file, but"),
+        (
+            "- {config_name: a, data_files: ../set/a.parquet}",
+            "names this file, but",
+        ),
     ],
 )
 def test_a_card_that_cannot_be_followed(tmp_path: Path, configs: str, message: str) -> None:

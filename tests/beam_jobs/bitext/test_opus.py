@@ -335,9 +335,12 @@ def test_init_pins_the_version_and_takes_the_licence_and_ingest_reads_it(
     assert main(["init", "opus:Books", "--source-language", "cs"]) == 0
     config = yaml.safe_load((tmp_path / "paraloom.yaml").read_text())
     assert config["input"] == {
-        "format": "opus", "paths": ["Books@v2"], "source_language": "cs", "target_language": "en",
+        "format": "opus",
+        "paths": ["Books@v2"],
+        "source_language": "cs",
+        "target_language": "en",
         "license": "CC BY 4.0",
-    }  # fmt: skip
+    }
     assert main(["ingest", "--config", "paraloom.yaml"]) == 0
     values = json.loads((tmp_path / config["run"] / "manifest.json").read_text())
     record = values["stages"]["ingest"]

@@ -45,9 +45,13 @@ NONE = REJECTED.slice(0, 0)
 
 
 def put(
-    folder: Path | str, name: str = "part-0", key: str = "key", rows: int = 5,
-    table: pa.Table = TABLE, rejected: pa.Table = REJECTED,
-) -> Receipt:  # fmt: skip
+    folder: Path | str,
+    name: str = "part-0",
+    key: str = "key",
+    rows: int = 5,
+    table: pa.Table = TABLE,
+    rejected: pa.Table = REJECTED,
+) -> Receipt:
     pieces = [(name, table, rejected)]
     return commit(str(folder), name, key, rows, pieces, started=time.monotonic())
 

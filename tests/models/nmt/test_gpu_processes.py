@@ -68,9 +68,12 @@ def run(folder: Path, *arguments: str, **environment: str) -> Any:
     """Run the program; its output ends when the last process with it ends."""
     (folder / "program.py").write_text(textwrap.dedent(PROGRAM))
     return subprocess.run(
-        [sys.executable, str(folder / "program.py"), *arguments], env={**os.environ, **environment},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        [sys.executable, str(folder / "program.py"), *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
 def test_each_process_has_one_gpu_and_errors_come_back(tmp_path: Path) -> None:

@@ -367,9 +367,12 @@ def library(folder: Path) -> np.ndarray:
     ],
 )
 def test_vectors_are_those_of_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, pooling: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    pooling: str,
     settings: dict[str, Any],
-) -> None:  # fmt: skip
+) -> None:
     if "pad_token_id" in settings:  # positions count from there on
         monkeypatch.setattr(small_transformers, "WORDS", ["[UNK]", "[PAD]", *WORDS[2:]])
     folder = write(tmp_path / "model", kind, pooling, **settings)

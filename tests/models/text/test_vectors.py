@@ -142,7 +142,9 @@ matrices = arrays(np.float32, st.tuples(st.integers(1, 8), st.integers(2, 5)), e
 @given(st.lists(words, min_size=8, max_size=8, unique=True), matrices)
 @settings(max_examples=60)
 def test_the_way_there_and_back(
-    tmp_path_factory: pytest.TempPathFactory, names: list[str], matrix: NDArray[np.float32]
+    tmp_path_factory: pytest.TempPathFactory,
+    names: list[str],
+    matrix: NDArray[np.float32],
 ) -> None:
     folder = tmp_path_factory.mktemp("vectors")
     path = folder / "v.txt"

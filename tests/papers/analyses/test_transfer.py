@@ -54,9 +54,12 @@ def sentences(rows: np.ndarray) -> pa.StringArray:
 
 
 def scores_of(
-    first: np.ndarray, labels: np.ndarray, second: np.ndarray | None = None, name: str = "MR",
+    first: np.ndarray,
+    labels: np.ndarray,
+    second: np.ndarray | None = None,
+    name: str = "MR",
     test: LabelledSentences | None = None,
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     sides = {"first": sentences(first), "second": None if second is None else sentences(second)}
     examples = LabelledSentences(**sides, labels=labels)
     tested = "10-fold" if test is None else "test"

@@ -39,10 +39,14 @@ BEHIND = [[1, 5, 5, 2], [1, 8, 2], [1, 7, 3, 4, 6, 2]]
 
 def options_of(encoder: str, decoder: Decoder, **section: Any) -> SystemOptions:
     return SystemOptions(
-        task="context", context=ContextOptions(**{"text": ["t"], "decoder": decoder, **section}),
-        model="gru" if encoder == "gru" else "word-sum", cell="normalised", dim=D,
-        hidden=H if encoder == "gru" else None, tags=True,
-    )  # fmt: skip
+        task="context",
+        context=ContextOptions(**{"text": ["t"], "decoder": decoder, **section}),
+        model="gru" if encoder == "gru" else "word-sum",
+        cell="normalised",
+        dim=D,
+        hidden=H if encoder == "gru" else None,
+        tags=True,
+    )
 
 
 def context(encoder: str = "gru", decoder: Decoder = "gru", **section: Any) -> Any:

@@ -56,9 +56,15 @@ def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> P
     _, first, row = np.unique(pairs.keys.ravel(), return_index=True, return_inverse=True)
     examples = PhraseExamples(row[: len(pairs)], row[len(pairs) :])
     return PhraseTrainer(
-        other.encoder, Memory(examples, "memory"), take_all(sides, first), other.options, 1,
-        margin=0.7, samples=7, cell_dropout=cell_dropout,
-    )  # fmt: skip
+        other.encoder,
+        Memory(examples, "memory"),
+        take_all(sides, first),
+        other.options,
+        1,
+        margin=0.7,
+        samples=7,
+        cell_dropout=cell_dropout,
+    )
 
 
 def test_steps_are_plain_gradient_steps_against_sampled_phrases() -> None:
@@ -213,9 +219,14 @@ def test_training_on_turneys_questions(tmp_path: Path) -> None:
     assert [texts[row] for row in reverse if row >= 0] == [" ".join(reversed(stem.split()))]
     assert len(data.train) == 2 * (len(lines) - data.development_pairs) and not len(data.test)
     options = SystemOptions(
-        task="phrases", phrases=PhrasesOptions(table=str(path), development=str(path), dropout=0.0),
-        model="gru", cell="cho", dim=16, epochs=8, batch_size=4,
-    )  # fmt: skip
+        task="phrases",
+        phrases=PhrasesOptions(table=str(path), development=str(path), dropout=0.0),
+        model="gru",
+        cell="cho",
+        dim=16,
+        epochs=8,
+        batch_size=4,
+    )
     metrics = tasks.train(options, tmp_path / "m", seed=1)
     scores = turney2012(load_encoder(tmp_path / "m").named("m"), read_turney2012(path))
     assert metrics["development"] == pytest.approx(np.mean(list(scores.values())))

@@ -35,7 +35,12 @@ from paraloom.pipeline.judging.cuts import (
     spearman,
     wilson,
 )
-from paraloom.pipeline.judging.describe import alpha, by_agreement, counts_line, describe_judges
+from paraloom.pipeline.judging.describe import (
+    alpha,
+    by_agreement,
+    counts_line,
+    describe_judges,
+)
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
 from paraloom.pipeline.judging.record import ScoreAgreement
 from paraloom.pipeline.judging.sampling import ScoredRun
@@ -299,7 +304,9 @@ def test_wilson_is_scipys(pairs: int, data: st.DataObject) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans()), min_size=1, max_size=150
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans()),
+        min_size=1,
+        max_size=150,
     ),
     st.sampled_from([0.2, 0.5, 0.8]),
 )

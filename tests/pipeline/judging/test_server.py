@@ -152,14 +152,17 @@ def test_the_answer_is_the_next_pair_and_no_score(client: Client) -> None:
     for i, pair in enumerate(client.pairs):
         assert state == {
             "pair": {
-                "id": pair.id, "candidate": None, "source": pair.source,
-                "reference": pair.reference, "translation": pair.translation,
+                "id": pair.id,
+                "candidate": None,
+                "source": pair.source,
+                "reference": pair.reference,
+                "translation": pair.translation,
             },
             "judged": i,
             "skipped": 0,
             "total": 30,
             "last": {"id": client.pairs[i - 1].id, "candidate": None} if i else None,
-        }  # fmt: skip
+        }
         state = client.ask(body=client.answer(pair, score=i)).body
         assert len(read_judgments(str(client.run))) == i + 1
     assert (state["pair"], state["judged"]) == (None, 30)

@@ -56,9 +56,13 @@ def created(service: Dataflow) -> int:
 
 
 def test_a_launcher_that_dies_and_the_same_command_again(
-    service: Dataflow, arguments: list[str], waiting: threading.Event, tmp_path: Path,
-    monkeypatch: Patch, capfd: Capsys,
-) -> None:  # fmt: skip
+    service: Dataflow,
+    arguments: list[str],
+    waiting: threading.Event,
+    tmp_path: Path,
+    monkeypatch: Patch,
+    capfd: Capsys,
+) -> None:
     """The second command waits for the job of the first, and has its counters."""
     folder, told = f"{BUCKET}/{tmp_path.name}", list[RemoteJob]()
     work = write(folder, 2)

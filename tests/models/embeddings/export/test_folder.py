@@ -138,9 +138,13 @@ def test_nothing_of_ours_is_needed(tmp_path: Path) -> None:
     texts = [*ODD, *odd_sentences(300), "dog " * 10_000]
     (tmp_path / "empty").mkdir()
     subprocess.run(
-        [sys.executable, "-I", "-c", ELSEWHERE, str(folder)], input=json.dumps(texts), text=True,
-        cwd=tmp_path / "empty", env={**os.environ, "HF_HUB_OFFLINE": "1"}, check=True,
-    )  # fmt: skip
+        [sys.executable, "-I", "-c", ELSEWHERE, str(folder)],
+        input=json.dumps(texts),
+        text=True,
+        cwd=tmp_path / "empty",
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        check=True,
+    )
     np.testing.assert_allclose(np.load(f"{folder}.npy"), saved.embed(texts), atol=1e-6)
 
 

@@ -114,9 +114,13 @@ def test_lines_of_metrics_that_a_crash_damaged(tmp_path: Path, end: bytes) -> No
 
 def test_killed_and_started_again_it_ends_with_the_same_weights(folder: Path) -> None:
     killed = subprocess.run(
-        [sys.executable, "-c", CHILD, str(folder), "13"], cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-c", CHILD, str(folder), "13"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert list((folder / "model.training").glob("step-*")) and not (folder / "model").exists()
     run(folder)

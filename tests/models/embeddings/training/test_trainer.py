@@ -369,9 +369,13 @@ def found_in_blocks(block: int, *of: Any) -> list[int]:
 
 
 def plain(
-    left: torch.Tensor, right: torch.Tensor, left_keys: NDArray[np.uint64],
-    right_keys: NDArray[np.uint64], pool: NegativesFrom, sources: NDArray[np.uint64] | None = None,
-) -> list[int]:  # fmt: skip
+    left: torch.Tensor,
+    right: torch.Tensor,
+    left_keys: NDArray[np.uint64],
+    right_keys: NDArray[np.uint64],
+    pool: NegativesFrom,
+    sources: NDArray[np.uint64] | None = None,
+) -> list[int]:
     """Sentence by sentence, as the papers describe it."""
     n = len(left)
     of = np.arange(n) if sources is None else sources
