@@ -38,15 +38,10 @@ class Target:
 
 
 TARGETS = (
-    Target("test"),
-    Target("test-pages"),
-    Target("fuzz"),
-    Target("test-flink", FLINK),
-    Target("test-faults", FLINK),
-    Target("test-dataflow", ("go",)),
-    Target("test-portable"),
+    Target("test"), Target("test-pages"), Target("fuzz"), Target("test-flink", FLINK),
+    Target("test-faults", FLINK), Target("test-dataflow", ("go",)), Target("test-portable"),
     Target("rehearse", ("debootstrap",)),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

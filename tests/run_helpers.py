@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = next(filter(None, map(shutil.which, NAMES)), "")
 STAGES = ("ingest", "back_translate", "score", "bucket", "select")
 ONE = ["--", "--direct_num_workers", "1"]
+
+
+def needs(*libraries: str) -> pytest.MarkDecorator:
+    """A mark for `pytestmark`. Unlike `pytest.importorskip` it imports nothing."""
+    missing = [name for name in libraries if find_spec(name) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
 def calls_of(monkeypatch: Patch, owner: object, name: str) -> list[Any]:

@@ -19,7 +19,7 @@ from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded
-from tests.extras import needs
+from tests.run_helpers import needs
 from tests.shards import ONE, filled
 
 pytestmark = needs("openai")

@@ -11,12 +11,13 @@ import pytest
 
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import DamagedError, Shard, read_shard, receipts, units
+from paraloom.beam_jobs.engine.shards import DamagedError, Shard, receipts, units
 from paraloom.beam_jobs.transforms import corpus_text
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.corpus_text import export_tsv, tsv_path
 from paraloom.beam_jobs.transforms.criteria import Criteria, decide, near_misses
 from paraloom.beam_jobs.transforms.equal_texts import normalised
+from tests.run_helpers import Patch, calls_of
 from tests.shards import ONE, cut, filled, rows_of
 
 ALL: dict[str, Any] = {"by": "translation_score", "seed": 1}
@@ -45,14 +46,10 @@ def run(
 @pytest.mark.parametrize(
     ("text", "same"),
     [
-        ("A dog barks.", "a dog  barks"),
-        ("It's here", "it s here"),
-        ("ﬁve Ångström", "five ångström"),
-        ("café", "café"),
-        ("« 12 »", "12"),
-        ("...", ""),
+        ("A dog barks.", "a dog  barks"), ("It's here", "it s here"),
+        ("ﬁve Ångström", "five ångström"), ("café", "café"), ("« 12 »", "12"), ("...", ""),
     ],
-)
+)  # fmt: skip
 def test_what_makes_two_texts_the_same(text: str, same: str) -> None:
     assert normalised(pa.array([text])).equals(normalised(pa.array([same])))
 
@@ -197,7 +194,7 @@ def test_the_text_form_equals_the_shards_with_any_number_of_threads(tmp_path: Pa
     [(Path.exists, 0), (Path.unlink, 1), (lambda part: part.write_bytes(b"another"), 1)],
 )
 def test_workers_compress_the_text_and_the_launcher_appends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object], made: int
+    tmp_path: Path, monkeypatch: Patch, damage: Callable[[Path], object], made: int
 ) -> None:
     shards, out = bucketed(tmp_path, [pair(i) for i in range(23)]), str(tmp_path / "again")
     run(shards, tmp_path / "corpus")
@@ -208,30 +205,19 @@ def test_workers_compress_the_text_and_the_launcher_appends_it(
     parts = sorted(tmp_path.glob("again/_text/*"))
     assert b"".join(part.read_bytes() for part in parts) == text and len(parts) > 1
     damage(parts[1])
-    read: list[Shard] = []
-
-    def seen(shard: Shard, columns: list[str]) -> pa.Table:
-        read.append(shard)
-        return read_shard(shard, columns)
-
-    monkeypatch.setattr(corpus_text, "read_shard", seen)
+    read = calls_of(monkeypatch, corpus_text, "read_shard")
     export_tsv(out, receipts(out), "translation_score")
     assert (Path(tsv_path(out)).read_bytes(), len(read)) == (text, made)
     assert not list(tmp_path.glob("again/_text/*"))
 
 
-def test_the_criteria_are_applied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_criteria_are_applied_once(tmp_path: Path, monkeypatch: Patch) -> None:
     """Drawing and writing read what was decided: the criteria may need a model."""
     shards = bucketed(tmp_path, [pair(i // 2) for i in range(23)])
-    decided: list[int] = []
-
-    def seen(rows: pa.Table, criteria: Criteria) -> Any:
-        decided.append(len(rows))
-        return decide(rows, criteria)
-
-    monkeypatch.setattr(select, "decide", seen)
+    decided = calls_of(monkeypatch, select, "decide")
     kept, reasons = run(shards, tmp_path / "corpus", size=5)
-    assert (len(kept), len(reasons), sorted(decided)) == (5, 18, sorted(s.rows for s in shards))
+    rows = sorted(map(len, decided))
+    assert (len(kept), len(reasons), rows) == (5, 18, sorted(s.rows for s in shards))
 
 
 def test_a_selection_that_fails_leaves_no_text_of_another(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Cells of phrases, of contiguous text and of labelled pairs, end to end in small."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -111,7 +110,7 @@ def test_tasks_of_the_pairwise_gru(inputs: Inputs) -> None:
         assert set(scores) == set(table.measures) and scores == load_scores(path)
 
 
-def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
+def test_contiguous_text(inputs: Inputs) -> None:
     write_inputs(inputs)
     table = context.tables(inputs)["decoding"]
     with_states, without = (

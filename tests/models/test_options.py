@@ -213,14 +213,11 @@ class Sizes(BaseModel):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "EOF"),
-        ("[" * 100_000, "recursion limit"),
-        ("{}", "sizes: Field required"),
+        ("", "EOF"), ("[" * 100_000, "recursion limit"), ("{}", "sizes: Field required"),
         ('{"sizes": null}', "sizes: Input should be an object"),
-        ('{"sizes": {"words": 1e999}}', "sizes.words: "),
-        (b"\xff{}", "Invalid JSON"),
+        ('{"sizes": {"words": 1e999}}', "sizes.words: "), (b"\xff{}", "Invalid JSON"),
     ],
-)
+)  # fmt: skip
 def test_json_of_another_type(tmp_path: Path, text: str | bytes, message: str) -> None:
     data = text if isinstance(text, bytes) else text.encode()
     with pytest.raises(ValueError, match=message):

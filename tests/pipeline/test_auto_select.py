@@ -159,15 +159,10 @@ def test_a_key_for_everything_that_matters(shards: list[Shard]) -> None:
     given: dict[str, Any] = {"shards": tuple(shards), "score": "a", "most": 9, "labelled": [data]}
     given["options"] = EmbeddingOptions(dim=9)
     others: list[dict[str, Any]] = [
-        {},
-        {"shards": tuple(shards[:1])},
-        {"score": "b"},
-        {"most": 8},
-        {"options": EmbeddingOptions(dim=8)},
-        {"labelled": [data, data]},
-        {"vectors": "digest"},
+        {}, {"shards": tuple(shards[:1])}, {"score": "b"}, {"most": 8},
+        {"options": EmbeddingOptions(dim=8)}, {"labelled": [data, data]}, {"vectors": "digest"},
         {"language": "de"},
-    ]
+    ]  # fmt: skip
     assert len({Probing(**{**given, **other}).key for other in others}) == len(others)
 
 

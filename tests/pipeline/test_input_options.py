@@ -171,13 +171,10 @@ def parquet(tmp_path: Path, bitext: dict[str, str]) -> dict[str, Any]:
     return {"format": "parquet", "paths": [str(path)], "columns": columns}
 
 
-KEEP = ["domain", "meta.year"]
-
-
 def test_kept_columns_go_through_all_stages(
     tmp_path: Path, write_config: WriteConfig, parquet: dict[str, Any], capsys: Capsys
 ) -> None:
-    where = {"keep": KEEP, "where": ["domain != news"]}
+    where = {"keep": ["domain", "meta.year"], "where": ["domain != news"]}
     selected = {"where": ["meta.year in 20..89"]}
     moses = tmp_path / "moses"
     moses.mkdir()

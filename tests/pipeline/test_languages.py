@@ -27,7 +27,7 @@ from paraloom.pipeline.run.records import TrainingRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import stages
 from paraloom.pipeline.stages import ingest, nmt
-from tests.run_helpers import Capsys, WriteConfig, again, ran, refusal
+from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, ran, refusal
 from tests.sample import sample_rows
 
 
@@ -161,7 +161,7 @@ def test_columns_with_names_and_two_files(tmp_path: Path, capsys: Capsys) -> Non
 
 
 def test_texts_are_looked_at_when_they_are_about_to_be_read(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+    a_run: Path, write_config: WriteConfig, runs: Runs, capsys: Capsys, monkeypatch: Patch
 ) -> None:
     looked_at: list[str] = []
 
@@ -171,21 +171,14 @@ def test_texts_are_looked_at_when_they_are_about_to_be_read(
 
     monkeypatch.setattr(languages, "read_bitext", read)
     for command in ("ingest", "score", "select"):
-        assert again(command, a_run) == 0
-        assert not looked_at and not ran(capsys.readouterr().err), "all is up to date"
-    write_config(a_run, select={"size": 5})
-    assert again("select", a_run) == 0
-    assert not looked_at and ran(capsys.readouterr().err) == ["select"]
+        assert runs(command, a_run) == looked_at == [], "all is up to date"
+    assert runs("select", a_run, select={"size": 5}) == ["select"] and not looked_at
     write_config(a_run, input={"shard_rows": 7, "target_language": "fr"})
     assert again("ingest", a_run) == 2
     assert "input.target_language: is fr (French), but" in capsys.readouterr().err
-    write_config(a_run, select={"size": 5})
-    assert again("select", a_run) == 0
-    assert not ran(capsys.readouterr().err), "the mistake has changed nothing"
+    assert runs("select", a_run, select={"size": 5}) == [], "the mistake has changed nothing"
     looked_at.clear()
-    write_config(a_run, input={"shard_rows": 7})
-    assert again("ingest", a_run) == 0
-    assert looked_at and ran(capsys.readouterr().err) == ["ingest"]
+    assert runs("ingest", a_run, input={"shard_rows": 7}) == ["ingest"] and looked_at
 
 
 @pytest.mark.parametrize(
@@ -238,7 +231,7 @@ def test_a_model_is_trained_for_two_languages(tmp_path: Path, write_config: Writ
 
 
 def test_the_other_direction_is_trained_on_the_pairs_swapped(
-    tmp_path: Path, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, write_config: WriteConfig, monkeypatch: Patch
 ) -> None:
     asked = {"score": {"scorers": ["source_score"]}, "select": {"by": "source_score"}}
     config = write_config(tmp_path, **asked)
@@ -265,7 +258,7 @@ def test_the_other_direction_is_trained_on_the_pairs_swapped(
 
 
 def test_without_fairseq_the_training_names_the_extra(
-    tmp_path: Path, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, write_config: WriteConfig, monkeypatch: Patch
 ) -> None:
     """Before it prepares anything: the process that trains would have it in its log only."""
     monkeypatch.setattr(nmt, "find_spec", lambda name: None)
@@ -276,7 +269,7 @@ def test_without_fairseq_the_training_names_the_extra(
 
 
 def test_the_first_rows_are_checked_once_by_the_commands_that_draw_a_sample(
-    tmp_path: Path, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, write_config: WriteConfig, monkeypatch: Patch
 ) -> None:
     seen: list[str] = []
     for module in (ingest, small_run):

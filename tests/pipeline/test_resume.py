@@ -274,7 +274,7 @@ def test_a_second_process_is_kept_out(a_run: Path) -> None:
     assert done.stderr == f"paraloom: {a_run}/run: another paraloom is at work on this run\n"
 
 
-def test_what_a_killed_process_left_goes(a_run: Path, capsys: Capsys) -> None:
+def test_what_a_killed_process_left_goes(a_run: Path) -> None:
     run = a_run / "run"
     (run / ".nmt.abcd_123").mkdir()
     (run / ".nmt.abcd_123" / "checkpoint.pt").touch()
@@ -428,7 +428,7 @@ def test_what_only_looks_imports_neither_beam_nor_torch(a_run: Path) -> None:
     assert re.findall(r"^\d \[.*", done.stdout, re.M) == ["0 []"] * 4, done.stderr
 
 
-def test_pages_are_written_only_if_what_they_show_has_changed(a_run: Path, capsys: Capsys) -> None:
+def test_pages_are_written_only_if_what_they_show_has_changed(a_run: Path) -> None:
     pages = {n: a_run / "run" / n for n in ("README.md", "report/index.html", "report/pages.json")}
     records = [a_run / "run" / name for name in ("run.json", "manifest.json")]
 

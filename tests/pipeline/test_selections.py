@@ -33,7 +33,7 @@ def keys(folder: Path) -> dict[str, str]:
 
 
 def test_a_selection_has_the_rows_of_a_run_that_selects_so(
-    a_run: Path, write_config: WriteConfig, tmp_path: Path, capsys: Capsys, runs: Runs
+    a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs
 ) -> None:
     before, own = keys(a_run), files(a_run, "corpus")
     write_config(a_run, select={"named": {"strict": STRICT, "loose": {"deciles": None}}})
@@ -106,30 +106,13 @@ def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
 
 
 def test_the_encoder_is_trained_on_a_selection(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys
+    a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs
 ) -> None:
+    """And commands take its name."""
+    run = str(a_run / "run")
     embeddings = {"dim": 8, "epochs": 1, "batch_size": 2}
     named = {"named": {"strict": STRICT}}
     write_config(a_run, select=named, embeddings=embeddings)
-    assert again("train-embeddings", a_run, "--selection", "strict") == 0
-    write_config(a_run, select=named, embeddings={**embeddings, "selection": "strict"})
-    capsys.readouterr()
-    assert again("train-embeddings", a_run) == 0
-    assert ran(capsys.readouterr().err) == ["embeddings"]
-    places = [a_run / "run" / place for place in ("embeddings", "selections/strict/embeddings")]
-    own, strict = ((place / "model.safetensors").read_bytes() for place in places)
-    assert own == strict
-    rows = manifest(a_run)["stages"]["selections/strict/select"]["rows_out"]
-    card = (places[0] / "README.md").read_text("utf-8")
-    assert f"corpus of the run `run-strict` ({rows} pairs)" in card
-
-
-def test_commands_take_its_name(
-    a_run: Path, write_config: WriteConfig, capsys: Capsys, runs: Runs
-) -> None:
-    run = str(a_run / "run")
-    embeddings = {"dim": 8, "epochs": 1, "batch_size": 2}
-    write_config(a_run, select={"named": {"strict": STRICT}}, embeddings=embeddings)
     assert again("train-embeddings", a_run, "--selection", "strict") == 0
     of_it = [f"selections/strict/{name}" for name in ("select", "embeddings")]
     assert ran(capsys.readouterr().err) == of_it
@@ -138,8 +121,15 @@ def test_commands_take_its_name(
     assert runs("corpus", a_run) == [name for name in later if name in planned]
     rows = manifest(a_run)["stages"][of_it[0]]["rows_out"]
     scored = manifest(a_run)["stages"]["score"]["rows_out"]
-    card = (a_run / "run/selections/strict/embeddings/README.md").read_text("utf-8")
-    assert f"corpus of the run `run-strict` ({rows} pairs)" in card
+    assert runs(
+        "train-embeddings", a_run, select=named, embeddings={**embeddings, "selection": "strict"}
+    ) == ["embeddings"]
+    places = [a_run / "run" / place for place in ("embeddings", of_it[1])]
+    own, strict = ((place / "model.safetensors").read_bytes() for place in places)
+    assert own == strict
+    for place in places:
+        card = (place / "README.md").read_text("utf-8")
+        assert f"corpus of the run `run-strict` ({rows} pairs)" in card
 
     assert [c.rows[0] for c in compare(run, run, "strict")] == [rows, scored - rows]
     arguments = [run, "--selection", "strict", "--license", "cc-by-4.0", "--held-out", "0"]

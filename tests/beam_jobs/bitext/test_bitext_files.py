@@ -141,21 +141,16 @@ def test_marks_of_html_in_a_pair_are_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no rows"),
-        (gzip.compress(b"", mtime=0), "no rows"),
-        (b"\xef\xbb\xbf", "no rows"),
+        (b"", "no rows"), (gzip.compress(b"", mtime=0), "no rows"), (b"\xef\xbb\xbf", "no rows"),
         (gzip.compress("\ufeff".encode("utf-16-be"), mtime=0), "no rows"),
-        (b"PK\x03\x04", "is ZIP"),
-        (tar(), "is a tar archive"),
-        (gzip.compress(tar(), mtime=0), "is a tar archive"),
-        (b"%PDF-1.7\n", "is PDF"),
+        (b"PK\x03\x04", "is ZIP"), (tar(), "is a tar archive"),
+        (gzip.compress(tar(), mtime=0), "is a tar archive"), (b"%PDF-1.7\n", "is PDF"),
         (b"\n<!DOCTYPE html>\n<html>", "is HTML"),
         (gzip.compress(b"<HTML lang='en'>\n<body>", mtime=0), "is HTML"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a file of Office"),
-        (b"{\\rtf1 text}", "is RTF"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a file of Office"), (b"{\\rtf1 text}", "is RTF"),
         (b"7z\xbc\xaf\x27\x1c", "is a 7z archive"),
     ],
-)
+)  # fmt: skip
 def test_an_empty_file_and_what_is_no_text(tmp_path: Path, content: bytes, message: str) -> None:
     write(tmp_path, a=content)
     with pytest.raises(UserError, match=f"a: {message}"):
@@ -487,14 +482,16 @@ def test_bytes_that_the_declared_encoding_lacks_are_a_fault_of_their_unit(tmp_pa
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
-def test_a_changed_file_is_noticed(tmp_path: Path, pack: Any, codec: str) -> None:
-    path = tmp_path / "a.tmx"
-    path.write_bytes(pack(text(unit()).encode(codec)))
-    (bitext,) = find_bitext("tmx", [str(path)])
+@pytest.mark.parametrize("form", ["tmx", "csv"])
+def test_a_changed_file_is_noticed(tmp_path: Path, pack: Any, codec: str, form: str) -> None:
+    before = text(unit("pes")) if form == "tmx" else "source,reference\npes,b\n"
+    path = tmp_path / f"a.{form}"
+    path.write_bytes(pack(before.encode(codec)))
+    (bitext,) = find_bitext(form, [str(path)])
     bitext = replace(bitext, sha256=(known_digest(str(path)),))
     assert len(pairs(read(bitext))) == 1
-    path.write_bytes(pack(text(unit("new")).encode(codec)))
-    with pytest.raises(UserError, match=r"a\.tmx: changed while the run read it"):
+    path.write_bytes(pack(before.replace("pes", "new").encode(codec)))
+    with pytest.raises(UserError, match=rf"a\.{form}: changed while the run read it"):
         read(bitext)
 
 

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -295,28 +296,23 @@ def test_an_unknown_corpus_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("address", ["file:///etc", "ftp://127.0.0.1"])
-def test_only_addresses_of_the_web_are_read(server: Server, address: str) -> None:
-    server.address = address
-    with pytest.raises(UserError, match="name one as Books@v1"):
-        pairs("Books")
-
-
-def test_a_version_that_leaves_the_folder_is_none(server: Server) -> None:
-    server.versions = ["../../v1"]
-    with pytest.raises(UserError, match="no version of Books"):
-        pairs("Books")
-
-
-def test_without_a_network_the_line_says_what_to_do(server: Server, monkeypatch: Patch) -> None:
-    monkeypatch.setenv("OPUS_ENDPOINT", "http://127.0.0.1:9/")
-    with pytest.raises(UserError, match=r"fetch its Moses files elsewhere.*format: moses"):
-        pairs("Books")
-
-
-def test_an_answer_of_something_else_is_one_line(server: Server, monkeypatch: Patch) -> None:
-    monkeypatch.setenv("OPUS_ENDPOINT", f"{server.address}/files")
-    with pytest.raises(UserError, match="Books: cannot be fetched now"):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"address": "file:///etc"}, "name one as Books@v1"),
+        ({"address": "ftp://127.0.0.1"}, "name one as Books@v1"),
+        ({"versions": ["../../v1"]}, "no version of Books"),  # it would leave the folder
+        ({"endpoint": "http://127.0.0.1:9/"}, "fetch its Moses files elsewhere.*format: moses"),
+        ({"endpoint": "{}/files"}, "Books: cannot be fetched now"),  # something else answers
+    ],
+)
+def test_an_odd_answer_or_none_is_one_line(
+    server: Server, change: dict[str, Any], said: str, monkeypatch: Patch
+) -> None:
+    if "endpoint" in change:
+        monkeypatch.setenv("OPUS_ENDPOINT", change["endpoint"].format(server.address))
+    vars(server).update(change)
+    with pytest.raises(UserError, match=said):
         pairs("Books")
 
 

@@ -441,7 +441,7 @@ def within_a_minute(arguments: list[str], path: str, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_a_client_lasts_as_long_as_the_options(stored: Stored, monkeypatch: Patch) -> None:
+def test_a_client_lasts_as_long_as_the_options(stored: Stored) -> None:
     bucket, options = stored
     storage.write_bytes(f"{bucket}/a", b"a")
     first = clients.store(bucket)[0]

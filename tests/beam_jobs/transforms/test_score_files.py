@@ -36,14 +36,11 @@ def same(found: list[tuple[str, float]], wanted: list[tuple[str, float]] = PAIRS
 @pytest.mark.parametrize(
     "text",
     [
-        PLAIN,
-        "\ufeff" + PLAIN.replace("\n", "\r\n") + "\n\n",
-        PLAIN.rstrip("\n"),
-        "id\tcomet\n" + PLAIN,
-        "id\tscore\n" + PLAIN,
+        PLAIN, "\ufeff" + PLAIN.replace("\n", "\r\n") + "\n\n", PLAIN.rstrip("\n"),
+        "id\tcomet\n" + PLAIN, "id\tscore\n" + PLAIN,
         "n\tcomet\tid\tscore\n" + '1\t0.5\ta "x\t7\n2\t-1.25\tč \t8\n3\tNaN\tc\t9',
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("zipped", [False, True])
 def test_forms_of_text(tmp_path: Path, text: str, zipped: bool) -> None:
     path = tmp_path / "scores"

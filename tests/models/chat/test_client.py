@@ -14,7 +14,7 @@ from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.usage import Usage
 from paraloom.models.errors import UserError
 from tests.chat_server import ChatServer, chat_server, reworded
-from tests.extras import needs
+from tests.run_helpers import needs
 
 pytestmark = needs("openai")
 PROMPTS = [f"Reword:\na dog number {i} runs in the snow" for i in range(12)]
@@ -67,16 +67,12 @@ def test_choices_are_in_order_and_as_many_as_were_asked_for() -> None:
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        ("refuses", "refused"),
-        ("filters", "refused (content_filter)"),
-        ("empty", "empty answer"),
-        ("cuts off", "truncated at max_tokens"),
-        ("lines", "control character U+000A in answer"),
-        ("echo", "copy of the prompt"),
-        ("400", "no answer: HTTP 400: prompt too long"),
+        ("refuses", "refused"), ("filters", "refused (content_filter)"), ("empty", "empty answer"),
+        ("cuts off", "truncated at max_tokens"), ("lines", "control character U+000A in answer"),
+        ("echo", "copy of the prompt"), ("400", "no answer: HTTP 400: prompt too long"),
         ("huge", "no answer: HTTP 413: a response of more than 4,194,304 bytes"),
     ],
-)
+)  # fmt: skip
 def test_an_answer_that_is_no_candidate_has_a_reason(model: str, reason: str) -> None:
     assert texts(model) == [(None, reason)]
 

@@ -15,11 +15,44 @@ import pytest
 
 from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from tests.beam_jobs.test_generate import PAIRS, chat, job, run, unit
-from tests.chat_model import SAYS, make_chat_model
-from tests.extras import needs
+from tests.run_helpers import needs
 
 pytestmark = needs("openai", "fastapi", "uvicorn", "accelerate", "transformers")
 ROWS = 8
+SAYS = "an old dog runs on the red street in that snow"  # always; each word once
+TEMPLATE = "{% for m in messages %}{{ m['content'] }} {% endfor %}{{ ' answer' }}"
+
+
+def make_chat_model(folder: Path) -> None:
+    """Write a Llama of some thousand weights in Hugging Face's format."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    wrapped: Any = PreTrainedTokenizerFast
+
+    marks = ["<s>", "</s>", "<unk>", "answer"]
+    words = {word: i for i, word in enumerate(dict.fromkeys([*marks, *SAYS.split()]))}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "</s>"}
+    whole = wrapped(tokenizer_object=tokenizer, chat_template=TEMPLATE, **special)
+    whole.save_pretrained(folder)
+    size = 32
+    config = LlamaConfig(
+        vocab_size=len(words), hidden_size=size, intermediate_size=size, num_hidden_layers=1,
+        num_attention_heads=2, max_position_embeddings=512, bos_token_id=0, eos_token_id=1,
+        pad_token_id=1,
+    )  # fmt: skip
+    model: Any = LlamaForCausalLM(config)
+    said = [words[word] for word in ["answer", *SAYS.split(), "</s>"]]
+    with torch.no_grad():  # the layer adds nothing, and each word of the answer brings the next
+        model.model.layers[0].self_attn.o_proj.weight.zero_()
+        model.model.layers[0].mlp.down_proj.weight.zero_()
+        model.model.embed_tokens.weight.copy_(torch.eye(len(words), size))
+        model.lm_head.weight.zero_()
+        model.lm_head.weight[said[1:], said[:-1]] = 10.0
+    model.save_pretrained(folder)
 
 
 @pytest.fixture(scope="module")

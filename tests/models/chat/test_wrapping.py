@@ -65,16 +65,13 @@ def test_items_of_a_list_are_candidates_and_other_lines_are_none() -> None:
         ("Sure, here is a translation: a bad one.", "Here it is, the translation: a bad one."),
         ("Translation: he lied.", "In translation: he was lying."),
         ("3. Oktober ist ein Feiertag.", "Am 3. Oktober ist ein Feiertag."),
-        ("- Are you coming?", "- Will you come?"),
-        ("“Go home.”", '"Go home!"'),
-        ("“Go home.”", 'He said "go home".'),
-        ("'Go home.'", "‘Go home!’"),
+        ("- Are you coming?", "- Will you come?"), ("“Go home.”", '"Go home!"'),
+        ("“Go home.”", 'He said "go home".'), ("'Go home.'", "‘Go home!’"),
         ("2**3 is 8, 3**2 is 9.", "2**3 is 8 and 3**2 is 9."),
-        ("Of course! I come.", "Sure, I come."),
-        ("* I did it.", "*I did it."),
+        ("Of course! I come.", "Sure, I come."), ("* I did it.", "*I did it."),
         ("'Tis John's dog, 'tis Ann's'", OF_A_DOG[1]),
     ],
-)
+)  # fmt: skip
 def test_what_the_reference_has_stays(text: str, reference: str) -> None:
     assert unwrapped(text, ["", reference]) == [text]
 
@@ -83,18 +80,13 @@ def test_what_the_reference_has_stays(text: str, reference: str) -> None:
     "text",
     [
         "I'm sorry, but I can't assist with that.",
-        "I’m sorry, but I can’t help with that request.",
-        "Sorry, I cannot fulfill this request.",
+        "I’m sorry, but I can’t help with that request.", "Sorry, I cannot fulfill this request.",
         "Unfortunately, I'm unable to provide a paraphrase of this text.",
-        "I won't be able to help you with that.",
-        "I must decline to reword this.",
-        "I can't create such content.",
-        "I'm just an AI, and I have no opinion.",
-        AI,
-        f"Sure! {AI}",
+        "I won't be able to help you with that.", "I must decline to reword this.",
+        "I can't create such content.", "I'm just an AI, and I have no opinion.", AI, f"Sure! {AI}",
         "Please provide the sentence that you'd like me to paraphrase.",
     ],
-)
+)  # fmt: skip
 def test_a_refusal_in_words_is_rejected(text: str) -> None:
     assert found(text, DOG, n=2) == [Found(None, "refused (in words)"), Found(DOG, None)]
     assert found(text, given=("", text))[0].text is not None, "the reference says so, too"

@@ -58,23 +58,15 @@ HUGE = 10**9
 @pytest.mark.parametrize(
     "change",
     [
-        lambda config: None,
-        changed(format=3),
-        changed(vocabularies={"words": None}),
-        changed("options", dim=HUGE),
-        changed("options", dim=65_536, hidden=65_536, model="bilstm"),
-        changed("options", model="../../evil"),
-        changed("options", model="trigram-avg"),
-        changed("options", model="word-avg+gran", mix="add", hidden=3),
-        changed(outputs=-1),
-        changed(sentence_transformers={"native": "yes"}),
-        changed("head", name="evil"),
-        changed("head", units=HUGE),
-        changed("head", units="3"),
-        changed("head", highest=float("nan")),
-        changed("head", more=1),
+        lambda config: None, changed(format=3), changed(vocabularies={"words": None}),
+        changed("options", dim=HUGE), changed("options", dim=65_536, hidden=65_536, model="bilstm"),
+        changed("options", model="../../evil"), changed("options", model="trigram-avg"),
+        changed("options", model="word-avg+gran", mix="add", hidden=3), changed(outputs=-1),
+        changed(sentence_transformers={"native": "yes"}), changed("head", name="evil"),
+        changed("head", units=HUGE), changed("head", units="3"),
+        changed("head", highest=float("nan")), changed("head", more=1),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_configuration_is_refused_before_memory_is_taken(
     tmp_path: Path, change: Callable[[dict[str, Any]], Any]
 ) -> None:

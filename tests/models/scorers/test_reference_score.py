@@ -1,8 +1,8 @@
-"""`reference_score` against the probabilities that the networks themselves give, token by token."""
+"""Scores of translation models, against the probabilities that the networks themselves give."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ from paraloom.models.nmt.engine import Pieces
 from paraloom.models.nmt.families.fairseq import SENTENCEPIECE, FairseqModel
 from paraloom.models.nmt.families.subwords import load_sentencepiece
 from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.learned.source_score import source_score
+from paraloom.models.text.tokens import PairText
 from tests.small_model import new_pairs
 
 
@@ -25,24 +27,25 @@ def score(model: object, sources: Sequence[str], references: Sequence[str]) -> N
     return found["reference_score"]
 
 
-class Lengths:
-    """A model that gives each pair a score of its own, and keeps the pairs."""
+class Model:
+    """In place of a translation model: each pair has a score of its own; it keeps the pairs."""
 
     def __init__(self) -> None:
-        self.pairs: list[tuple[str, str]] = []
+        self.asked: list[tuple[str, str]] = []
 
-    def score(self, sources: Sequence[str], references: Sequence[str]) -> NDArray[np.float32]:
-        self.pairs += zip(sources, references, strict=True)
-        numbers = [-len(s) - 10 * len(r) for s, r in zip(sources, references, strict=True)]
-        return np.array(numbers, np.float32)
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.float32]:
+        pairs = list(zip(sources, targets, strict=True))
+        self.asked += pairs
+        return np.array([-len(s) - len(t) / 10 for s, t in pairs], np.float32)
 
 
 def test_each_pair_is_scored_once_and_pairs_that_are_crossed_are_others() -> None:
     pairs = [("ab", "bc"), ("ab", "c"), ("a", "bc"), ("ab", "c"), ("a", "c")]
     sources, references = zip(*pairs, strict=True)
-    model = Lengths()
-    assert score(model, sources, references).tolist() == [-22, -12, -21, -12, -11]
-    assert sorted(model.pairs) == sorted(set(pairs))
+    model = Model()
+    found = score(model, sources, references)
+    assert found.tolist() == pytest.approx([-2.2, -2.1, -1.2, -2.1, -1.1])
+    assert sorted(model.asked) == sorted(set(pairs))
 
 
 def fairseq_log_prob(model: FairseqModel, source: str, reference: str) -> float:
@@ -100,3 +103,51 @@ def test_a_batch_that_fails_is_halved(nmt_model: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(engine, "submit", fails)
     with pytest.raises(UserError, match="does not work"):
         score(model, sources, references)
+
+
+NAMES = ["source_score", "dual_score"]
+
+
+def test_both_scores_ask_the_model_once_for_the_source_given_the_translation() -> None:
+    model = Model()
+    translations, sources = ["a", "ab", "a"], ["xy", "xyz", "xy"]
+    certain = pa.array([-1.2, -0.3, -4.2], pa.float32())
+    scores = PairScorer(NAMES, forward_model=model).score(
+        pa.array(["r"] * 3), pa.array(translations), pa.array(sources), translation_score=certain
+    )
+    assert sorted(model.asked) == [("a", "xy"), ("ab", "xyz")]
+    np.testing.assert_allclose(scores["source_score"], [-1.2, -2.3, -1.2], atol=1e-6)
+    # Equal and probable; probable one way only; improbable the other way.
+    expected = np.exp([-1.2, -2.0 - 1.3, -3.0 - 2.7])
+    np.testing.assert_allclose(scores["dual_score"], expected, rtol=1e-5)
+
+
+def test_another_model_is_asked_about_the_same_pairs() -> None:
+    texts = pa.array(["a", "bb"])
+    pairs, one, other = PairText(texts, texts, texts), Model(), Model()
+    for model in (one, other):
+        assert source_score(pairs, cast(Any, model)).tolist() == pytest.approx([-1.1, -2.2])
+    assert one.asked == other.asked == [("a", "a"), ("bb", "bb")]
+
+
+@pytest.mark.parametrize("block", [1, 2])
+def test_blocks_do_not_take_the_values_of_others(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraloom.models.scorers.pair_scorer._ROWS", block)
+    texts = pa.array(["a", "bb", "ccc", "dddd", "eeeee"])
+    certain = pa.array([-1.0] * 5, pa.float32())
+    scorer = PairScorer(NAMES, forward_model=Model())
+    for rows in (texts, texts[::-1]):
+        found = scorer.score(rows, rows, rows, translation_score=certain)["source_score"]
+        np.testing.assert_allclose(found, [-1.1 * len(text.as_py()) for text in rows], rtol=1e-6)
+
+
+def test_what_is_missing_is_named() -> None:
+    texts, scorer = pa.array(["a"]), PairScorer(NAMES, forward_model=Model())
+    with pytest.raises(UserError, match="source_score, dual_score: needs the sources"):
+        scorer.score(texts, texts)
+    with pytest.raises(UserError, match="dual_score: needs the translation scores"):
+        scorer.score(texts, texts, texts)
+    with pytest.raises(UserError, match="source_score needs a model in the other direction"):
+        PairScorer(["source_score"])

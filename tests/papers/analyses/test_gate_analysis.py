@@ -1,9 +1,10 @@
-"""Gates by part of speech and dependency label, against a plain reading word by word."""
+"""Gates by part of speech and label, read word by word; pairs that one of two models knows."""
 
 import io
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ import pytest
 import spacy
 import torch
 
+from paraloom.models.embeddings.comparison import ComparedModel, Scores, Vectors
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import moses_tokens
+from paraloom.papers.analyses.compare_models import disagreements
 from paraloom.papers.analyses.gate_analysis import gate_norms, labels_of
 from paraloom.pipeline import cli
+from tests.labelled import labelled
 from tests.models.parsers import TREES
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import Capsys, Patch, refusal
 from tests.small_encoder import small_encoder
 
 TEXTS = pa.array(["a dog runs fast.", "The cat sees a bird .", "", "run!", "a dog, a cat"])
@@ -103,3 +107,60 @@ def test_labels_are_fine_tags(parser: str, tmp_path: Path) -> None:
     pipeline.to_disk(tmp_path / "fine")
     (found,) = labels_of(Parser(str(tmp_path / "fine")), [["a", "dog", "runs", "fast", "."]])
     assert found[2] == ("VBZ", "ROOT") and found[1] == ("–", "nsubj")
+
+
+def model(
+    name: str,
+    said: Mapping[str, Sequence[float] | Scores],
+    scale: tuple[float, float] | None = None,
+) -> ComparedModel:
+    """Scores by the texts' own names."""
+
+    def embed(texts: pa.StringArray) -> Vectors:
+        return np.array(texts.to_pylist(), object)[:, None]
+
+    def compare(first: Vectors, second: Vectors) -> Scores:
+        names = (text.split() for text in first[:, 0])
+        return np.array([said[set][int(number)] for set, number in names])
+
+    return ComparedModel(name, embed, compare, scale)
+
+
+SETS = [
+    labelled([f"{name} {i}" for i in range(4)], [f"{name} {i}'" for i in range(4)], of, name=name)
+    for name, of in (("x", [0, 5, 2.5, 1]), ("y", [3.5, 0, 5, 2.5]))
+]
+
+
+def test_scores_are_stretched_to_the_scale_set_by_set() -> None:
+    # Of x: 0, 5, 2.5, 5 on the scale; of y: 0, 5, 2.5, 2.5.
+    first = model("A", {"x": [-1, 1, 0, 1], "y": [0.2, 0.4, 0.3, 0.3]})
+    # Predicted labels stay as they are.
+    second = model("B", {"x": [1, 4, 2.5, 1], "y": [4, 4, 4, 2.5]}, scale=(0, 5))
+    for_b, for_a = disagreements((first, second), SETS, count=3)
+    assert [(d.first, d.label, d.scores) for d in for_b] == [
+        ("x 3", 1.0, (5.0, 1.0)),
+        ("y 0", 3.5, (0.0, 4.0)),
+        ("y 2", 5.0, (pytest.approx(2.5), 4.0)),
+    ]
+    assert for_b[0].data == "STS 2014 x" and for_b[0].second == "x 3'"
+    assert for_b[0].errors == (4.0, 0.0)
+    assert [d.first for d in for_a] == ["x 0", "x 1"] or [d.first for d in for_a] == ["x 1", "x 0"]
+
+
+def test_the_command_compares_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("word-avg", "gran"):
+        model_of(name).save(tmp_path / name)
+    sts = tmp_path / "sts" / "2014"
+    sts.mkdir(parents=True)
+    rows = ["5\ta dog runs\ta dog runs fast", "1\tthe cat\trun", "3\ta cat\tthe bird sees"]
+    (sts / "made.tsv").write_text("\n".join(rows) + "\n")
+    file, on = tmp_path / "errors.json", ["--sts", str(tmp_path / "sts")]
+    models = ["--model", str(tmp_path / "word-avg"), "--model", str(tmp_path / "gran")]
+    command = ["papers", "compare-models"]
+    assert cli.main([*command, *models, *on, "--json", str(file)]) == 0
+    assert "is closer to the label than" in capsys.readouterr().out
+    found = json.loads(file.read_text())
+    assert set(found) == {str(tmp_path / name) for name in ("word-avg", "gran")}
+    assert "give --model twice" in refusal(capsys, *command, *models[:2], *on)
+    assert "nothing to evaluate on" in refusal(capsys, *command, *models)

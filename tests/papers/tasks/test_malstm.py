@@ -48,7 +48,7 @@ def test_malstm_with_all_its_parts(tmp_path: Path, sick: Path) -> None:
     assert mse != pytest.approx(metrics["uncalibrated"]["SICK trial"]["mse"], abs=1e-4)
 
 
-def test_malstm_trains_on_the_5000_pairs_of_train_and_trial(tmp_path: Path, sick: Path) -> None:
+def test_malstm_trains_on_the_5000_pairs_of_train_and_trial(sick: Path) -> None:
     """Where the test set is there to be reported; without it, trial is reported."""
     header, *rows = (sick / "SICK_trial.txt").read_text().splitlines()
     files = [str(sick / f"SICK_{name}.txt") for name in ("train", "trial")]

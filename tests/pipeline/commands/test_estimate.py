@@ -32,11 +32,11 @@ Told = Callable[..., tuple[dict[str, Any], str]]
 
 
 @pytest.fixture
-def told(tmp_path: Path, capsys: Capsys) -> Told:
-    """The estimate of a configuration, and what the command prints."""
+def told(tmp_path: Path, write_config: WriteConfig, capsys: Capsys) -> Told:
+    """The estimate of a changed configuration, and what the command prints."""
 
-    def tell(config: Path, *more: str) -> tuple[dict[str, Any], str]:
-        file = tmp_path / "estimate.json"
+    def tell(*more: str, **changes: Any) -> tuple[dict[str, Any], str]:
+        config, file = write_config(tmp_path, **changes), tmp_path / "estimate.json"
         given = ["--config", str(config), "--json", str(file), *more]
         assert main(["estimate", *given]) == 0
         values = json.loads(file.read_text())
@@ -46,10 +46,8 @@ def told(tmp_path: Path, capsys: Capsys) -> Told:
     return tell
 
 
-def test_what_a_run_takes_is_what_it_took(
-    write_config: WriteConfig, tmp_path: Path, finished_run: Path, told: Told
-) -> None:
-    found, out = told(write_config(tmp_path), "--gpu-hour", "36000")
+def test_what_a_run_takes_is_what_it_took(tmp_path: Path, finished_run: Path, told: Told) -> None:
+    found, out = told("--gpu-hour", "36000")
     assert list(found["jobs"]) == list(STAGES)
     assert (found["rows"], found["counted"], found["sampled"]) == (120, True, 119)
     for stage, job in found["jobs"].items():
@@ -107,65 +105,53 @@ def test_what_a_unit_opens_is_not_extrapolated(tmp_path: Path) -> None:
     assert (larger.rate, larger.rows, larger.size) == (20, 3_000, 7_500)
 
 
-def test_a_sample_without_a_selected_pair_and_a_runner_elsewhere(
-    write_config: WriteConfig, tmp_path: Path, told: Told
-) -> None:
-    config = write_config(tmp_path, select={"where": ["reference_tokens > 900"]})
-    found, out = told(config, "--", "--runner", "DataflowRunner", "--direct_num_workers=1")
+def test_a_sample_without_a_selected_pair_and_a_runner_elsewhere(told: Told) -> None:
+    beam = ("--", "--runner", "DataflowRunner", "--direct_num_workers=1")
+    found, out = told(*beam, select={"where": ["reference_tokens > 900"]})
     assert list(found["jobs"]) == list(STAGES[:-1])
     assert found["not_timed"][0] == "select" and "Not in the table: select" in out
 
 
-def test_a_scorer_of_ones_own_by_itself_and_kept_columns(
-    write_config: WriteConfig, tmp_path: Path, told: Told
-) -> None:
+def test_a_scorer_of_ones_own_by_itself_and_kept_columns(tmp_path: Path, told: Told) -> None:
     (tmp_path / "own.py").write_text(SLOW.replace("0.01", "0"))
     rows = [json.dumps({"cs": f"pes {i}", "en": f"dog {i}", "number": i}) for i in range(30)]
     (tmp_path / "pairs.jsonl").write_text("\n".join(rows))
     given = {"format": "jsonl", "paths": [str(tmp_path / "pairs.jsonl")], "keep": ["number"]}
-    config = write_config(
-        tmp_path,
+    found, _ = told(
+        *ONE,
         input={**given, "columns": {"source": "cs", "reference": "en"}},
         score={"scorers": [f"{tmp_path}/own.py:slow", "mean_idf"]},
         select={"by": "mean_idf", "deciles": None, "where": ["number >= 10", "mean_idf > 0"]},
     )
-    found, _ = told(config, *ONE)
     assert list(found["jobs"]) == list(STAGES) and found["left_out"] == ["mean_idf"]
     translation = found["jobs"]["back_translate"]
     assert (translation["cores"], translation["device"]) == (1, "1 CPU cores")
 
 
 def test_the_model_of_the_run_and_several_translations_of_a_source(
-    write_config: WriteConfig, tmp_path: Path, nmt_model: Path, told: Told
+    tmp_path: Path, nmt_model: Path, told: Told
 ) -> None:
     scorers = ["paragram_similarity", "mean_idf", "trigram_overlap"]
-    config = write_config(
-        tmp_path,
+    shutil.copytree(nmt_model, tmp_path / "run/nmt")
+    (tmp_path / "run/nmt" / STAGE_RECORD).write_text("{}")
+    found, _ = told(
         nmt={"model": None, "beam": 4, "candidates": 4},
         score={"scorers": scorers, "phrases": str(tmp_path / "phrases")},
         select={"where": ["mean_idf >= 0", "trigram_overlap <= 1"]},
     )
-    run = tmp_path / "run"
-    shutil.copytree(nmt_model, run / "nmt")
-    (run / "nmt" / STAGE_RECORD).write_text("{}")
-    found, _ = told(config)
     assert found["left_out"] == ["paragram_similarity", "mean_idf"]
     rows = {stage: job["rows"] for stage, job in found["jobs"].items()}
     assert (rows["ingest"], rows["back_translate"]) == (120, 119)
     assert 3 * 118 < rows["score"] == rows["select"] <= 4 * 118
 
 
-def test_conditions_and_repeats(
-    write_config: WriteConfig, tmp_path: Path, bitext: dict[str, str], told: Told
-) -> None:
+def test_conditions_and_repeats(tmp_path: Path, bitext: dict[str, str], told: Told) -> None:
     paths = {}
     for side, path in bitext.items():
         paths[side] = str(tmp_path / side)
         Path(paths[side]).write_text(2 * Path(path).read_text(encoding="utf-8"), encoding="utf-8")
     short = [len(line.split()) for line in Path(bitext["source"]).read_text().splitlines() if line]
-    given = {"paths": paths, "unique": "source", "where": ["source_tokens > 4"]}
-    config = write_config(tmp_path, input=given)
-    found, out = told(config)
+    found, out = told(input={"paths": paths, "unique": "source", "where": ["source_tokens > 4"]})
     left = found["kept"] * 238
     assert 2 * sum(n > 4 for n in short) <= left < 238
     assert found["translated"] <= 0.5, "every source is there twice"
@@ -207,18 +193,17 @@ slow = Scorer(function=function, meaning="", unit="")
 """
 
 
-def test_scorers_with_a_model_and_of_others_are_timed(
-    write_config: WriteConfig, tmp_path: Path, told: Told
-) -> None:
+def test_scorers_with_a_model_and_of_others_are_timed(tmp_path: Path, told: Told) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     model = write_sentence_model(tmp_path / "model")
     words = ["dog", "cat"]
     (tmp_path / "vectors.txt").write_text("".join(f"{word} 0.5 1\n" for word in words))
     scorers = ["paragram_similarity", "sentence_similarity", f"{tmp_path}/slow.py:slow"]
     given = {"paragram": str(tmp_path / "vectors.txt"), "sentence_model": str(model)}
-    score = {"scorers": [*scorers, "mean_idf"], **given}
-    config = write_config(tmp_path, score=score, select={"by": "slow", "deciles": [9]})
-    found, out = told(config, "--rows", "1000000", "--rows-per-second", "250", "--device", "H9")
+    changes: dict[str, Any] = {"score": {"scorers": [*scorers, "mean_idf"], **given}}
+    changes["select"] = {"by": "slow", "deciles": [9]}
+    options = ("--rows", "1000000", "--rows-per-second", "250", "--device", "H9")
+    found, out = told(*options, **changes)
     assert found["left_out"] == ["mean_idf"]
     job = found["jobs"]["score"]
     assert 0.01 <= 1 / job["rate"] < 0.5  # of a busy machine
@@ -229,20 +214,19 @@ def test_scorers_with_a_model_and_of_others_are_timed(
     assert "250 rows/s, H9" in out
 
 
-def test_language_models_give_prices(write_config: WriteConfig, tmp_path: Path, told: Told) -> None:
+def test_language_models_give_prices(told: Told) -> None:
     with chat_server() as (server, url):
         chat = {"kind": "chat", "base_url": url, "model": "good", "n": 2}
         paid = {"name": "paid", "prices": {"input": 50.0, "output": 1000.0}}
         slow = {"name": "slow", "requests_per_minute": 6}
         generators = [{"kind": "nmt"}, chat | paid, chat | slow]
-        config = write_config(tmp_path, generators=generators)
-        found, out = told(config)
+        found, out = told(generators=generators)
         assert "paid: 119 requests, not in the table; `--requests 20`" in out
         assert not server.answered
         assert "generate" not in found["jobs"]
         before = found["jobs"]["score"]["rows"] - 4 * 119
         assert 110 < before <= 119
-        found, out = told(config, "--requests", "1")
+        found, out = told("--requests", "1", generators=generators)
         assert len(server.answered) == 2
     cheap, most = found["generators"]["paid"], found["generators"]["slow"]
     assert cheap["tokens_out"] == 119 * 10
@@ -255,20 +239,15 @@ def test_language_models_give_prices(write_config: WriteConfig, tmp_path: Path, 
     assert "slow: 119 requests, 20 min" in out
 
 
-def test_language_models_without_a_translation_model(
-    write_config: WriteConfig, tmp_path: Path, told: Told
-) -> None:
+def test_language_models_without_a_translation_model(told: Told) -> None:
     with chat_server() as (_, url):
         chat = {"kind": "chat", "name": "a", "base_url": url, "model": "good", "n": 2}
         paid, other = {"prices": {"input": 0.1, "output": 0.1}}, {"name": "b", "model": "400"}
-        config = write_config(
-            tmp_path,
-            generators=[chat | paid, chat | other],
-            nmt={"model": None},
-            score={"scorers": ["unigram_f1"]},
+        found, out = told(
+            "--requests", "1", "--gpu-hour", "3", generators=[chat | paid, chat | other],
+            nmt={"model": None}, score={"scorers": ["unigram_f1"]},
             select={"by": "unigram_f1", "per_generator": 0.5},
-        )
-        found, out = told(config, "--requests", "1", "--gpu-hour", "3")
+        )  # fmt: skip
     assert list(found["jobs"]) == ["ingest", "generate", "score", "bucket", "select"]
     assert "b" not in found["generators"] and "b: gave no answer that counts." in out
     assert found["sampled"] == 0 and found["jobs"]["score"]["rows"] == 4 * 119
@@ -329,15 +308,9 @@ FEW = {"score.scorers": ["translation_score", "trigram_overlap"]}
     ],
 )
 def test_nothing_is_trained(
-    write_config: WriteConfig,
-    tmp_path: Path,
-    capsys: Capsys,
-    changes: list[str],
-    finished: list[str],
-    target: str,
-    changed: Mapping[str, object],
-    said: str,
-) -> None:
+    write_config: WriteConfig, tmp_path: Path, capsys: Capsys, changes: list[str],
+    finished: list[str], target: str, changed: Mapping[str, object], said: str,
+) -> None:  # fmt: skip
     run = Run(read_config(write_config(tmp_path), changes))
     run.records.update({stage: StageRecord() for stage in finished})
     made, small = prepare(run, 5)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.engine.shards import Receipt, commit, receipts
+from paraloom.beam_jobs.engine.shards import commit, receipts
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run import explain
 from paraloom.pipeline.commands.run.explain import find
-from tests.run_helpers import STAGES, Capsys, Patch, changed_manifest, table
+from tests.run_helpers import STAGES, Capsys, Patch, calls_of, changed_manifest, table
 
 
 def ids(folder: Path, stage: str, rejected: bool = False) -> list[str]:
@@ -25,18 +25,11 @@ def told(folder: Path, id: str, capsys: Capsys) -> str:
 
 
 def test_a_pair_in_the_corpus(finished_run: Path, monkeypatch: Patch, capsys: Capsys) -> None:
-    read: list[str] = []
-
-    def counted(path: str) -> list[Receipt]:
-        found = receipts(path)
-        read.extend([Path(path).name] if found else [])  # a run of bitext has no stage pivot
-        return found
-
     name = ids(finished_run, "corpus")[3]
-    with monkeypatch.context() as patch:
-        patch.setattr(explain, "receipts", counted)
-        way = find(str(finished_run / "run"), name)
-    assert read == ["ingest"], "only the first stage is searched whole"
+    read = calls_of(monkeypatch, explain, "receipts")
+    way = find(str(finished_run / "run"), name)
+    searched = [Path(path).name for path in read if receipts(path)]  # there is no stage pivot
+    assert searched == ["ingest"], "only the first stage is searched whole"
     assert [(step.stage, step.rejected) for step in way] == [(stage, False) for stage in STAGES]
     row = way[-1].row
     text = told(finished_run, name, capsys)

@@ -22,6 +22,11 @@ ENGLISH = ("A dog runs in the snow.", "A man plays an old guitar.", "Two childre
 BOTH = tuple(zip(CZECH, ENGLISH, strict=True))
 
 
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 UNIT = '<tu><tuv xml:lang="en-GB"><seg>{1}</seg></tuv><tuv xml:lang="cs"><seg>{0}</seg></tuv></tu>'
 
 
@@ -56,8 +61,7 @@ def write(folder: Path, form: str) -> list[str]:
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_what_it_writes_runs(form: str, tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_it_writes_runs(form: str, tmp_path: Path, capsys: Capsys) -> None:
     assert main(["init", *write(tmp_path, form)]) == 0
     rows = len(BOTH) * (2 if form == "parquet" else 1)
     said = f"paraloom.yaml: {form}, cs to en, {rows:,} rows\n"
@@ -85,10 +89,7 @@ def mined() -> bytes:
     ],
     ids=["parquet", "margin", "two columns"],
 )
-def test_pairs_of_one_language(
-    content: bytes, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_pairs_of_one_language(content: bytes, capsys: Capsys) -> None:
     Path("mined").write_bytes(content)
     assert main(["init", "mined"]) == 0
     assert capsys.readouterr().out.startswith("paraloom.yaml: pairs, en, 3 rows\n")
@@ -105,10 +106,7 @@ def test_the_columns_of_a_run_are_bitext(tmp_path: Path) -> None:
     assert find_input([str(path)])[0]["format"] == "parquet"
 
 
-def test_with_a_model_it_estimates(
-    nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_with_a_model_it_estimates(nmt_model: Path, tmp_path: Path, capsys: Capsys) -> None:
     assert main(["init", *write(tmp_path, "tsv"), "--model", str(nmt_model)]) == 0
     assert read_config("paraloom.yaml").nmt.model == str(nmt_model)
     said, while_it_works = capsys.readouterr()
@@ -122,7 +120,6 @@ def test_with_a_model_it_estimates(
 def test_a_model_of_sentences_that_is_installed(
     english: bool, tmp_path: Path, monkeypatch: Patch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     german = ("Ein Hund läuft im Schnee.", "Ein Mann spielt Gitarre.", "Kinder essen Eis.")
     pairs = zip(CZECH, ENGLISH if english else german, strict=True)
     (tmp_path / "x.tsv").write_bytes(lines(map("\t".join, pairs)))
@@ -139,8 +136,7 @@ def test_a_model_of_sentences_that_is_installed(
     assert own.select.where == ["sentence_similarity >= 0.85", *without.select.where]
 
 
-def test_sections_of_another_config(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
     assert main(["init", *write(tmp_path, "tsv"), "--out", "mine.yaml", "--from", "sample"]) == 0
     text = Path("mine.yaml").read_text()
     assert "# the lowest tenth has most of the wrong" in text, "comments stay"
@@ -166,18 +162,14 @@ def test_sections_of_another_config(tmp_path: Path, monkeypatch: Patch, capsys: 
         ({}, "none: cannot be read (No such file"),
     ],
 )
-def test_files_that_say_too_little(
-    files: dict[str, str], said: str, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_files_that_say_too_little(files: dict[str, str], said: str, capsys: Capsys) -> None:
     for name, text in files.items():
         Path(name).write_text(text)
     assert said in refusal(capsys, "init", *(files or ["none"]))
     assert not Path("paraloom.yaml").exists()
 
 
-def test_each_proposes_a_run_of_its_own(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_each_proposes_a_run_of_its_own(capsys: Capsys) -> None:
     files: dict[str, str] = {}
     for name in ("a/pairs.tsv", "b/pairs.txt", "c/pairs.tsv", "my pairs: 1.tsv"):
         Path(name).parent.mkdir(exist_ok=True)
@@ -192,10 +184,9 @@ def test_each_proposes_a_run_of_its_own(tmp_path: Path, monkeypatch: Patch, caps
 
 
 def test_english_first_in_columns_without_names(
-    nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
+    nmt_model: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
     """A model says that it was not meant so."""
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "x.tsv").write_bytes(lines(f"{b}\t{a}" for a, b in BOTH))
     assert main(["init", "x.tsv", "--model", str(nmt_model)]) == 2
     said, refused = capsys.readouterr().err.splitlines()
@@ -206,8 +197,7 @@ def test_english_first_in_columns_without_names(
     assert "paraphrases are Czech; for English ones, swap the columns" in capsys.readouterr().err
 
 
-def test_a_column_of_ids_is_proposed_if_no_id_repeats(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_column_of_ids_is_proposed_if_no_id_repeats(tmp_path: Path) -> None:
 
     def columns(content: bytes, *more: bytes) -> dict[str, str]:
         for number, each in enumerate((content, *more)):

@@ -14,9 +14,8 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.estimate import estimate
 from paraloom.pipeline.commands.model import mine as command
 from paraloom.pipeline.config import Config
-from tests.extras import needs
 from tests.json_schema import errors_of
-from tests.run_helpers import Capsys, Patch, again, manifest, refusal, table
+from tests.run_helpers import Capsys, Patch, again, manifest, needs, refusal, table
 from tests.small_encoder import small_encoder
 
 pytestmark = needs("faiss", "torch")
@@ -143,16 +142,15 @@ def as_parquet(folder: Path, pairs: list[tuple[str, str]]) -> Path:
 
 
 @pytest.mark.parametrize("form", [as_text, as_two_columns])
-def test_pairs_in_text(tmp_path: Path, capsys: Capsys, form: Writer) -> None:
+def test_pairs_in_text(tmp_path: Path, form: Writer) -> None:
     config(tmp_path, form(tmp_path, [*PAIRS, ("An empty one.", " ")]))
     assert again("ingest", tmp_path) == 0
     found = table(tmp_path, "ingest").drop_columns("id").to_pylist()
     assert found == [{"source": "", "reference": a, "translation": b} for a, b in PAIRS]
     assert manifest(tmp_path)["stages"]["ingest"]["rejected"] == {"empty translation": 1}
-    capsys.readouterr()
 
 
-def test_a_run_on_pairs(tmp_path: Path, capsys: Capsys) -> None:
+def test_a_run_on_pairs(tmp_path: Path) -> None:
     """Nothing is translated, and the card does not say so."""
     file = config(tmp_path, as_parquet(tmp_path, [*PAIRS, ("The same.", "the same")]))
     assert again("select", tmp_path) == 0
@@ -166,15 +164,13 @@ def test_a_run_on_pairs(tmp_path: Path, capsys: Capsys) -> None:
     assert "ranslat" not in card.replace("`translation", "")
     values = {**json.loads(file.read_text()), "run": str(tmp_path / "other")}
     assert estimate(Config.of(values)).jobs["score"].rows == 4
-    capsys.readouterr()
 
 
-def test_a_preview_ranks_pairs(tmp_path: Path, capsys: Capsys) -> None:
+def test_a_preview_ranks_pairs(tmp_path: Path) -> None:
     config(tmp_path, as_parquet(tmp_path, PAIRS))
     assert again("preview", tmp_path) == 0
     sample = pq.read_table(tmp_path / "run" / "preview" / "corpus").select(["reference"])
     assert len(sample) == len(PAIRS)
-    capsys.readouterr()
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -213,4 +209,3 @@ def test_columns_and_other_files(tmp_path: Path, capsys: Capsys) -> None:
     assert again("ingest", tmp_path) == 0
     row = {"id": "7", "source": "", "reference": "One.", "translation": "Another.", "margin": 1.3}
     assert table(tmp_path, "ingest").to_pylist() == [row]
-    capsys.readouterr()

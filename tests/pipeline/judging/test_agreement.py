@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, pearsonr, spearmanr
 
-from paraloom.beam_jobs.engine.shards import Shard, read_shard
+from paraloom.beam_jobs.engine.shards import read_shard
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
@@ -41,7 +41,7 @@ from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.run.records import PairsRecord, ScorerRecord
 from paraloom.pipeline.stages import folder_of
-from tests.run_helpers import WriteConfig
+from tests.run_helpers import Patch, WriteConfig, calls_of
 from tests.shards import accepted
 
 
@@ -157,7 +157,7 @@ def test_under_conditions_only_pairs_that_meet_them_count(write_run: WriteConfig
 
 
 def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(
-    write_run: WriteConfig, monkeypatch: pytest.MonkeyPatch
+    write_run: WriteConfig, monkeypatch: Patch
 ) -> None:
     """The cards and the report, which ask for it each, read each corpus once."""
     folder = str(write_run())
@@ -179,22 +179,14 @@ def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(
     actions = [Action(score=s, **{n: r[n] for n in texts}) for s, r in judged]
     JudgeFile(folder, "Anna").append(actions)
     JudgeFile(folder, "Ben").append([actions[20].model_copy(update={"score": 10.0})])  # mean 45
-    scanned = list[str]()
-
-    def scan(shard: Shard, columns: list[str]) -> pa.Table:
-        scanned.append(shard.path.removeprefix(folder))
-        return read_shard(shard, columns)
-
-    monkeypatch.setattr(agreement, "read_shard", scan)
+    scanned = calls_of(monkeypatch, agreement, "read_shard")
     assert corpus_precisions(folder, record) == {
         "": "Precision of the corpus: 29 of 50, 95% interval 0.44 to 0.71",
         "selections/strict": "Precision of the corpus strict: 10 of 10, 95% interval 0.72 to 1.00",
     }
     assert corpus_precisions(folder, record, good=40)[""].startswith("Precision of the corpus: 40")
-    assert sorted(Path(path).parent.as_posix() for path in scanned) == [
-        "/corpus",
-        "/selections/strict/corpus",
-    ]
+    places = sorted(str(Path(shard.path).parent.relative_to(folder)) for shard in scanned)
+    assert places == ["corpus", "selections/strict/corpus"]
 
 
 def labelled(folder: Path, *first: str) -> str:

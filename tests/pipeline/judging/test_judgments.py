@@ -145,17 +145,12 @@ def test_what_a_crash_left(tmp_path: Path, data: bytes, whole: dict[str, float])
     ("data", "line"),
     [
         (ONE + b"\n" + TWO.replace(b"60", b"101"), 2),
-        (ONE + b"\n" + TWO[:-1] + b', "remark": "good"}', 2),
-        (ONE + b"\r" + TWO, 1),
-        (ONE + b" " + TWO, 1),
-        (b"[" + ONE + b", " + TWO + b"]", 1),
-        ((ONE + b"\n" + TWO).decode().encode("utf-16"), 1),
-        (ONE + b"\n2\tgood", 2),
-        (bytes(9) + ONE, 1),
-        (ONE + b"\n{\n", 2),
-        (ONE + b'\n{"id": "a", "score": 101}\n', 2),
+        (ONE + b"\n" + TWO[:-1] + b', "remark": "good"}', 2), (ONE + b"\r" + TWO, 1),
+        (ONE + b" " + TWO, 1), (b"[" + ONE + b", " + TWO + b"]", 1),
+        ((ONE + b"\n" + TWO).decode().encode("utf-16"), 1), (ONE + b"\n2\tgood", 2),
+        (bytes(9) + ONE, 1), (ONE + b"\n{\n", 2), (ONE + b'\n{"id": "a", "score": 101}\n', 2),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_judgment_stays_on_the_disk(tmp_path: Path, data: bytes, line: int) -> None:
     """Whatever it is, a process that died did not leave it."""
     path = tmp_path / "judgments" / "a.jsonl"

@@ -246,7 +246,7 @@ def test_a_pair_with_another_text_is_judged_again(client: Client) -> None:
         assert now == ("another one", 0, None)
 
 
-def test_ports(write_run: WriteConfig, tmp_path: Path) -> None:
+def test_ports(write_run: WriteConfig) -> None:
     run = write_run(100)
     session = Session(str(run), [], "0-100")
     first, second = JudgingServer(session), JudgingServer(session)

@@ -1,4 +1,4 @@
-"""The data card: what it says, and that datasets opens the corpus with and without it."""
+"""The data card: what it says, what it leaves out, and that datasets opens the corpus with it."""
 
 import copy
 import re
@@ -8,12 +8,16 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import write_shard
 from paraloom.pipeline.pages import cards as card
-from paraloom.pipeline.run.records import RunRecord
+from paraloom.pipeline.pages.shown import last_name, model_name, reasons, shown_configuration
+from paraloom.pipeline.run.records import RunRecord, UsedModel
 from tests.pipeline.pages.made_run import SCORERS, MadeRun
+from tests.run_helpers import record_of
 
 
 def data_card(record: dict[str, Any], size: int) -> str:
@@ -99,13 +103,16 @@ def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     assert "no 3 subwords twice, repetition penalty 1.25, 4 translations" in words(record)
 
 
-def test_it_says_what_was_cleaned(made_run: MadeRun) -> None:
+def test_it_says_what_was_cleaned_and_that_near_copies_were_rejected(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
-    assert "cleaned" not in data_card(record, 1)
+    text = words(record)
+    assert "cleaned" not in text and "texts are equal; near duplicates stay." in text
     record["stages"]["ingest"]["cleaned"] = {"entities": 1234, "whitespace": 0, "nfc": 5}
+    record["config"]["select"]["near_duplicates"] = 0.8
     said = "HTML entities in 1,234, line feeds, tabs and separators in 0, "
     said += "characters not in NFC in 5"
     assert said in words(record)
+    assert "texts are equal; near-copies were rejected, too." in words(record)
 
 
 def test_it_states_licence_and_citation_of_a_corpus_of_opus(made_run: MadeRun) -> None:
@@ -206,8 +213,62 @@ def test_hostile_text_stays_text(made_run: MadeRun) -> None:
         assert not re.search(r"<(script|img)|(?<!\\)\[b|(?<!\\)`a", outside), line
 
 
-def test_whether_near_copies_are_in_the_corpus(made_run: MadeRun) -> None:
-    record = copy.deepcopy(made_run.record)
-    assert "texts are equal; near duplicates stay." in words(record)
-    record["config"]["select"]["near_duplicates"] = 0.8
-    assert "texts are equal; near-copies were rejected, too." in words(record)
+NAMES = st.text(st.sampled_from("abc.-_ é"), min_size=1, max_size=6)
+
+
+@given(st.lists(NAMES, min_size=2, max_size=5), st.sampled_from(["/", "~/", "../", "s3://h/"]))
+def test_of_any_path_only_the_name_is_shown(names: list[str], root: str) -> None:
+    assert last_name(root + "/".join(names)) == names[-1]
+    assert last_name("C:\\" + "\\".join(names)) == names[-1]
+    assert last_name(f"https://me:word@host/{'/'.join(names)}?token=x") == names[-1]
+
+
+@pytest.mark.parametrize(
+    ("path", "revision", "name"),
+    [
+        ("me/cs-en", "0a1", "me/cs-en"),
+        ("me/cs-en", None, "cs-en"),
+        ("/me/cs-en", "0a1", "cs-en"),
+        ("s3://me/cs-en", "0a1", "cs-en"),
+    ],
+)
+def test_only_models_of_the_hub_have_their_owner(path: str, revision: str, name: str) -> None:
+    assert model_name(UsedModel(path=path, revision=revision)) == name
+
+
+def test_what_is_not_known_is_not_shown() -> None:
+    chat = {"kind": "chat", "name": "a", "n": 2, "temperature": 0.5, "license": "CC0"}
+    hidden = {"base_url": "http://sesame:80/v1", "api_key_env": "SESAME", "model": "/sesame"}
+    config: dict[str, Any] = {
+        "run": "/home/sesame/runs/mine",
+        "seed": 3,
+        "input": {"license": "CC0", "paths": ["/sesame/a.gz"], "where": ["token_ratio <= 2"]},
+        "nmt": {"model": "/sesame/cs-en", "beam": 5},
+        "generators": [{"kind": "nmt", "name": "nmt"}, chat | hidden],
+        "score": {
+            "scorers": ["length_ratio", "/home/sesame/own.py:mine"],
+            "paragram": "/sesame/v.txt",
+        },
+        "select": {"by": "length_ratio", "deciles": [9], "labelled": "/sesame/sts"},
+        "embeddings": {"pairs": [{"paths": ["sesame"]}]},
+    }
+    shown = shown_configuration(record_of({"config": config}))
+    assert "sesame" not in str(shown).lower()
+    assert (shown["run"], shown["seed"]) == ("mine", 3)
+    assert shown["input"]["license"] == "CC0" and "paths" not in shown["input"]
+    assert shown["nmt"]["beam"] == 5 and "model" not in shown["nmt"]
+    assert shown["select"]["by"] == "length_ratio" and "labelled" not in shown["select"]
+    nmt, chats = shown["generators"]
+    assert nmt == {"kind": "nmt", "name": "nmt"}
+    assert chats.items() >= chat.items() and not {*chats} & {*hidden}
+    assert shown["scorers"] == ["length_ratio", "mine"]
+
+
+def test_reasons_are_without_the_words_of_servers() -> None:
+    found = {"a: no answer: SSLError: not at sesame": 1, "a: no answer: HTTP 400: sesame": 1}
+    more = {"a: no answer: no response within 1 s": 2, "a: no answer: HTTP 400: of sesame": 2}
+    assert reasons(found | more) == {
+        "a: no answer: SSLError": 1,
+        "a: no answer: HTTP 400": 3,
+        "a: no answer: no response within 1 s": 2,
+    }

@@ -84,7 +84,7 @@ def test_few_rows_of_few_files(made_run: MadeRun, shards: list[Shard], monkeypat
 
 
 def test_a_threshold_keeps_what_a_plain_count_keeps(
-    sample: Sample, record: RunRecord, rows: list[dict[str, Any]]
+    sample: Sample, rows: list[dict[str, Any]]
 ) -> None:
     found = thresholds(SELECT.criteria())
     names = ["trigram_overlap <= 0.6", "unigram_f1_decile >= 4", "unigram_f1_decile <= 8"]
@@ -107,7 +107,7 @@ def test_a_threshold_keeps_what_a_plain_count_keeps(
     assert curve.chosen.judged >= 20
 
 
-def test_a_range_has_two_thresholds_and_tokens_have_none(record: RunRecord) -> None:
+def test_a_range_has_two_thresholds_and_tokens_have_none() -> None:
     select = select_of(where=["word_order in 0.1..0.9", "reference_tokens <= 9"])
     found = thresholds(select.criteria())
     assert [str(each) for each, _ in found] == ["word_order >= 0.1", "word_order <= 0.9"]
@@ -116,7 +116,7 @@ def test_a_range_has_two_thresholds_and_tokens_have_none(record: RunRecord) -> N
     assert thresholds(two.criteria()) == []
 
 
-def test_pairs_that_just_missed_say_why(sample: Sample, record: RunRecord) -> None:
+def test_pairs_that_just_missed_say_why(sample: Sample) -> None:
     select = select_of(where=["trigram_overlap <= 0.4", "unigram_f1 >= 0.6"], max_tokens=11)
     found = sample.missed(select.criteria(), 9, 1)
     for pair in found:
@@ -132,7 +132,7 @@ def test_pairs_that_just_missed_say_why(sample: Sample, record: RunRecord) -> No
 
 
 def test_the_frontier_keeps_as_many_pairs_as_the_selection(
-    sample: Sample, record: RunRecord, rows: list[dict[str, Any]]
+    sample: Sample, rows: list[dict[str, Any]]
 ) -> None:
     where = ["trigram_overlap <= 0.5", "translation_score >= -0.5"]
     select = select_of(where=where, max_tokens=11)
@@ -177,7 +177,7 @@ def test_samples_stand_for_all(shards: list[Shard], record: RunRecord, monkeypat
     ],
 )
 def test_the_region_holds_what_the_conditions_hold_for(
-    made_run: MadeRun, record: RunRecord, chosen: list[int] | None, where: list[str]
+    made_run: MadeRun, chosen: list[int] | None, where: list[str]
 ) -> None:
     select = select_of(by="translation_score", deciles=chosen, where=where)
     table, found = made_run.pairs, made_run.record["stages"]["bucket"]["deciles"]

@@ -22,7 +22,7 @@ from paraloom.pipeline.release.release import files_of
 from paraloom.pipeline.release.triplets import KINDS, Block, Rows, TripletOptions, makers
 from tests.models.scorers.small_transformers import write_sentence_model
 from tests.models.text.test_changes import BITES, OLD, TWO, parsed
-from tests.run_helpers import Patch
+from tests.run_helpers import Patch, calls_of
 
 pytest.importorskip("faiss", reason="faiss is not installed")
 
@@ -201,15 +201,13 @@ def test_a_killed_release_goes_on(run: Path, model: str, monkeypatch: Patch) -> 
         raise SystemExit(publish(run, *loose))
     assert made == [0, 16] and not (run / "release").exists()
 
-    def counted(block: Block, opened: Any) -> pa.Table:
-        made.append(block.start)
-        return make(block, opened)
-
-    monkeypatch.setattr(triplets, "_triplets", counted)
+    monkeypatch.setattr(triplets, "_triplets", make)
+    again = calls_of(monkeypatch, triplets, "_triplets")
     damaged = next((run / ".release.triplets").glob("*/*.16.parquet"))
     damaged.write_bytes(bytes(damaged.stat().st_size))
     assert publish(run, *loose) == 0
-    assert made.count(0) == 2 and made.count(16) == 3  # once in each split, and the damaged one
+    starts = Counter(block.start for block in again)
+    assert (starts[0], starts[16]) == (1, 2)  # once in the other split, and the damaged one
     for name in files_of(run / "whole"):
         assert (run / "whole" / name).read_bytes() == (run / "release" / name).read_bytes()
     assert publish(run, "--triplets-model", model, "--min-score", "2") == 2  # no pair has one
@@ -220,14 +218,7 @@ def test_a_release_goes_on_with_the_same_model_only(
 ) -> None:
     """Another one may lie at the same path."""
     own = Path(shutil.copytree(model, tmp_path / "own"))
-    made: list[int] = []
-    make = triplets._triplets
-
-    def counted(block: Block, opened: Any) -> pa.Table:
-        made.append(block.start)
-        return make(block, opened)
-
-    monkeypatch.setattr(triplets, "_triplets", counted)
+    made = calls_of(monkeypatch, triplets, "_triplets")
     killed = SimpleNamespace(rmtree=lambda path: None)  # at the end, before it removes the blocks
     monkeypatch.setattr(triplets, "shutil", killed)
     loose = ("--triplets-model", str(own), "--min-score", "-1", "--max-score", "1")

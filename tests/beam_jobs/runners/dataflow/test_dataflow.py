@@ -113,10 +113,7 @@ def images(pipeline: Any) -> set[str]:
     return {beam_runner_api_pb2.DockerPayload.FromString(p).container_image for p in payloads}
 
 
-JOBS = ["ingest", "back_translate", "idf", "score", "select"]
-
-
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", ["ingest", "back_translate", "idf", "score", "select"])
 def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, name: str) -> None:
     pipeline, job, _ = built(jobs[name], f"--sdk_container_image={IMAGE}")
     (pool,) = job["environment"]["workerPools"]
