@@ -23,7 +23,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from pydantic import Field
 
 from paraloom.beam_jobs.engine import crash_recovery
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
@@ -91,18 +91,11 @@ def run(
     if known:
         translate = WithKept(known, units, job.direction, output) | translate
     arguments = dataflow.one_process(arguments, job.accelerator)
-    work = UnitJob(
-        name=job.direction.job,
-        units=units,
-        transform="Translate" >> translate,
-        output=output,
-        processes=1,
-        limit=Limit(share=max_rejected),
-    )
-    result = launch(work, arguments)
+    name, step, limit = job.direction.job, "Translate" >> translate, Limit(share=max_rejected)
+    result = launch(name, units, step, output, arguments, processes=1, limit=limit)
     if known:
         made = f"sentences translated: {result.metrics.get('sentences', 0):,}"
-        say(f"{work.name}: {made}; finished shards had the others")
+        say(f"{name}: {made}; finished shards had the others")
     return result
 
 

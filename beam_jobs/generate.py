@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit, check_share
 from paraloom.beam_jobs.engine.shards import Receipt, Shard, Unit, read_shard
@@ -76,15 +76,8 @@ def run(
         arguments = dataflow.one_process(arguments, job.accelerator)
         if job.accelerator:
             generate = generate.with_resource_hints(accelerator=job.accelerator)
-    work = UnitJob(
-        name="generate",
-        units=units,
-        transform="Generate" >> generate,
-        output=output,
-        processes=1,
-        limit=job.limit,
-    )
-    return launch(work, arguments)
+    step = "Generate" >> generate
+    return launch("generate", units, step, output, arguments, processes=1, limit=job.limit)
 
 
 @dataclass(eq=False)

@@ -22,7 +22,7 @@ from pydantic import Field
 from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import (
     REPEATS_NEARLY,
@@ -199,15 +199,11 @@ def run(
     )
     rows = sum(unit.part.lines for unit in units)
     transform = Ingest(output, reading, rows, {bitext.ids for bitext in bitexts})
-    job = UnitJob(
-        name="ingest",
-        units=units,
-        transform=transform,
-        output=output,
-        done=lambda: reading.shard_rows * len(storage.names(output)),
-        limit=limit,
-    )
-    result = launch(job, arguments)
+
+    def done() -> int:
+        return reading.shard_rows * len(storage.names(output))
+
+    result = launch("ingest", units, transform, output, arguments, done=done, limit=limit)
     storage.remove_all(storage.join(spans, name) for name in storage.names(spans))
     read: Counter[str] = Counter()
     for unit, receipt in zip(units, result.receipts, strict=True):

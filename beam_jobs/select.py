@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.options import local_workers
 from paraloom.beam_jobs.engine.part_files import decode, encode
 from paraloom.beam_jobs.engine.shards import HASHES, Receipt, Unit, read_shard
@@ -120,8 +120,7 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     if criteria.exclude is not None and criteria.exclude.similarity is not None:
         processes = 1  # load the model once
         arguments = dataflow.one_process(arguments, None)
-    job = UnitJob(name="select", units=units, transform=select, output=output, processes=processes)
-    result = launch(job, arguments)
+    result = launch("select", units, select, output, arguments, processes=processes)
     export_tsv(output, result.receipts, criteria.by, local_workers(arguments))
     return result
 

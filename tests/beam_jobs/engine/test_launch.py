@@ -91,7 +91,7 @@ def test_progress_counts_the_rows_of_finished_units(
         return {}
 
     monkeypatch.setattr(launching, "watch_pipeline", watch)
-    launch(job(work, out, done=done), ["--direct_num_workers", "5"])
+    launch(**job(work, out, done=done), arguments=["--direct_num_workers", "5"])
     assert seen == [3, 9, rows, rows]  # no more processes than units
 
 
@@ -99,7 +99,7 @@ def test_progress_counts_the_rows_of_finished_units(
 def test_an_error_in_a_worker_is_one_line(tmp_path: Path, work: list[Unit], workers: str) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(UserError) as error:
-        launch(job(work, out, "user"), ["--direct_num_workers", workers])
+        launch(**job(work, out, "user"), arguments=["--direct_num_workers", workers])
     line = rf"{tmp_path}/in/part-\d.parquet: something \[is\] wrong: {{it}}"
     assert re.fullmatch(line, str(error.value))
 
@@ -184,7 +184,7 @@ def test_an_option_that_beam_refuses_or_would_ignore_is_one_line(
     tmp_path: Path, work: list[Unit], arguments: list[str], message: str
 ) -> None:
     with pytest.raises(UserError, match=f"^Beam options: .*{message}") as error:
-        launch(job(work, f"{tmp_path}/out"), arguments)
+        launch(**job(work, f"{tmp_path}/out"), arguments=arguments)
     assert "KEY" not in str(error.value) and "\n" not in str(error.value)
 
 

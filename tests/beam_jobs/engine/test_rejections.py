@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from paraloom.beam_jobs.engine import rejections
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.rejections import Limit, RejectionWatch, check_not_stopped
 from paraloom.beam_jobs.engine.shards import (
     Receipt,
@@ -53,8 +53,8 @@ def numbers(folder: Path, shards: int, rows: int = 10, step: int = 1) -> list[Un
 
 def run(work: list[Unit], folder: Path, share: float, **job: Any) -> Result:
     output = str(folder / "out")
-    how = {"transform": beam.ParDo(Odd(output, **job)), "limit": Limit(share=share)}
-    return launch(UnitJob(name="odd", units=work, output=output, **how), ONE)
+    odd = beam.ParDo(Odd(output, **job))
+    return launch("odd", work, odd, output, ONE, limit=Limit(share=share))
 
 
 def test_a_running_job_is_stopped_and_continues(tmp_path: Path, monkeypatch: Patch) -> None:
