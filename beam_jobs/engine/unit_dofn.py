@@ -56,7 +56,7 @@ class UnitDoFn(beam.DoFn):
         unit: WorkUnit,
         rows_in: int | Callable[[], int],
         pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
-        measurements: Measurements | Callable[[], Measurements] | None = None,
+        measurements: Measurements | None = None,
     ) -> Receipt:
         """Write the unit's part files and its receipt; see `shards.commit`."""
         return commit(
