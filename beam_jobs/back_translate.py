@@ -180,8 +180,8 @@ class _Translate(UnitDoFn):
             numbers["saved"] = {"nmt.reuse" if kept else "input.unique": self._saved(spared)}
         parts = with_translations(table, made, unit.candidates, job.direction)
         # Units overlap: each is charged the time since the previous one finished.
-        self._started = max(self._started, self.ended["last"])
-        receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Translated(**numbers))
+        started, pieces = max(self._started, self.ended["last"]), [(unit.name, *parts)]
+        receipt = self.commit(unit.rows, pieces, Translated(**numbers), started=started)
         self.ended["last"] = time.monotonic()
         attempt.over()
         return receipt

@@ -124,7 +124,7 @@ class _AssignDeciles(UnitDoFn):
         target = schema.bucketed(self.scorers, **schema.variant(table))
         target = schema.extended(pq.read_schema(pa.BufferReader(data)), target)
         pieces = [(unit.name, extended(data, pa.table(columns), target), _NOTHING)]
-        return self.commit(unit, table.num_rows, pieces, BucketMeasurements(deciles=deciles))
+        return self.commit(table.num_rows, pieces, BucketMeasurements(deciles=deciles))
 
 
 def _by_decile(score: np.ndarray, decile: np.ndarray) -> Deciles:

@@ -117,7 +117,7 @@ class _Generate(UnitDoFn):
         row = pc.index_in(accepted["id"], value_set=pairs["id"].combine_chunks()).to_numpy()
         order = np.lexsort((accepted[schema.CANDIDATE.name].to_numpy(), row))
         pieces = [(unit.name, accepted.take(pa.array(order)), rejected)]
-        return self.commit(unit, unit.rows, pieces, GenerateMeasurements(generators=used))
+        return self.commit(unit.rows, pieces, GenerateMeasurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
         """Answer all requests, by key, from the answer files or by asking.

@@ -260,7 +260,7 @@ class _WriteShards(UnitDoFn):
                     parts = _as_candidates(*parts)
                 yield f"{unit.file}-{number:05d}", *parts
 
-        return self.commit(unit, lambda: rows, pieces(), measured)
+        return self.commit(lambda: rows, pieces(), measured)
 
     def _why(
         self,

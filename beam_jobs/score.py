@@ -241,7 +241,7 @@ class _Score(UnitDoFn):
             added = accepted.drop_columns(table.column_names)
             accepted = extended(data, added, accepted.schema)
         numbers = ScoreMeasurements(columns=keys) if keys else None
-        return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
+        return self.commit(table.num_rows, [(unit.name, accepted, rejected)], numbers)
 
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]

@@ -147,7 +147,7 @@ class _WriteCorpus(UnitDoFn):
         rejected, corpus = rejected.filter(pc.invert(accepted)), table.filter(accepted)
         wanted = self.text and len(corpus)
         text = write_member(self.output, unit.name, corpus, criteria.by) if wanted else None
-        return self.commit(unit, table.num_rows, [(unit.name, corpus, rejected)], text)
+        return self.commit(table.num_rows, [(unit.name, corpus, rejected)], text)
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:

@@ -232,9 +232,9 @@ def commit(
     key: str,
     rows_in: int | Callable[[], int],
     pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
+    numbers: Measurements | None = None,
     *,
     started: float,
-    numbers: Measurements | None = None,
 ) -> Receipt:
     """Write a unit's part files, check that no row was lost, and write the receipt.
 

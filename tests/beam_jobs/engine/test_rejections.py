@@ -43,7 +43,7 @@ class Odd(UnitDoFn):
             odd = pa.array([True] * len(table))
         reason = pa.array(["is odd"] * len(table))
         rejected = table.append_column("reason", reason).filter(odd)
-        return self.commit(unit, unit.rows, [(unit.name, table.filter(pc.invert(odd)), rejected)])
+        return self.commit(unit.rows, [(unit.name, table.filter(pc.invert(odd)), rejected)])
 
 
 def numbers(folder: Path, shards: int, rows: int = 10, step: int = 1) -> list[Unit]:

@@ -49,10 +49,10 @@ class Copy(UnitDoFn):
         if self.fault == "key":
             return commit(self.output, unit.name, "k", 3, pieces, started=0.0)
         if self.fault == "short":
-            return self.commit(unit, 2, [(unit.name, TABLE[:2], NONE)])
+            return self.commit(2, [(unit.name, TABLE[:2], NONE)])
         Metrics.counter(NAMESPACE, "rows").inc(unit.rows)
         os.write(2, b"noise on standard error\n")
-        return self.commit(unit, unit.rows, pieces)
+        return self.commit(unit.rows, pieces)
 
 
 def write(folder: Path | str, count: int) -> list[Unit]:

@@ -117,7 +117,7 @@ class Translate(UnitDoFn):
             attempt.under_way(batch)
             if 7 in batch and size > self.most:
                 os.kill(os.getpid(), signal.SIGKILL)
-        receipt = self.commit(unit, 64, [(unit.name, pa.table({"n": range(64)}), NONE)])
+        receipt = self.commit(64, [(unit.name, pa.table({"n": range(64)}), NONE)])
         attempt.over()
         return receipt
 
