@@ -12,7 +12,8 @@ from functools import partial
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -103,20 +104,13 @@ def start(load: Load, gpu: int) -> Sequence[Connection]:
     get_context("spawn").Process(target=_run, args=(theirs, load, gpu), daemon=True).start()
     for pipe in theirs:
         pipe.close()
-    return ours
+    return list(ours)
 
 
 def _run(pipes: Sequence[Connection], load: Load, gpu: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the other side
     serve(pipes, load, gpu)
     os._exit(0)
-
-
-class _Hints(NamedTuple):
-    """Reports the rows of a batch to the other side."""
-
-    smaller: int
-    under_way: Callable[[Sequence[int]], None]
 
 
 def serve(pipes: Sequence[Connection], load: Load, gpu: int) -> None:
@@ -140,7 +134,10 @@ def _answer_calls(pipe: Connection, translator: Any) -> None:
     with suppress(EOFError, OSError):
         while True:
             sentences, smaller, seed = pipe.recv()
-            hints = _Hints(smaller, lambda rows: pipe.send(("rows", rows))) if smaller else None
+            tell = SimpleNamespace(
+                smaller=smaller, under_way=lambda rows: pipe.send(("rows", rows))
+            )
+            hints = tell if smaller else None
             _answer(pipe, partial(translator.translate, sentences, hints, seed=seed))
 
 
