@@ -33,7 +33,7 @@ from paraloom.beam_jobs.engine.shards import (
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
-from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, without
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -137,22 +137,16 @@ class Ingest(beam.PTransform):
                 yield Texts(block.lines[rows], *sides, _ids(block, numbers).take(pa.array(rows)))
 
         # Of equal pairs without ids of their own, only the first may be accepted.
-        wanted = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
-        numbered = WithDuplicates(reading.id_hashes, self.rows, self.output, shared=True)
-        joined = units | "Shared ids" >> (
-            numbered if wanted else without(np.empty((0, 2), np.int64))
-        )
+        shared = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         unsure = "given" in kinds or len(kinds) > 1
-        found, no_lines = WithDuplicates(ids, self.rows, self.output), np.empty(0, np.int64)
-        joined = joined | "Duplicate ids" >> (found if unsure else without(no_lines))
-        found, unique = WithDuplicates(pairs, self.rows, self.output), reading.unique_pairs
-        joined = joined | "Repeated pairs" >> (found if unique else without(no_lines))
-        least, near = reading.near_duplicates, without(None)
-        if least is not None:
-            near = WithNearDuplicates(texts, self.rows, self.output, least)
+        where = self.rows, self.output
+        numbered = WithDuplicates(reading.id_hashes if shared else None, *where, shared=True)
         return (
-            joined
-            | "Near-copies" >> near
+            units
+            | "Shared ids" >> numbered
+            | "Duplicate ids" >> WithDuplicates(ids if unsure else None, *where)
+            | "Repeated pairs" >> WithDuplicates(pairs if reading.unique_pairs else None, *where)
+            | "Near-copies" >> WithNearDuplicates(texts, *where, reading.near_duplicates)
             | "Write" >> beam.ParDo(_WriteShards(self.output, reading))
         )
 

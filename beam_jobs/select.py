@@ -29,7 +29,7 @@ from paraloom.beam_jobs.transforms.criteria import (
     decide,
     kinds_of,
 )
-from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, without
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
@@ -52,12 +52,9 @@ class Select(beam.PTransform):
         """Scan once for the criteria and for duplicates, and once to write."""
         prefix = storage.join(self.output, HASHES, f"{secrets.token_hex(4)}-decided")
         criteria, decided = self.criteria, _Decided(prefix, self.criteria)
-        duplicates = WithDuplicates(decided.hashes, self.rows, self.output)
-        joined = units | "Duplicate pairs" >> duplicates
-        least, near = criteria.near_duplicates, without(None)
-        if least is not None:
-            near = WithNearDuplicates(decided.texts, self.rows, self.output, least)
-        joined = joined | "Near-copies" >> near
+        where, least = (self.rows, self.output), criteria.near_duplicates
+        joined = units | "Duplicate pairs" >> WithDuplicates(decided.hashes, *where)
+        joined = joined | "Near-copies" >> WithNearDuplicates(decided.texts, *where, least)
         write = _WriteCorpus(self.output, decided, self.text)
         if not criteria.draws:
             return joined | "Write" >> beam.ParDo(write)
