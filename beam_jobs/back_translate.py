@@ -39,7 +39,6 @@ from paraloom.beam_jobs.transforms.translations import (
     drawing_seed,
     with_translations,
 )
-from paraloom.models.cpu import cores
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.options import Precision
 from paraloom.models.printing import say
@@ -115,8 +114,7 @@ class _Translate(UnitDoFn):
     shared: Shared = field(default_factory=Shared)
 
     def setup(self) -> None:
-        threads = self.threads or cores()
-        loading = partial(self.job.model.open_each, threads, self.job.accelerator)
+        loading = partial(self.job.model.open_each, self.threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
         self.pool = ThreadPoolExecutor(_AT_ONCE)
         self.counters: dict[str, Counters] = {}  # of finished units, by name

@@ -33,7 +33,6 @@ from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import Prompt, variables
 from paraloom.models.chat.usage import Usage
-from paraloom.models.cpu import cores
 from paraloom.models.languages import short_code
 from paraloom.models.text.language_identifier import LANGUAGES, may_be
 
@@ -92,7 +91,7 @@ class _Generate(UnitDoFn):
         generators = [generator for generator, _ in self.job.generators]
         self.clients: Any = self.shared.acquire(lambda: Clients(generators))
         if factory := self.job.model:
-            threads, accelerator = self.threads or cores(), self.job.accelerator
+            threads, accelerator = self.threads, self.job.accelerator
             self.translator: Any = self.model.acquire(lambda: factory.open(threads, accelerator))
 
     def make(self, unit: GenerationUnit) -> Receipt:
