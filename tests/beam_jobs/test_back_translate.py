@@ -202,7 +202,7 @@ def test_gpus_that_answer_in_any_order_give_the_rows_of_one(
         threading.Thread(
             target=gpu_processes.serve, args=(theirs, load, number), daemon=True
         ).start()
-        return ours
+        return list(ours)
 
     monkeypatch.setattr(gpu_processes, "start", start)
     monkeypatch.setattr(gpu, "chosen", lambda options: [*range(gpus)])
