@@ -23,7 +23,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from pydantic import Field
 
 from paraloom.beam_jobs.engine import crash_recovery
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
@@ -39,7 +39,6 @@ from paraloom.beam_jobs.transforms.translations import (
     drawing_seed,
     with_translations,
 )
-from paraloom.models.cpu import cores
 from paraloom.models.languages import ENGLISH
 from paraloom.models.nmt.options import Precision
 from paraloom.models.printing import say
@@ -91,18 +90,11 @@ def run(
     if known:
         translate = WithKept(known, units, job.direction, output) | translate
     arguments = dataflow.one_process(arguments, job.accelerator)
-    work = UnitJob(
-        name=job.direction.job,
-        units=units,
-        transform="Translate" >> translate,
-        output=output,
-        processes=1,
-        limit=Limit(share=max_rejected),
-    )
-    result = launch(work, arguments)
+    name, step, limit = job.direction.job, "Translate" >> translate, Limit(share=max_rejected)
+    result = launch(name, units, step, output, arguments, processes=1, limit=limit)
     if known:
         made = f"sentences translated: {result.metrics.get('sentences', 0):,}"
-        say(f"{work.name}: {made}; finished shards had the others")
+        say(f"{name}: {made}; finished shards had the others")
     return result
 
 
@@ -122,8 +114,7 @@ class _Translate(UnitDoFn):
     shared: Shared = field(default_factory=Shared)
 
     def setup(self) -> None:
-        threads = self.threads or cores()
-        loading = partial(self.job.model.open_each, threads, self.job.accelerator)
+        loading = partial(self.job.model.open_each, self.threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
         self.pool = ThreadPoolExecutor(_AT_ONCE)
         self.counters: dict[str, Counters] = {}  # of finished units, by name
@@ -187,8 +178,8 @@ class _Translate(UnitDoFn):
             numbers["saved"] = {"nmt.reuse" if kept else "input.unique": self._saved(spared)}
         parts = with_translations(table, made, unit.candidates, job.direction)
         # Units overlap: each is charged the time since the previous one finished.
-        self._started = max(self._started, self.ended["last"])
-        receipt = self.commit(unit, unit.rows, [(unit.name, *parts)], Translated(**numbers))
+        started, pieces = max(self._started, self.ended["last"]), [(unit.name, *parts)]
+        receipt = self.commit(unit.rows, pieces, Translated(**numbers), started=started)
         self.ended["last"] = time.monotonic()
         attempt.over()
         return receipt

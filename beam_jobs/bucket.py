@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.part_files import decode, extended
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Unit, read_shard, read_whole
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
@@ -80,8 +80,7 @@ def run(
     units: Sequence[Unit], output: str, scorers: Sequence[str], arguments: Sequence[str]
 ) -> Result:
     """Bucket `units` into `output`."""
-    bucket = Bucket(output, scorers)
-    result = launch(UnitJob(name="bucket", units=units, transform=bucket, output=output), arguments)
+    result = launch("bucket", units, Bucket(output, scorers), output, arguments)
     for score, summary in summarise(result.receipts).items():
         if max(summary.rows) - min(summary.rows) > 1:
             raise RuntimeError(f"bucket: deciles of {score} are not exact: {summary.rows}")
@@ -125,7 +124,7 @@ class _AssignDeciles(UnitDoFn):
         target = schema.bucketed(self.scorers, **schema.variant(table))
         target = schema.extended(pq.read_schema(pa.BufferReader(data)), target)
         pieces = [(unit.name, extended(data, pa.table(columns), target), _NOTHING)]
-        return self.commit(unit, table.num_rows, pieces, BucketMeasurements(deciles=deciles))
+        return self.commit(table.num_rows, pieces, BucketMeasurements(deciles=deciles))
 
 
 def _by_decile(score: np.ndarray, decile: np.ndarray) -> Deciles:

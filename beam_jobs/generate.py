@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit, check_share
 from paraloom.beam_jobs.engine.shards import Receipt, Shard, Unit, read_shard
@@ -33,7 +33,6 @@ from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import Prompt, variables
 from paraloom.models.chat.usage import Usage
-from paraloom.models.cpu import cores
 from paraloom.models.languages import short_code
 from paraloom.models.text.language_identifier import LANGUAGES, may_be
 
@@ -76,15 +75,8 @@ def run(
         arguments = dataflow.one_process(arguments, job.accelerator)
         if job.accelerator:
             generate = generate.with_resource_hints(accelerator=job.accelerator)
-    work = UnitJob(
-        name="generate",
-        units=units,
-        transform="Generate" >> generate,
-        output=output,
-        processes=1,
-        limit=job.limit,
-    )
-    return launch(work, arguments)
+    step = "Generate" >> generate
+    return launch("generate", units, step, output, arguments, processes=1, limit=job.limit)
 
 
 @dataclass(eq=False)
@@ -99,7 +91,7 @@ class _Generate(UnitDoFn):
         generators = [generator for generator, _ in self.job.generators]
         self.clients: Any = self.shared.acquire(lambda: Clients(generators))
         if factory := self.job.model:
-            threads, accelerator = self.threads or cores(), self.job.accelerator
+            threads, accelerator = self.threads, self.job.accelerator
             self.translator: Any = self.model.acquire(lambda: factory.open(threads, accelerator))
 
     def make(self, unit: GenerationUnit) -> Receipt:
@@ -124,7 +116,7 @@ class _Generate(UnitDoFn):
         row = pc.index_in(accepted["id"], value_set=pairs["id"].combine_chunks()).to_numpy()
         order = np.lexsort((accepted[schema.CANDIDATE.name].to_numpy(), row))
         pieces = [(unit.name, accepted.take(pa.array(order)), rejected)]
-        return self.commit(unit, unit.rows, pieces, GenerateMeasurements(generators=used))
+        return self.commit(unit.rows, pieces, GenerateMeasurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
         """Answer all requests, by key, from the answer files or by asking.

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -22,7 +21,7 @@ from pydantic import Field
 from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import (
     REPEATS_NEARLY,
@@ -34,7 +33,7 @@ from paraloom.beam_jobs.engine.shards import (
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
-from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, without
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -138,22 +137,16 @@ class Ingest(beam.PTransform):
                 yield Texts(block.lines[rows], *sides, _ids(block, numbers).take(pa.array(rows)))
 
         # Of equal pairs without ids of their own, only the first may be accepted.
-        wanted = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
-        numbered = WithDuplicates(reading.id_hashes, self.rows, self.output, shared=True)
-        joined = units | "Shared ids" >> (
-            numbered if wanted else without(np.empty((0, 2), np.int64))
-        )
+        shared = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         unsure = "given" in kinds or len(kinds) > 1
-        found, no_lines = WithDuplicates(ids, self.rows, self.output), np.empty(0, np.int64)
-        joined = joined | "Duplicate ids" >> (found if unsure else without(no_lines))
-        found, unique = WithDuplicates(pairs, self.rows, self.output), reading.unique_pairs
-        joined = joined | "Repeated pairs" >> (found if unique else without(no_lines))
-        least, near = reading.near_duplicates, without(None)
-        if least is not None:
-            near = WithNearDuplicates(texts, self.rows, self.output, least)
+        where = self.rows, self.output
+        numbered = WithDuplicates(reading.id_hashes if shared else None, *where, shared=True)
         return (
-            joined
-            | "Near-copies" >> near
+            units
+            | "Shared ids" >> numbered
+            | "Duplicate ids" >> WithDuplicates(ids if unsure else None, *where)
+            | "Repeated pairs" >> WithDuplicates(pairs if reading.unique_pairs else None, *where)
+            | "Near-copies" >> WithNearDuplicates(texts, *where, reading.near_duplicates)
             | "Write" >> beam.ParDo(_WriteShards(self.output, reading))
         )
 
@@ -199,15 +192,11 @@ def run(
     )
     rows = sum(unit.part.lines for unit in units)
     transform = Ingest(output, reading, rows, {bitext.ids for bitext in bitexts})
-    job = UnitJob(
-        name="ingest",
-        units=units,
-        transform=transform,
-        output=output,
-        done=lambda: reading.shard_rows * len(storage.names(output)),
-        limit=limit,
-    )
-    result = launch(job, arguments)
+
+    def done() -> int:
+        return reading.shard_rows * len(storage.names(output))
+
+    result = launch("ingest", units, transform, output, arguments, done=done, limit=limit)
     storage.remove_all(storage.join(spans, name) for name in storage.names(spans))
     read: Counter[str] = Counter()
     for unit, receipt in zip(units, result.receipts, strict=True):
@@ -246,8 +235,8 @@ class _WriteShards(UnitDoFn):
         near: Near | None,
     ) -> Receipt:
         rows, reader = 0, READERS[unit.bitext.format]
-        cleaned = dict.fromkeys(unit.bitext.clean, 0)
-        judge = _Judge(self.reading, reader.has_source, duplicates, repeats, near, {}, cleaned)
+        sides = ["source", "reference"] if reader.has_source else ["reference"]
+        measured = IngestMeasurements(saved={}, cleaned=dict.fromkeys(unit.bitext.clean, 0))
 
         def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
             nonlocal rows
@@ -256,13 +245,69 @@ class _WriteShards(UnitDoFn):
                 rows += block.rows
                 ids = _ids(block, numbers)
                 pairs = block.pairs.set_column(0, schema.INGEST.field("id"), ids)
-                parts = judge.divide(replace(block, pairs=pairs))
+                block = replace(block, pairs=pairs)
+                why = self._why(block, sides[0], duplicates, repeats, near, measured.saved)
+                for kind, changed in block.cleaned.items():
+                    measured.cleaned[kind] += int(changed[why == ""].sum())
+                parts = _divided(block, why, sides)
                 if reader.is_mined:
                     parts = _as_candidates(*parts)
                 yield f"{unit.file}-{number:05d}", *parts
 
-        measured = partial(IngestMeasurements, saved=judge.saved, cleaned=cleaned)
-        return self.commit(unit, lambda: rows, pieces(), measured)
+        return self.commit(lambda: rows, pieces(), measured)
+
+    def _why(
+        self,
+        block: RowBlock,
+        side: str,
+        duplicates: np.ndarray,
+        repeats: np.ndarray,
+        near: Near | None,
+        saved: dict[str, Saved],
+    ) -> np.ndarray:
+        """Why each pair of a block is rejected, or "": object [n]. The texts of `side` that will
+        not be translated are added to `saved`."""
+        languages, why = self.reading.languages, np.full(len(block.lines), "", object)
+        language = (languages.source if side == "source" else languages.target) or ENGLISH
+        why[np.isin(block.lines, duplicates)] = "duplicate id"
+
+        def reject(key: str, rows: np.ndarray, found: np.ndarray) -> None:
+            why[rows] = found
+            lost = block.pairs[side].take(pa.array(rows[found != ""]))
+            tokens = len(moses_tokens(lost, language).values)
+            before = saved.get(key, Saved(rows=0, tokens=0))
+            saved[key] = Saved(rows=before.rows + len(lost), tokens=before.tokens + tokens)
+
+        if self.reading.where:
+            rows = np.flatnonzero(why == "")
+            reject("input.where", rows, self.reading.failed(block.pairs.take(pa.array(rows))))
+        if self.reading.unique_pairs:
+            here = np.flatnonzero(np.isin(block.lines, repeats) & (why == ""))
+            reject("input.unique", here, np.full(len(here), _REPEATS, object))
+        if near is not None:
+            lines, ids = near
+            found = near_duplicates.reasons(ids.filter(np.isin(lines, block.lines)))
+            reject("input.near_duplicates", np.flatnonzero(np.isin(block.lines, lines)), found)
+        return why
+
+
+def _divided(block: RowBlock, why: np.ndarray, sides: list[str]) -> tuple[pa.Table, pa.Table]:
+    """Divide a block into accepted pairs and rejected rows."""
+    pairs, accepted = pa.Table.from_batches([block.pairs]), why == ""
+    apart = pairs.filter(pa.array(~accepted))
+    rejected = pa.table(
+        {
+            "id": apart["id"],
+            "row": pa.array(block.lines[~accepted]),
+            "text": pc.binary_join_element_wise(*(apart[side] for side in sides), "\t"),
+            "reason": pa.array(why[~accepted], pa.string()),
+        },
+        schema=schema.INGEST_REJECTED,
+    )
+    invalid = pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED)
+    pairs = pairs.select(["id", *sides, *pairs.column_names[len(schema.INGEST) :]])
+    rejected = pa.concat_tables([invalid, rejected]).sort_by("row")
+    return pairs.filter(pa.array(accepted)), rejected
 
 
 def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -272,60 +317,3 @@ def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Ta
     made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)
     why = pc.replace_substring_regex(rejected["reason"], r"^(no|empty) source$", r"\1 translation")
     return made, rejected.set_column(3, schema.REASON, why)
-
-
-@dataclass(frozen=True)
-class _Judge:
-    """Divides the blocks of a unit into accepted pairs and rejected rows."""
-
-    reading: Reading
-    has_source: bool  # False for plain text, whose rows get no source column
-    duplicates: np.ndarray  # lines with an earlier id
-    repeats: np.ndarray  # lines with an earlier pair; none unless pairs must be unique
-    near: Near | None  # lines of near-copies, if they are rejected
-    saved: dict[str, Saved]  # the measurements of all blocks
-    cleaned: dict[str, int]
-
-    def divide(self, block: RowBlock) -> tuple[pa.Table, pa.Table]:
-        """Divide a block."""
-        sides = ["source", "reference"] if self.has_source else ["reference"]
-        languages = self.reading.languages
-        language = (languages.source if self.has_source else languages.target) or ENGLISH
-        pairs = pa.Table.from_batches([block.pairs])
-        why = np.full(len(pairs), "", object)
-        why[np.isin(block.lines, self.duplicates)] = "duplicate id"
-
-        def reject(key: str, rows: np.ndarray, found: np.ndarray) -> None:
-            why[rows] = found
-            lost = pairs[sides[0]].take(pa.array(rows[found != ""]))
-            tokens = len(moses_tokens(lost, language).values)
-            before = self.saved.get(key, Saved(rows=0, tokens=0))
-            self.saved[key] = Saved(rows=before.rows + len(lost), tokens=before.tokens + tokens)
-
-        if self.reading.where:
-            rows = np.flatnonzero(why == "")
-            reject("input.where", rows, self.reading.failed(block.pairs.take(pa.array(rows))))
-        if self.reading.unique_pairs:
-            here = np.flatnonzero(np.isin(block.lines, self.repeats) & (why == ""))
-            reject("input.unique", here, np.full(len(here), _REPEATS, object))
-        if self.near is not None:
-            lines, ids = self.near
-            found = near_duplicates.reasons(ids.filter(np.isin(lines, block.lines)))
-            reject("input.near_duplicates", np.flatnonzero(np.isin(block.lines, lines)), found)
-        accepted = why == ""
-        for kind, rows in block.cleaned.items():
-            self.cleaned[kind] += int(rows[accepted].sum())
-        apart = pairs.filter(pa.array(~accepted))
-        rejected = pa.table(
-            {
-                "id": apart["id"],
-                "row": pa.array(block.lines[~accepted]),
-                "text": pc.binary_join_element_wise(*(apart[side] for side in sides), "\t"),
-                "reason": pa.array(why[~accepted], pa.string()),
-            },
-            schema=schema.INGEST_REJECTED,
-        )
-        invalid = pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED)
-        pairs = pairs.select(["id", *sides, *pairs.column_names[len(schema.INGEST) :]])
-        rejected = pa.concat_tables([invalid, rejected]).sort_by("row")
-        return pairs.filter(pa.array(accepted)), rejected

@@ -160,20 +160,26 @@ class WithNearDuplicates(beam.PTransform):
         texts: reads a unit's texts, in blocks of any size.
         rows: approximate number of rows in all units, which sets the number of partitions.
         output: the stage's folder; `remove_orphans` removes the files.
-        threshold: least Jaccard index of near-copies.
+        threshold: least Jaccard index of near-copies; None if none are looked for.
     """
 
     def __init__(
-        self, texts: Callable[[Any], Iterable[Texts]], rows: int, output: str, threshold: float
+        self,
+        texts: Callable[[Any], Iterable[Texts]],
+        rows: int,
+        output: str,
+        threshold: float | None,
     ):
         super().__init__()
-        self.texts, self.threshold = texts, threshold
-        self.partitions = duplicates.partitions(rows * bands(threshold)[0])
+        self.texts, self.rows, self.threshold = texts, rows, threshold
         self.prefix = storage.join(output, HASHES, f"{secrets.token_hex(4)}-near")
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find candidates per partition, then compare them where the later row is."""
-        texts, count, prefix, threshold = self.texts, self.partitions, self.prefix, self.threshold
+        texts, prefix, threshold = self.texts, self.prefix, self.threshold
+        if threshold is None:
+            return units | beam.Map(duplicates.adding, None)
+        count = duplicates.partitions(self.rows * bands(threshold)[0])
 
         def split(element: Any) -> Iterator[tuple[int, Place]]:
             index = duplicates.unit_of(element).index

@@ -42,7 +42,6 @@ from paraloom.beam_jobs.transforms.translations import (
     drawing_seed,
     with_translations,
 )
-from paraloom.models.cpu import cores
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.scorers import PairScorer
@@ -98,10 +97,8 @@ class BackTranslate(beam.PTransform):
             count(counts)
             return with_translations(table, translations, candidates, BACK)
 
-        def load() -> Any:
-            return factory.open(cores(), accelerator)
-
-        return _divided(pairs, load, divide, added, accelerator)
+        loading = partial(factory.open, None, accelerator)
+        return _divided(pairs, loading, divide, added, accelerator)
 
 
 class ScorePairs(beam.PTransform):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from paraloom.beam_jobs import VERSIONS
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import UnitJob, launch
+from paraloom.beam_jobs.engine.launch import launch
 from paraloom.beam_jobs.engine.shards import (
     Measurements,
     Receipt,
@@ -103,7 +103,7 @@ def run(
         for seed in seeds
     ]
     train = "Train" >> beam.ParDo(_RunProbe(output, probing))
-    result = launch(UnitJob(name="probes", units=probes, transform=train, output=output), arguments)
+    result = launch("probes", probes, train, output, arguments)
     scores = {receipt.key: receipt.measured(ProbeMeasurements).score for receipt in result.receipts}
     found = iter(scores[probe.key] for probe in probes)
     return list(zip(*[found] * len(seeds), strict=True))

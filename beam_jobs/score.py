@@ -21,7 +21,7 @@ from apache_beam.utils.shared import Shared
 from pydantic import Field
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.part_files import decode, extended
 from paraloom.beam_jobs.engine.rejections import Limit
@@ -193,15 +193,9 @@ def run(
         arguments = dataflow.one_process(arguments, scoring.accelerator)
         if scoring.accelerator:
             score = score.with_resource_hints(accelerator=scoring.accelerator)
-    job = UnitJob(
-        name="score",
-        units=units,
-        transform="Score" >> score,
-        output=output,
-        processes=1 if scoring.models else None,
-        limit=Limit(share=max_rejected),
-    )
-    return launch(job, arguments)
+    step, limit = "Score" >> score, Limit(share=max_rejected)
+    processes = 1 if scoring.models else None
+    return launch("score", units, step, output, arguments, processes=processes, limit=limit)
 
 
 @dataclass(eq=False)
@@ -247,7 +241,7 @@ class _Score(UnitDoFn):
             added = accepted.drop_columns(table.column_names)
             accepted = extended(data, added, accepted.schema)
         numbers = ScoreMeasurements(columns=keys) if keys else None
-        return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
+        return self.commit(table.num_rows, [(unit.name, accepted, rejected)], numbers)
 
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.options import local_workers
 from paraloom.beam_jobs.engine.part_files import decode, encode
 from paraloom.beam_jobs.engine.shards import HASHES, Receipt, Unit, read_shard
@@ -29,7 +29,7 @@ from paraloom.beam_jobs.transforms.criteria import (
     decide,
     kinds_of,
 )
-from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, without
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
@@ -52,12 +52,9 @@ class Select(beam.PTransform):
         """Scan once for the criteria and for duplicates, and once to write."""
         prefix = storage.join(self.output, HASHES, f"{secrets.token_hex(4)}-decided")
         criteria, decided = self.criteria, _Decided(prefix, self.criteria)
-        duplicates = WithDuplicates(decided.hashes, self.rows, self.output)
-        joined = units | "Duplicate pairs" >> duplicates
-        least, near = criteria.near_duplicates, without(None)
-        if least is not None:
-            near = WithNearDuplicates(decided.texts, self.rows, self.output, least)
-        joined = joined | "Near-copies" >> near
+        where, least = (self.rows, self.output), criteria.near_duplicates
+        joined = units | "Duplicate pairs" >> WithDuplicates(decided.hashes, *where)
+        joined = joined | "Near-copies" >> WithNearDuplicates(decided.texts, *where, least)
         write = _WriteCorpus(self.output, decided, self.text)
         if not criteria.draws:
             return joined | "Write" >> beam.ParDo(write)
@@ -120,8 +117,7 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     if criteria.exclude is not None and criteria.exclude.similarity is not None:
         processes = 1  # load the model once
         arguments = dataflow.one_process(arguments, None)
-    job = UnitJob(name="select", units=units, transform=select, output=output, processes=processes)
-    result = launch(job, arguments)
+    result = launch("select", units, select, output, arguments, processes=processes)
     export_tsv(output, result.receipts, criteria.by, local_workers(arguments))
     return result
 
@@ -148,7 +144,7 @@ class _WriteCorpus(UnitDoFn):
         rejected, corpus = rejected.filter(pc.invert(accepted)), table.filter(accepted)
         wanted = self.text and len(corpus)
         text = write_member(self.output, unit.name, corpus, criteria.by) if wanted else None
-        return self.commit(unit, table.num_rows, [(unit.name, corpus, rejected)], text)
+        return self.commit(table.num_rows, [(unit.name, corpus, rejected)], text)
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from benchmarks.noisy_bitext import read_sides
 from benchmarks.report import MODEL, Measured
-from paraloom.beam_jobs.transforms.candidates import diverse_candidates
+from paraloom.beam_jobs.transforms.criteria import diverse_candidates
 from paraloom.models.nmt.options import NmtOptions, SamplingOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer

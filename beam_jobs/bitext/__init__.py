@@ -22,13 +22,7 @@ A `UserError` reports files that are missing, unreadable, truncated, corrupt, al
 (such as archives), a glob without a match, missing columns, and Moses files that differ in length.
 """
 
-from paraloom.beam_jobs.bitext.formats import (
-    READERS,
-    Format,
-    find_bitext,
-    find_ranges,
-    read_bitext,
-)
+from paraloom.beam_jobs.bitext.formats import READERS, Format, find_bitext, find_ranges, read_bitext
 from paraloom.beam_jobs.bitext.reader import BitextReader
 from paraloom.beam_jobs.bitext.rows import Bitext, Layout, Paths, Range, RowBlock
 

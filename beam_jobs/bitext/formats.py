@@ -127,22 +127,6 @@ class GivenPairs(Tsv):
             raise UserError(f"{path}: is no Parquet, so input.columns can name no columns in it")
         return super().describe(path, layout)
 
-    def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Divide a file."""
-        if bitext.places:
-            return self.parquet.ranges(bitext, rows, copies)
-        return super().ranges(bitext, rows, copies)
-
-    def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Rows and bytes at the beginning of a file."""
-        return self.parquet.estimate(bitext) if bitext.places else super().estimate(bitext)
-
-    def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Rows of a part."""
-        if bitext.places:
-            return self.parquet.rows(bitext, rows, part, limit)
-        return super().rows(bitext, rows, part, limit)
-
 
 class PlainText(BitextReader):
     """Sentences in one language: they become references, and `pivot` makes their sources."""
@@ -295,15 +279,21 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
     return [replace(bitext, kept=kept) for bitext in found]
 
 
+def reader_of(bitext: Bitext) -> BitextReader:
+    """The reader of a bitext's file: of the format's, the one for this kind of file."""
+    reader = READERS[bitext.format]
+    return reader.parquet if isinstance(reader, GivenPairs) and bitext.places else reader
+
+
 def find_ranges(bitext: Bitext, lines: int, copies: str | None = None) -> list[Range]:
     """Divide a bitext into ranges of `lines` rows or more (the last may be shorter), where its
     format allows it. `lines` is a multiple of the rows per shard."""
-    return READERS[bitext.format].ranges(bitext, lines, copies)
+    return reader_of(bitext).ranges(bitext, lines, copies)
 
 
 def read_bitext(
     bitext: Bitext, *, rows: int = 10_000, max_characters: int = 2_000, part: Range | None = None
 ) -> Iterator[RowBlock]:
     """Read a bitext, or a part, with the reader for its format; see `BitextReader.read`."""
-    reader = READERS[bitext.format]
+    reader = reader_of(bitext)
     return reader.read(bitext, rows=rows, max_characters=max_characters, part=part)

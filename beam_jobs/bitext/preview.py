@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.bitext.formats import READERS, read_bitext
+from paraloom.beam_jobs.bitext.formats import read_bitext, reader_of
 from paraloom.beam_jobs.bitext.rows import Bitext
 from paraloom.models.errors import UserError
 
@@ -60,7 +60,7 @@ def rows_per_shard(bitexts: Sequence[Bitext]) -> int:
 
 def _estimate(bitexts: Sequence[Bitext]) -> tuple[int, bool]:
     """The rows of all files, and whether they were counted rather than estimated from sizes."""
-    heads = [READERS[bitext.format].estimate(bitext) for bitext in _some(bitexts)]
+    heads = [reader_of(bitext).estimate(bitext) for bitext in _some(bitexts)]
     lines, seen = (sum(numbers) for numbers in zip(*heads, strict=True))
     size = sum(storage.size(bitext.paths[0]) for bitext in bitexts)
     return lines if seen == size else round(size * lines / seen), seen == size

@@ -13,15 +13,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.bitext.files import expand
 from paraloom.beam_jobs.bitext.lines import beginning, blocks, index, open_span, open_text
-from paraloom.beam_jobs.bitext.rows import (
-    Bitext,
-    Layout,
-    Paths,
-    Range,
-    RawRows,
-    RowBlock,
-    checked,
-)
+from paraloom.beam_jobs.bitext.rows import Bitext, Layout, Paths, Range, RawRows, RowBlock, checked
 from paraloom.beam_jobs.engine.schema import INGEST
 from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.text.files import CHUNK, text_array

@@ -64,19 +64,6 @@ class WorkUnit(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitJob:
-    """A job that makes one receipt per unit, and the files that the receipt names."""
-
-    name: str
-    units: Sequence[WorkUnit]
-    transform: beam.PTransform  # units in, receipts out
-    output: str  # folder of files and receipts
-    processes: int | None = None  # maximum, if the user did not choose a runner
-    done: Callable[[], int] | None = None  # rows done so far, if receipts do not record them
-    limit: Limit | None = None  # of the rows that the job may reject; None: unlimited
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """A pipeline to run, and the functions that report its progress."""
 
@@ -107,14 +94,31 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     return options
 
 
-def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
-    """Run a job. Units with a valid receipt are finished: only their checksums are verified.
+def launch(
+    name: str,
+    units: Sequence[WorkUnit],
+    transform: beam.PTransform,
+    output: str,
+    arguments: Sequence[str],
+    *,
+    processes: int | None = None,
+    done: Callable[[], int] | None = None,
+    limit: Limit | None = None,
+) -> Result:
+    """Run a job that makes one receipt per unit, and the files that the receipt names. Units with a
+    valid receipt are finished: only their checksums are verified.
+
+    Args:
+        transform: units in, receipts out.
+        output: folder of files and receipts.
+        processes: maximum, if the user did not choose a runner.
+        done: counts the rows done so far, if receipts do not record them.
+        limit: of the rows that the job may reject; None: unlimited.
 
     Raises:
         UserError: a worker's first error that the user can fix, or too many rejected rows.
         RuntimeError: a unit has no receipt.
     """
-    units, output = job.units, job.output
     keys = {unit.name: unit.key for unit in units}
     before = shard_files.receipts(output)
     shard_files.expand(output)
@@ -123,8 +127,8 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     known = [n for n in rows.values() if n is not None]
 
     def count() -> int:
-        if job.done:
-            return job.done()
+        if done:
+            return done()
         names = storage.names(storage.join(output, shard_files.RECEIPTS))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
@@ -133,10 +137,10 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         return count() + _under_way(output)
 
     work = Work(
-        name=job.name,
+        name=name,
         output=output,
-        build=lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | job.transform,
-        processes=min(job.processes or len(units), len(units)),
+        build=lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform,
+        processes=min(processes or len(units), len(units)),
         done=look,
         total=sum(known) if len(known) == len(rows) else None,
         finished=count,
@@ -144,7 +148,7 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
         unit="candidates" if any(getattr(u, "candidates", 1) > 1 for u in units) else "rows",
         label=shard_files.content_key([unit.key for unit in units])[:16],
     )
-    watch = RejectionWatch(job.name, output, job.limit)
+    watch = RejectionWatch(name, output, limit)
     try:
         metrics = watch_pipeline(work, arguments)
     finally:
@@ -153,10 +157,10 @@ def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
     for unit in units:
         found = written.get(unit.name)
         if found is None or found.key != unit.key:
-            raise RuntimeError(f"{job.name}: no receipt for {unit.name} in {output}")
+            raise RuntimeError(f"{name}: no receipt for {unit.name} in {output}")
         if unit.rows is not None and found.rows_in != unit.rows:
             raise RuntimeError(
-                f"{job.name}: {unit.name} has {unit.rows} rows, {found.rows_in} were read"
+                f"{name}: {unit.name} has {unit.rows} rows, {found.rows_in} were read"
             )
     receipts = tuple(written[unit.name] for unit in units)
     remove_orphans(output, receipts)

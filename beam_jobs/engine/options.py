@@ -91,11 +91,7 @@ def _declare() -> type:
 
 def parse_options(arguments: Sequence[str]) -> PipelineOptions:
     """Parse Beam's options; raises UserError."""
-    from apache_beam.options.pipeline_options import (
-        DirectOptions,
-        PipelineOptions,
-        StandardOptions,
-    )
+    from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 
     _declare()
     printed = io.StringIO()

@@ -81,18 +81,6 @@ def bucketed(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
     return pa.schema([*scored(scorers, **variant), *deciles])
 
 
-def by_stage(*scorers: str) -> dict[str, pa.Schema]:
-    """Schemas of all stages, with every column that a run may have, for documents."""
-    several = {"candidates": True, "generators": True}
-    return {
-        "ingest": INGEST,
-        "back_translate": translated(candidates=True),
-        "generate": translated(**several),
-        "score": scored(scorers, **several),
-        "bucket": bucketed(scorers, **several),
-    }
-
-
 def extended(given: pa.Schema, target: pa.Schema) -> pa.Schema:
     """Columns of a table, including the user's kept ones, and then new columns of `target`."""
     fields = {of.name: of for of in (*given, *target)}

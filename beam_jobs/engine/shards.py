@@ -232,15 +232,15 @@ def commit(
     key: str,
     rows_in: int | Callable[[], int],
     pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
+    numbers: Measurements | None = None,
     *,
     started: float,
-    numbers: Measurements | Callable[[], Measurements] | None = None,
 ) -> Receipt:
     """Write a unit's part files, check that no row was lost, and write the receipt.
 
     If another attempt finished the unit first, its receipt is returned. `pieces` are part name,
     accepted rows, and rejected rows with a `reason`. `started` is from `time.monotonic()`.
-    `rows_in` and `numbers` may be functions, which are called after the last piece.
+    `rows_in` may be a function, which is called after the last piece; `numbers` are read then, too.
     """
     shards: list[Shard] = []
     rejected_shards: list[Shard] = []
@@ -265,7 +265,7 @@ def commit(
         peak_memory=peak_memory(),
         ended=round(time.time(), 3),
         worker=f"{socket.gethostname()}:{os.getpid()}",
-        numbers=_values(numbers() if callable(numbers) else numbers),
+        numbers=numbers.model_dump(mode="json", exclude_unset=True) if numbers else {},
     )
     if receipt.rows_out + sum(reasons.values()) != read:
         raise RuntimeError(
@@ -279,10 +279,6 @@ def commit(
             return first
         write_receipt(folder, receipt)  # replaces a damaged receipt
     return receipt
-
-
-def _values(numbers: Measurements | None) -> dict[str, Any]:
-    return numbers.model_dump(mode="json", exclude_unset=True) if numbers else {}
 
 
 def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import apache_beam as beam
@@ -12,9 +13,8 @@ import pyarrow as pa
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.launch import WorkUnit
-from paraloom.beam_jobs.engine.part_files import PartFile
 from paraloom.beam_jobs.engine.rejections import check_not_stopped
-from paraloom.beam_jobs.engine.shards import UNDER_WAY, Measurements, Receipt, commit, finished
+from paraloom.beam_jobs.engine.shards import UNDER_WAY, Receipt, commit, finished
 
 
 @dataclass(eq=False)
@@ -22,7 +22,7 @@ class UnitDoFn(beam.DoFn):
     """Base class of a DoFn that makes the output and the receipt of each unfinished unit.
 
     An element is a unit, or a tuple of a unit and further input. Subclasses implement `make(unit,
-    *further_input)` or `make(unit, *further_input, side_input)`.
+    *further_input)` or `make(unit, *further_input, side_input)`, which ends with `self.commit`.
     """
 
     output: str
@@ -39,6 +39,9 @@ class UnitDoFn(beam.DoFn):
         if receipt is None:
             check_not_stopped(self.output)
             self._started = self._told = time.monotonic()
+            # Writes the unit's part files and its receipt.
+            place = self.output, unit.name, unit.key
+            self.commit = partial(commit, *place, started=self._started)
             more += [] if side_input is None else [side_input]
             receipt = self.make(unit, *more)
         yield receipt
@@ -50,21 +53,3 @@ class UnitDoFn(beam.DoFn):
             self._told = time.monotonic()
             path = storage.join(self.output, UNDER_WAY, unit.name)
             storage.write_bytes(path, str(round(rows)).encode())
-
-    def commit(
-        self,
-        unit: WorkUnit,
-        rows_in: int | Callable[[], int],
-        pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
-        measurements: Measurements | Callable[[], Measurements] | None = None,
-    ) -> Receipt:
-        """Write the unit's part files and its receipt; see `shards.commit`."""
-        return commit(
-            self.output,
-            unit.name,
-            unit.key,
-            rows_in,
-            pieces,
-            started=self._started,
-            numbers=measurements,
-        )

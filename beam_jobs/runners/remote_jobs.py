@@ -79,14 +79,10 @@ class User:
     progress: Meter | None = None
     terminal: IO[str] | None = None
 
-    def say(self, line: str) -> None:
-        """Print a line, if there is a terminal."""
-        if self.progress:
-            self.progress.say(line)
-
     def tell(self, job: RemoteJob, what: str) -> None:
         """Report that a job was submitted or found."""
-        self.say(f"{job.name}: {what}, {job.address}")
+        if self.progress:
+            self.progress.say(f"{job.name}: {what}, {job.address}")
         if listener := _listener.get(None):
             listener(job)
 

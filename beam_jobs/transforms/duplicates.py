@@ -120,11 +120,6 @@ def adding(element: Any, found: Any) -> tuple[Any, ...]:
     return *(element if isinstance(element, tuple) else (element,)), found
 
 
-def without(nothing: Any) -> beam.PTransform:
-    """In place of a transform that finds something for units, where there is nothing to find."""
-    return beam.Map(adding, nothing)
-
-
 class WithDuplicates(beam.PTransform):
     """Finds duplicates: units in; (unit, sorted duplicate rows, int64) out. Further input stays.
 
@@ -132,7 +127,7 @@ class WithDuplicates(beam.PTransform):
     Beam's local runner keeps in memory what it shuffles; only 8 bytes per duplicate are shuffled.
 
     Args:
-        hashes: reads a unit's hashes, in blocks of any size.
+        hashes: reads a unit's hashes, in blocks of any size; None if there is nothing to find.
         rows: approximate number of rows in all units, which sets the number of partitions.
         output: the stage's folder; `remove_orphans` removes the files.
         shared: the hashes are of ids and of texts; out come all rows whose id another row has, each
@@ -141,7 +136,7 @@ class WithDuplicates(beam.PTransform):
 
     def __init__(
         self,
-        hashes: Callable[[Any], Iterable[Hashes]],
+        hashes: Callable[[Any], Iterable[Hashes]] | None,
         rows: int,
         output: str,
         *,
@@ -155,6 +150,8 @@ class WithDuplicates(beam.PTransform):
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find equal hashes per partition, then join the duplicates with their units."""
         read, count, prefix, shared = self.hashes, self.partitions, self.prefix, self.shared
+        if read is None:
+            return units | beam.Map(adding, np.empty((0, 2) if shared else 0, np.int64))
 
         def split(element: Any) -> Iterator[tuple[int, Place]]:
             index = unit_of(element).index

@@ -54,15 +54,17 @@ class TranslatorFactory(NamedTuple):
     options: NmtOptions
     languages: Languages | None = None
 
-    def open(self, threads: int, accelerator: str | None = None, only: int | None = None) -> Any:
+    def open(
+        self, threads: int | None, accelerator: str | None = None, only: int | None = None
+    ) -> Any:
         """Load the model as a `Translator`, on GPUs if `accelerator` asks for them; with `only`, on
-        the GPU of this number."""
+        the GPU of this number. Without `threads`, it uses all cores."""
         from paraloom.models.nmt.translate import Translator
 
         options, model = self._options(accelerator), localise(self.model)
         return Translator(model, options, languages=self.languages, threads=threads, only=only)
 
-    def open_each(self, threads: int, accelerator: str | None = None) -> Any:
+    def open_each(self, threads: int | None, accelerator: str | None) -> Any:
         """Load the model as `open`, but each of several GPUs in a process of its own."""
         gpus = gpu.chosen(self._options(accelerator))
         if len(gpus) < 2:

@@ -96,7 +96,15 @@ def _encoders(*, papers: bool) -> Markdown:
 def _columns() -> Markdown:
     every = Markdown("a column for each name in `score.scorers`: [scorers.md](scorers.md)")
     rows: dict[str, tuple[str, ...]] = {}
-    for stage, columns in schema.by_stage(scores := "<score>").items():
+    scores, several = "<score>", {"candidates": True, "generators": True}
+    by_stage = {  # every column that a run may have
+        "ingest": schema.INGEST,
+        "back_translate": schema.translated(candidates=True),
+        "generate": schema.translated(**several),
+        "score": schema.scored((scores,), **several),
+        "bucket": schema.bucketed((scores,), **several),
+    }
+    for stage, columns in by_stage.items():
         for of in columns:
             means = every if of.name == scores else meaning(of.name, "target-language", {})
             rows.setdefault(of.name, (code(of.name), type_name(of.type), stage, means))

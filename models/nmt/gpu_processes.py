@@ -6,15 +6,14 @@ import os
 import signal
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from itertools import count
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NamedTuple
+from queue import SimpleQueue
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -23,7 +22,7 @@ from paraloom.models.errors import UserError, one_line
 if TYPE_CHECKING:
     from paraloom.models.nmt.translate import RetryHints, Translator
 
-_CALLS = 64  # at once, per GPU
+_CALLS = 32  # at once, per GPU; each has a pipe
 _ATTRIBUTES = ("compute_type", "converted", "under_way")
 
 Load = Callable[[int], "Translator"]
@@ -39,10 +38,9 @@ class GpuProcesses:
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
         """Load a translator in each process."""
-        self._free, self._gpus = threading.Condition(), [_Gpu(start(load, gpu)) for gpu in gpus]
-        self._finalizer = weakref.finalize(self, _end, self._gpus)
+        self._free, self._gpus = threading.Condition(), [_Gpu(load, gpu) for gpu in gpus]
         for gpu in self._gpus:
-            found = gpu.loaded.result()
+            found = _result(*_received(gpu.control))
         self.compute_type, self.converted, under_way = found
         self._most = 2 * under_way
         self.under_way = self._most * len(gpus)
@@ -67,108 +65,86 @@ class GpuProcesses:
 
 
 class _Gpu:
-    """This process's side of one that decodes."""
+    """This process's side of one that decodes, which ends when `control` is closed."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, load: Load, gpu: int) -> None:
         self.rows = 0  # under way
-        self.loaded: Future[Any] = Future()
-        self.ended = False
-        self._connection, self._sending, self._numbers = connection, threading.Lock(), count(1)
-        self._calls: dict[int, tuple[Future[Any], RetryHints | None]] = {0: (self.loaded, None)}
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.control, *pipes = start(load, gpu)
+        self._idle: SimpleQueue[Connection] = SimpleQueue()
+        for pipe in pipes:
+            self._idle.put(pipe)
 
     def ask(self, sentences: pa.Array, hints: RetryHints | None, seed: int) -> Any:
-        call, found = next(self._numbers), Future[Any]()
-        self._calls[call] = found, hints
-        self.send((call, sentences, hints and hints.smaller, seed))
-        return found.result()
-
-    def send(self, message: Any) -> None:
-        with self._sending:
-            self._connection.send(message)
-
-    def _listen(self) -> None:
-        try:
-            while True:
-                call, kind, value = self._connection.recv()
-                found, hints = self._calls[call]
-                if kind == "rows" and hints:
-                    hints.under_way(value)
-                    continue
-                del self._calls[call]
-                if kind == "error":
-                    found.set_exception(value)
-                else:
-                    found.set_result(value)
-        except (EOFError, OSError):
-            if not self.ended and not (self.loaded.done() and self.loaded.exception()):
-                print("a process that decodes on a GPU died", file=sys.stderr, flush=True)
-                os._exit(1)
+        pipe = self._idle.get()
+        with suppress(OSError):  # it died, as `_received` reports
+            pipe.send((sentences, hints and hints.smaller, seed))
+        while (answer := _received(pipe))[0] == "rows" and hints:
+            hints.under_way(answer[1])
+        self._idle.put(pipe)
+        return _result(*answer)
 
 
-def _end(gpus: Sequence[_Gpu]) -> None:
-    for gpu in gpus:
-        gpu.ended = True
-        with suppress(OSError):  # it could not load the model
-            gpu.send(None)
+def _received(pipe: Connection) -> tuple[str, Any]:
+    try:
+        return cast(tuple[str, Any], pipe.recv())
+    except (EOFError, OSError):
+        print("a process that decodes on a GPU died", file=sys.stderr, flush=True)
+        os._exit(1)
 
 
-def start(load: Load, gpu: int) -> Connection:
-    """Start a process that decodes; return the connection to it."""
-    ours, theirs = Pipe()
+def _result(kind: str, value: Any) -> Any:
+    if kind == "error":
+        raise value
+    return value
+
+
+def start(load: Load, gpu: int) -> Sequence[Connection]:
+    """Start a process that decodes; return the pipes to it, for control and for calls."""
+    ours, theirs = zip(*(Pipe() for _ in range(1 + _CALLS)), strict=True)
     get_context("spawn").Process(target=_run, args=(theirs, load, gpu), daemon=True).start()
-    theirs.close()
-    return ours
+    for pipe in theirs:
+        pipe.close()
+    return list(ours)
 
 
-def _run(connection: Connection, load: Load, gpu: int) -> None:
+def _run(pipes: Sequence[Connection], load: Load, gpu: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the other side
-    serve(connection, load, gpu)
+    serve(pipes, load, gpu)
     os._exit(0)
 
 
-class _Hints(NamedTuple):
-    """Reports the rows of a batch to the other side."""
-
-    smaller: int
-    under_way: Callable[[Sequence[int]], None]
-
-
-def serve(connection: Connection, load: Load, gpu: int) -> None:
+def serve(pipes: Sequence[Connection], load: Load, gpu: int) -> None:
     """Load a translator, and answer calls until the other side ends."""
-    sending = threading.Lock()
+    control, *calls = pipes
     translator: Any = None
-
-    def tell(call: int, kind: str, value: Any) -> None:
-        with sending:
-            connection.send((call, kind, value))
-
-    def answer(call: int, work: Callable[[], Any]) -> None:
-        try:
-            tell(call, "result", work())
-        except Exception as error:
-            known = isinstance(error, UserError)
-            tell(call, "error", error if known else RuntimeError(one_line(error)))
 
     def attributes() -> list[Any]:
         nonlocal translator
         translator = load(gpu)
         return [getattr(translator, name) for name in _ATTRIBUTES]
 
-    answer(0, attributes)
-    threads = ThreadPoolExecutor(_CALLS)
-
-    def translate(call: int, sentences: pa.Array, smaller: int | None, seed: int) -> None:
-        hints = _Hints(smaller, partial(tell, call, "rows")) if smaller else None
-        answer(call, lambda: translator.translate(sentences, hints, seed=seed))
-
-    while translator and (given := _next(connection)):
-        threads.submit(translate, *given)
-    threads.shutdown(wait=False, cancel_futures=True)
+    with suppress(EOFError, OSError):
+        _answer(control, attributes)
+        for pipe in calls if translator else ():
+            threading.Thread(target=_answer_calls, args=(pipe, translator), daemon=True).start()
+        control.recv()
 
 
-def _next(connection: Connection) -> Any:
+def _answer_calls(pipe: Connection, translator: Any) -> None:
+    with suppress(EOFError, OSError):
+        while True:
+            sentences, smaller, seed = pipe.recv()
+            tell = SimpleNamespace(
+                smaller=smaller, under_way=lambda rows: pipe.send(("rows", rows))
+            )
+            hints = tell if smaller else None
+            _answer(pipe, partial(translator.translate, sentences, hints, seed=seed))
+
+
+def _answer(pipe: Connection, work: Callable[[], Any]) -> None:
+    """Send the result of some work, or its error."""
     try:
-        return connection.recv()
-    except (EOFError, OSError):
-        return None
+        answer = "result", work()
+    except Exception as error:
+        answer = "error", error if isinstance(error, UserError) else RuntimeError(one_line(error))
+    pipe.send(answer)

@@ -16,14 +16,7 @@ from numpy.typing import NDArray
 
 from paraloom.models.errors import one_line
 from paraloom.models.hub import fetch
-from paraloom.models.nmt.engine import (
-    Engine,
-    Hypothesis,
-    Pieces,
-    Ranked,
-    Submit,
-    length_class,
-)
+from paraloom.models.nmt.engine import Engine, Hypothesis, Pieces, Ranked, Submit, length_class
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions

@@ -196,13 +196,13 @@ def test_gpus_that_answer_in_any_order_give_the_rows_of_one(
     alone = run(work, tmp_path / "alone")
     serving: list[int] = []
 
-    def start(load: gpu_processes.Load, number: int) -> Connection:
-        ours, theirs = Pipe()
+    def start(load: gpu_processes.Load, number: int) -> Sequence[Connection]:
+        ours, theirs = zip(*(Pipe() for _ in range(9)), strict=True)
         serving.append(number)
         threading.Thread(
             target=gpu_processes.serve, args=(theirs, load, number), daemon=True
         ).start()
-        return ours
+        return list(ours)
 
     monkeypatch.setattr(gpu_processes, "start", start)
     monkeypatch.setattr(gpu, "chosen", lambda options: [*range(gpus)])

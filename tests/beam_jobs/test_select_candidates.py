@@ -17,8 +17,14 @@ from paraloom.beam_jobs import bucket, select
 from paraloom.beam_jobs.diff import diff_shards
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, units, write_shard
-from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
-from paraloom.beam_jobs.transforms.criteria import Criteria, PerSource, decide, preview
+from paraloom.beam_jobs.transforms.criteria import (
+    Criteria,
+    PerSource,
+    best_candidates,
+    decide,
+    diverse_candidates,
+    preview,
+)
 from paraloom.beam_jobs.transforms.shares import quotas
 from paraloom.models.scorers import PairScorer
 from tests.shards import ONE, cut, filled, rows_of, shards_of

@@ -28,10 +28,10 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
 
     def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
         """Start a worker that connects to the addresses in the request."""
-        ends = ("logging", "artifact", "provision", "control")
-        urls = [f"--{e}_endpoint={getattr(request, f'{e}_endpoint').url}" for e in ends]
+        ends = request.provision_endpoint, request.control_endpoint, request.logging_endpoint
+        arguments = [request.worker_id, *(end.url for end in ends)]
         try:
-            started = fork_server.start(worker.__name__, [f"--id={request.worker_id}", *urls])
+            started = fork_server.start(worker.__name__, arguments)
             threading.Thread(target=started.wait, daemon=True).start()  # collects its exit code
         except OSError as error:
             return beam_fn_api_pb2.StartWorkerResponse(error=str(error))

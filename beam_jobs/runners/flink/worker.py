@@ -1,10 +1,9 @@
 """A Python worker in the pool; it runs in the job's working directory.
 
-The pool starts a worker for each request of a TaskManager. Its arguments follow Beam's container
-contract, but it uses the packages installed on this machine.
+The pool starts a worker for each request of a TaskManager. The worker uses the packages installed
+on this machine.
 """
 
-import argparse
 import json
 import os
 from collections.abc import Sequence
@@ -28,22 +27,18 @@ class FolderOptions(PipelineOptions):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Request the job's options, then run Beam's worker."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--id", required=True)
-    for name in ("logging", "artifact", "provision", "control"):
-        parser.add_argument(f"--{name}_endpoint", required=True)
-    given = parser.parse_args(arguments)
-    with grpc.insecure_channel(given.provision_endpoint) as channel:
+    """Request the job's options, then run Beam's worker: from its id, and the addresses of the
+    services for provision, control and logging."""
+    worker, provision, control, logging = arguments
+    with grpc.insecure_channel(provision) as channel:
         service = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel)
         request = beam_provision_api_pb2.GetProvisionInfoRequest()
-        info = service.GetProvisionInfo(request, metadata=(("worker_id", given.id),)).info
+        info = service.GetProvisionInfo(request, metadata=(("worker_id", worker),)).info
     options = json_format.MessageToDict(info.pipeline_options)
     folder = options.get("beam:option:working_directory:v1")
     if folder and Path(folder).is_dir():
         os.chdir(folder)
-    told = json.dumps(options)
-    os.environ.update(environment(given.id, told, given.control_endpoint, given.logging_endpoint))
+    os.environ.update(environment(worker, json.dumps(options), control, logging))
     hide_options()
     from apache_beam.runners.worker.sdk_worker_main import main as beam_worker
 

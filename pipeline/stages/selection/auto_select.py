@@ -66,7 +66,7 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> AutoSelectRecord:
     """Train encoders on every range of deciles, and choose the best range."""
     from paraloom.beam_jobs import probes, select
-    from paraloom.beam_jobs.engine.launch import UnitJob, launch
+    from paraloom.beam_jobs.engine.launch import launch
 
     options, encoder, seed = run.config.select.auto, run.config.embeddings, run.config.seed
     score, folder = tried_score(run), run.folder("auto_select")
@@ -78,9 +78,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     sample = storage.join(folder, "sample")
     work = units(run.shards(RANKED), key)
     drawing = select.Select(sample, criteria, sum(unit.rows for unit in work))
-    drawn = launch(
-        UnitJob(name="sample", units=work, transform=drawing, output=sample), run.arguments
-    )
+    drawn = launch("sample", work, drawing, sample, run.arguments)
     probing = probes.Probing(
         shards=tuple(shard for receipt in drawn.receipts for shard in receipt.shards),
         score=score,

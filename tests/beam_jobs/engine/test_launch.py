@@ -20,7 +20,6 @@ from paraloom.beam_jobs.engine import rejections
 from paraloom.beam_jobs.engine.launch import (
     NAMESPACE,
     Result,
-    UnitJob,
     Work,
     beam_options,
     launch,
@@ -108,7 +107,7 @@ def test_progress_counts_the_rows_of_finished_units(
         return {}
 
     monkeypatch.setattr(launching, "watch_pipeline", watch)
-    launch(job(work, out, done=done), ["--direct_num_workers", "5"])
+    launch(**job(work, out, done=done), arguments=["--direct_num_workers", "5"])
     assert seen == [3, 9, rows, rows]  # no more processes than units
 
 
@@ -116,7 +115,7 @@ def test_progress_counts_the_rows_of_finished_units(
 def test_an_error_in_a_worker_is_one_line(tmp_path: Path, work: list[Unit], workers: str) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(UserError) as error:
-        launch(job(work, out, "user"), ["--direct_num_workers", workers])
+        launch(**job(work, out, "user"), arguments=["--direct_num_workers", workers])
     line = rf"{tmp_path}/in/part-\d.parquet: something \[is\] wrong: {{it}}"
     assert re.fullmatch(line, str(error.value))
 
@@ -201,7 +200,7 @@ def test_an_option_that_beam_refuses_or_would_ignore_is_one_line(
     tmp_path: Path, work: list[Unit], arguments: list[str], message: str
 ) -> None:
     with pytest.raises(UserError, match=f"^Beam options: .*{message}") as error:
-        launch(job(work, f"{tmp_path}/out"), arguments)
+        launch(**job(work, f"{tmp_path}/out"), arguments=arguments)
     assert "KEY" not in str(error.value) and "\n" not in str(error.value)
 
 
@@ -265,7 +264,7 @@ class Odd(UnitDoFn):
             odd = pa.array([True] * len(table))
         reason = pa.array(["is odd"] * len(table))
         rejected = table.append_column("reason", reason).filter(odd)
-        return self.commit(unit, unit.rows, [(unit.name, table.filter(pc.invert(odd)), rejected)])
+        return self.commit(unit.rows, [(unit.name, table.filter(pc.invert(odd)), rejected)])
 
 
 def numbers(folder: Path, shards: int, rows: int = 10, step: int = 1) -> list[Unit]:
@@ -275,8 +274,8 @@ def numbers(folder: Path, shards: int, rows: int = 10, step: int = 1) -> list[Un
 
 def run(work: list[Unit], folder: Path, share: float, **job: Any) -> Result:
     output = str(folder / "out")
-    how = {"transform": beam.ParDo(Odd(output, **job)), "limit": Limit(share=share)}
-    return launch(UnitJob(name="odd", units=work, output=output, **how), ONE)
+    odd = beam.ParDo(Odd(output, **job))
+    return launch("odd", work, odd, output, ONE, limit=Limit(share=share))
 
 
 def test_a_running_job_is_stopped_and_continues(tmp_path: Path, monkeypatch: Patch) -> None:

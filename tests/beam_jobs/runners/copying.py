@@ -10,7 +10,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.metrics import Metrics
 
-from paraloom.beam_jobs.engine.launch import NAMESPACE, Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import NAMESPACE, Result, launch
 from paraloom.beam_jobs.engine.shards import Receipt, Unit, commit, units, write_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
@@ -49,10 +49,10 @@ class Copy(UnitDoFn):
         if self.fault == "key":
             return commit(self.output, unit.name, "k", 3, pieces, started=0.0)
         if self.fault == "short":
-            return self.commit(unit, 2, [(unit.name, TABLE[:2], NONE)])
+            return self.commit(2, [(unit.name, TABLE[:2], NONE)])
         Metrics.counter(NAMESPACE, "rows").inc(unit.rows)
         os.write(2, b"noise on standard error\n")
-        return self.commit(unit, unit.rows, pieces)
+        return self.commit(unit.rows, pieces)
 
 
 def write(folder: Path | str, count: int) -> list[Unit]:
@@ -62,12 +62,13 @@ def write(folder: Path | str, count: int) -> list[Unit]:
 
 def job(
     work: list[Unit], output: Path | str, fault: str = "", deaths: int = 0, **options: Any
-) -> UnitJob:
-    """The job, with options of a `UnitJob`."""
+) -> dict[str, Any]:
+    """The job, as arguments to `launch`, with further options."""
     transform = beam.ParDo(Copy(str(output), fault, deaths))
-    return UnitJob(name="copy", units=work, transform=transform, output=str(output), **options)
+    given = {"name": "copy", "units": work, "transform": transform, "output": str(output)}
+    return given | options
 
 
 def copy(work: list[Unit], output: Path | str, fault: str = "", **options: Any) -> Result:
     """Run it in this process."""
-    return launch(job(work, output, fault, **options), ONE)
+    return launch(**job(work, output, fault, **options), arguments=ONE)

@@ -19,7 +19,7 @@ import pytest
 
 from paraloom.beam_jobs.engine.collect import collect
 from paraloom.beam_jobs.engine.crash_recovery import Attempt, begin, note_death, unfinished
-from paraloom.beam_jobs.engine.launch import Result, UnitJob, launch
+from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.shards import Receipt, Unit, read_shard, receipts, units
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.runners.local import runner, worker
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExc
 
 
 def copy(work: list[Unit], output: Path | str, deaths: int, *options: str) -> Result:
-    return launch(job(work, output, deaths=deaths), [*TWO, *options])
+    return launch(**job(work, output, deaths=deaths), arguments=[*TWO, *options])
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ class Translate(UnitDoFn):
             attempt.under_way(batch)
             if 7 in batch and size > self.most:
                 os.kill(os.getpid(), signal.SIGKILL)
-        receipt = self.commit(unit, 64, [(unit.name, pa.table({"n": range(64)}), NONE)])
+        receipt = self.commit(64, [(unit.name, pa.table({"n": range(64)}), NONE)])
         attempt.over()
         return receipt
 
@@ -128,15 +128,14 @@ def test_what_kills_workers_is_tried_in_smaller_batches(tmp_path: Path, most: in
     work = units(cut(tmp_path / "in", pa.table({"n": range(64)}), 64), "k")
     out = f"{tmp_path}/out"
     transform = beam.ParDo(Translate(out, most))
-    job = UnitJob(name="t", units=work, transform=transform, output=out)
     if most:
-        (receipt,) = launch(job, TWO).receipts
+        (receipt,) = launch("t", work, transform, out, TWO).receipts
         assert (receipt.rows_out, unfinished(out)) == (64, {})
     else:
         with pytest.raises(
             UserError, match=r"died 6 times .* at part-00000-00000 \(rows 7\) \(at last"
         ):
-            launch(job, TWO)
+            launch("t", work, transform, out, TWO)
 
 
 STUCK = """

@@ -68,7 +68,7 @@ def test_a_launcher_that_dies_and_the_same_command_again(
     work = write(folder, 2)
 
     def copy() -> Result:
-        return launch(job(work, f"{folder}/copy"), [*arguments, "--on_interrupt=leave"])
+        return launch(**job(work, f"{folder}/copy"), arguments=[*arguments, "--on_interrupt=leave"])
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt

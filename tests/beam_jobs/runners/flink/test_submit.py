@@ -128,7 +128,7 @@ def main(arguments):
     path.with_suffix(".new").rename(path)
     time.sleep(60)
 """
-ENDS = ("logging", "artifact", "provision", "control")
+ENDS = ("provision", "control", "logging")
 
 
 def request(number: str) -> beam_fn_api_pb2.StartWorkerRequest:
@@ -149,8 +149,8 @@ def test_two_task_managers_use_the_same_number(monkeypatch: Patch, tmp_path: Pat
         time.sleep(0.05)
         workers = [psutil.Process(int(path.name)) for path in tmp_path.glob("[0-9]*[0-9]")]
     assert not pool.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id="1-1"), None).error
-    ends = [f"--{end}_endpoint=localhost:{end}" for end in ENDS]
+    ends = [f"localhost:{end}" for end in ENDS]
     for process in workers:
         assert process.status() == psutil.STATUS_SLEEPING
-        assert (tmp_path / str(process.pid)).read_text().split() == ["--id=1-1", *ends]
+        assert (tmp_path / str(process.pid)).read_text().split() == ["1-1", *ends]
         process.kill()
