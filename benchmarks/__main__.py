@@ -7,7 +7,7 @@ from paraloom.models.errors import UserError
 
 BENCHMARKS = (
     *("back_translation", "scoring", "training", "embedding", "exported_encoder", "flink"),
-    *("untranslated", "candidates", "decoder_depth", "judged_precision"),
+    *("untranslated", "candidates", "judged_precision"),
 )
 
 

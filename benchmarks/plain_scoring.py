@@ -13,16 +13,8 @@ import numpy as np
 Tokenizer = Callable[[str], list[str]]
 
 
-def sacremoses_tokenizer() -> Tokenizer:
-    """Moses in Python, the usual choice."""
-    from sacremoses import MosesTokenizer
-
-    moses = MosesTokenizer("en")
-    return lambda text: [token.lower() for token in moses.tokenize(text, escape=False)]
-
-
 def fast_tokenizer() -> Tokenizer:
-    """Moses in C++: a harder baseline."""
+    """Moses in C++."""
     from mosestokenizer import MosesTokenizer
 
     moses = MosesTokenizer("en")
