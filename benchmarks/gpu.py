@@ -1,11 +1,10 @@
-"""The GPU stages on this machine: translation, encoders, sentence models.
+"""The GPU stages on this machine: translation and sentence models.
 
 python -m benchmarks.gpu [--model DIR] [--sentence-model DIR] [--times N] [PART …]
 
 Parts: `translation` (the job by size of its shards, beside what the engine reaches alone in the
-same run), `fairseq` (its own generator), `encoders` (`benchmarks.training` on the GPU), `sentences`
-(the scorer `sentence_similarity`) and `devices` (eight made-up GPUs), both on any machine. Without
-a GPU, a model or a library, a part is left out, and the command says so.
+same run), and on any machine `sentences` (the scorer `sentence_similarity`) and `devices` (eight
+made-up GPUs). Without a GPU, a model or a library, a part is left out, and the command says so.
 """
 
 from __future__ import annotations
@@ -92,46 +91,6 @@ def translation(measured: Measured, options: argparse.Namespace) -> None:
         same = sum(first.get(name) == text for name, text in texts.items()) / len(source)
         measured.add(f"job, {kind}, shards of {rows:,}: BLEU", bleu)
         measured.add(f"job, {kind}, shards of {rows:,}: same text as float32, %", 100 * same)
-
-
-def fairseq(measured: Measured, options: argparse.Namespace) -> None:
-    """fairseq's own generator on the same sentences, in batches of 32,768 tokens."""
-    import torch
-    from fairseq.sequence_generator import SequenceGenerator
-
-    from paraloom.models.nmt.families.fairseq import FairseqModel
-
-    loaded = FairseqModel(Path(options.model)).load()
-    translator = Translator(options.model, NmtOptions(device="cpu"), threads=1)
-    sources = translator._sources(captions(1)["source"].to_pylist())
-    for kind in (torch.float32, torch.float16):
-        network = loaded.network.to("cuda", kind).eval()
-        search = SequenceGenerator([network], loaded.target, beam_size=12, max_len_b=399)
-        started = time.monotonic()
-        for rows in batches_by_class(range(len(sources)), sources, 32_768, gpu.MOST_ROWS):
-            ids = [
-                torch.tensor([*map(loaded.source.index, sources[row]), loaded.source.eos()])
-                for row in rows
-            ]
-            width = max(map(len, ids))
-            tokens = torch.full((len(ids), width), loaded.source.pad())
-            for row, of in enumerate(ids):
-                tokens[row, width - len(of) :] = of
-            lengths = torch.tensor([len(of) for of in ids])
-            given = {"src_tokens": tokens.cuda(), "src_lengths": lengths.cuda()}
-            with torch.inference_mode():
-                search.generate([], {"net_input": given})
-        rate = len(sources) / (time.monotonic() - started)
-        measured.add(f"fairseq's generator, {str(kind)[6:]}: sentences/s", rate)
-
-
-def encoders(measured: Measured, options: argparse.Namespace) -> None:
-    """Training steps of the encoders, against the plain procedure."""
-    from benchmarks import training
-
-    found = training.main(["--device", "cuda"])
-    measured.figures |= found["figures"]
-    measured.ratios |= found["ratios"]
 
 
 def sentences(measured: Measured, options: argparse.Namespace) -> None:
@@ -271,14 +230,14 @@ class Decoded(NamedTuple):
 
 
 PARTS: dict[str, Callable[[Measured, argparse.Namespace], None]] = {
-    part.__name__: part for part in (translation, fairseq, encoders, sentences, devices)
+    part.__name__: part for part in (translation, sentences, devices)
 }
 
 
 def chosen(parts: Sequence[str]) -> Iterator[str]:
     """The parts that this machine can measure; says which it leaves out."""
     for part in parts or PARTS:
-        if part not in ("devices", "sentences") and not gpu.devices():
+        if part == "translation" and not gpu.devices():
             print(f"gpu: {part} left out: CTranslate2 finds no CUDA device")
         else:
             yield part
