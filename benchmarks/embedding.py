@@ -7,10 +7,8 @@ Of sentence-transformers the best of several batch sizes counts, with the cheape
 (white space). All take turns; medians are compared.
 """
 
-import argparse
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,7 +19,7 @@ from torch import Tensor
 
 from benchmarks import generated
 from benchmarks.noisy_bitext import read_side
-from benchmarks.report import Measured
+from benchmarks.report import Measured, command_line
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import SentenceEncoder
@@ -83,8 +81,8 @@ def lstm(words: list[str], vectors: Tensor) -> Any:
     return SentenceTransformer(modules=modules, device="cpu")
 
 
-def rates(runs: Mapping[str, Run], count: int) -> dict[str, float]:
-    """Median sentences/s of each; the first round is a warm-up."""
+def rates(measured: Measured, runs: Mapping[str, Run], count: int) -> list[float]:
+    """Measure the median sentences/s of each; the first round is a warm-up."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(ROUNDS + 1):
         for name, run in runs.items():
@@ -92,7 +90,9 @@ def rates(runs: Mapping[str, Run], count: int) -> dict[str, float]:
             run()
             if turn:
                 seconds[name].append(time.perf_counter() - started)
-    return {name: count / statistics.median(times) for name, times in seconds.items()}
+    for name, times in seconds.items():
+        measured.add(f"{name}, sentences/s", count / statistics.median(times))
+    return [count / statistics.median(times) for times in seconds.values()]
 
 
 def compare(
@@ -108,39 +108,36 @@ def compare(
     def at(size: int) -> Run:
         return lambda: theirs.encode(sentences, batch_size=size, show_progress_bar=False)
 
-    runs: dict[str, Run] = {f"{names[0]}, sentences/s": lambda: ours.embed(sentences)}
-    runs |= {f"{names[1]} at batch size {size}, sentences/s": at(size) for size in batch_sizes}
-    found = rates(runs, len(sentences))
-    for name, rate in found.items():
-        measured.add(name, rate)
-    mine, *others = found.values()
+    runs: dict[str, Run] = {names[0]: lambda: ours.embed(sentences)}
+    runs |= {f"{names[1]} at batch size {size}": at(size) for size in batch_sizes}
+    mine, *others = rates(measured, runs, len(sentences))
     measured.ratio(f"{names[0]} / {names[1]} at its best", mine, max(others))
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
-    """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sentences", type=int, default=29_000)
-    parser.add_argument("--recurrent", type=int, default=4_000)
-    parser.add_argument("--threads", type=int, default=cores())
-    options = parser.parse_args(arguments)
-    os.environ["RAYON_NUM_THREADS"] = str(options.threads)  # of sentence-transformers' tokeniser
+def offline(threads: int) -> None:
+    """Let torch and the package tokenizers use so many threads, and no network."""
+    os.environ["RAYON_NUM_THREADS"] = str(threads)
     os.environ["HF_HUB_OFFLINE"] = "1"
-    torch.set_num_threads(options.threads)
-    measured = Measured(f"Embedding {options.sentences:,} captions on {options.threads} threads")
+    torch.set_num_threads(threads)
 
-    sentences = captions(options.sentences)
-    ours, words, vectors = encoder("word-avg", sentences)
+
+def main(sentences: int = 29_000, recurrent: int = 4_000, threads: int = cores()) -> None:
+    """Measure and print."""
+    offline(threads)
+    measured = Measured(f"Embedding {sentences:,} captions on {threads} threads")
+
+    texts = captions(sentences)
+    ours, words, vectors = encoder("word-avg", texts)
     names = ("Word Avg", "StaticEmbedding")
     static = static_embedding(words, vectors)
-    compare(measured, names, sentences, ours, static, (1024, 4096, 16384))
+    compare(measured, names, texts, ours, static, (1024, 4096, 16384))
 
-    sentences = captions(options.recurrent)
-    ours, words, vectors = encoder("bilstm-avg", sentences)
+    texts = captions(recurrent)
+    ours, words, vectors = encoder("bilstm-avg", texts)
     names = ("BiLSTM Avg", "WordEmbeddings + LSTM + Pooling")
-    compare(measured, names, sentences, ours, lstm(words, vectors), (32, 128, 512))
-    return measured.done("embedding")
+    compare(measured, names, texts, ours, lstm(words, vectors), (32, 128, 512))
+    measured.done("embedding")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Receipt, Shard, commit, content_key
+from paraloom.models.text.vectors import write_vectors
 
 WORDS = 20_000
 _SYLLABLES = np.array([c + v for c in "bdfghklmnprstvz" for v in "aeiou"])
@@ -94,10 +95,7 @@ def write(
 
 
 def write_vectors_for(folder: Path, dim: int = 300) -> None:
-    """Random word vectors for the made-up words, in the compact form, and as `vectors.txt`."""
-    from paraloom.models.text.vectors import compact_vectors, write_vectors
-
+    """Random word vectors for the made-up words, as `vectors.txt`."""
     rng = np.random.default_rng(1)
     matrix = rng.standard_normal((WORDS, dim)).astype(np.float32)
     write_vectors(folder / "vectors.txt", vocabulary(), matrix)
-    compact_vectors(folder / "vectors.txt", folder / "compact")

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import torch
 
-from benchmarks.exported_encoder import wordpiece
+from benchmarks.exported_encoder import tokenizer_of
 
 DIM = 300
 START = 0.1  # standard deviation of the random weights; from 1, AdamW hardly moves them
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     torch.manual_seed(1)
-    module = StaticEmbedding(wordpiece([], options.tokenizer), embedding_dim=DIM)
+    module = StaticEmbedding(tokenizer_of([], options.tokenizer), embedding_dim=DIM)
     with torch.no_grad():
         module.embedding.weight *= START  # the cosines remain
     model = SentenceTransformer(modules=[module], device="cpu")

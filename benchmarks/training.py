@@ -1,20 +1,17 @@
 """Training pairs/s of ours and of the plain procedure, step by step on the same mini-batches.
 
-python -m benchmarks.training [--corpus FOLDER] [--steps N] [--threads N]
+python -m benchmarks.training [--steps N] [--threads N]
 
 Both start from the same weights, get the same mega-batches and take turns. Each looks for the
 negatives itself; where two are as near but for rounding, both train on ours. The largest difference
-between their losses is printed. The corpus is a folder of Parquet shards (reference, translation);
-without one, Multi30k's captions with a changed copy of each, or made-up captions.
+between their losses is printed. The corpus is Multi30k's captions, or made-up ones, with a changed
+copy of each.
 """
 
-import argparse
 import copy
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,41 +20,30 @@ import torch
 
 from benchmarks.embedding import captions
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
-from benchmarks.report import Measured
+from benchmarks.report import Measured, command_line
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.training.data import Pairs, PairSource, learnable, stack
+from paraloom.models.embeddings.training.data import Pairs, learnable
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory
 from paraloom.models.embeddings.vocabulary import Vocabulary
 
-Texts = list[tuple[pa.StringArray, pa.StringArray]]
+Texts = tuple[pa.StringArray, pa.StringArray]
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(steps: int = 200, threads: int = cores()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--corpus", type=Path)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=cores())
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(options.threads)
-    texts = read(options.corpus)
-    measured = Measured(
-        f"Training on {options.threads} threads: batches of 100, M = 40, 300 dimensions"
-    )
+    torch.set_num_threads(threads)
+    texts = corpus()
+    measured = Measured(f"Training on {threads} threads: batches of 100, M = 40, 300 dimensions")
     for model in ("word-avg", "bilstm-avg"):
-        compare(measured, model, texts, options.steps)
-    return measured.done("training")
+        compare(measured, model, texts, steps)
+    measured.done("training")
 
 
-def read(folder: Path | None) -> Texts:
-    """Both columns of the corpus."""
-    if folder is not None:
-        shards = PairSource(sorted(folder.glob("*.parquet")), ("reference", "translation"))
-        sides = list(shards.texts())
-        return list(zip(sides[::2], sides[1::2], strict=True))
+def corpus() -> Texts:
+    """Captions and changed copies."""
     left = captions(29_000)
     random = np.random.default_rng(0)
     words = sorted({word for text in left for word in text.split()})
@@ -69,13 +55,13 @@ def read(folder: Path | None) -> Texts:
         right.append(
             " ".join(words[i] if c else w for w, i, c in zip(kept, new, changed, strict=True))
         )
-    return [(pa.array(left), pa.array(right))]
+    return pa.array(left), pa.array(right)
 
 
 def trainer_of(model: str, texts: Texts) -> tuple[PairTrainer, Pairs]:
     """Our trainer with random weights, and the pairs in its ids."""
-    vocabulary = Vocabulary.build(side for sides in texts for side in sides)
-    pairs = stack([learnable(*sides, {"words": vocabulary}) for sides in texts])
+    vocabulary = Vocabulary.build(texts)
+    pairs = learnable(*texts, {"words": vocabulary})
     chosen = EmbeddingOptions(model=model, negatives="other")  # as in the plain one
     torch.manual_seed(1)
     vectors = random_vectors(len(vocabulary), chosen.dim, 1)
@@ -152,4 +138,4 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)
