@@ -58,6 +58,11 @@ def choose(
     return np.concatenate(hits)
 
 
+def percent_chosen(model: ComparedModel, pairs: PhrasePairs, others: pa.StringArray) -> float:
+    """The percentage of pairs whose paraphrase `choose` finds."""
+    return 100 * float(choose(model, pairs, others).mean())
+
+
 def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> NDArray[np.int64]:
     """`count` distinct numbers below `size` in each row: duplicates are sampled again."""
     sampled = random.integers(size, size=(rows, count))
@@ -190,6 +195,11 @@ def turney2012(model: ComparedModel, questions: list[Question]) -> dict[str, flo
     return {"5 choices": 100 * float(five.mean()), "10 choices": 100 * float(ten.mean())}
 
 
+def turney2012_mean(model: ComparedModel, questions: list[Question]) -> float:
+    """The mean of `turney2012` over both numbers of choices."""
+    return float(np.mean(list(turney2012(model, questions).values())))
+
+
 def _first_is_best(scores: Scores) -> Scores:
     """For scores [n, choices]: 1/t if the first is one of the t highest, else 0."""
     best = scores == scores.max(axis=1, keepdims=True)
@@ -229,9 +239,7 @@ def evaluate_phrases(
     """The results of all tests with data, by name."""
     found: dict[str, Any] = {}
     if pairs is not None:
-        found["choose among 100"] = {
-            "accuracy": 100 * float(choose(model, pairs, pairs.phrases()).mean())
-        }
+        found["choose among 100"] = {"accuracy": percent_chosen(model, pairs, pairs.phrases())}
     if semeval is not None:
         found["SemEval-2013 5(a)"] = semeval2013(model, semeval)
     if questions is not None:
