@@ -6,10 +6,9 @@ python -m benchmarks.flink [--pairs N] [--slots N] …
 import tempfile
 from pathlib import Path
 
-from benchmarks.measure import cost, paraloom
 from benchmarks.report import Measured, command_line
 from benchmarks.scale import make_run
-from benchmarks.scoring import STAGES
+from benchmarks.scoring import seconds
 from tests.flink import cluster as clusters
 from tests.flink.cluster import TASK_MANAGERS
 
@@ -25,8 +24,7 @@ def main(pairs: int = 4_000_000, slots: list[int] | None = None) -> None:
         found = clusters.up(there, slots=-(-max(counts) // TASK_MANAGERS), free_ports=True)
         try:
             for count in counts:
-                given = ("--force", "--config", str(config), "--", *found.arguments(count))
-                rates[count] = pairs / sum(cost(paraloom(of, *given)).seconds for of in STAGES)
+                rates[count] = pairs / seconds(config, *found.arguments(count))
                 measured.add(f"{count} slots: pairs/s", rates[count])
         finally:
             clusters.down(there)

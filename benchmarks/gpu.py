@@ -167,12 +167,12 @@ def devices(measured: Measured, model: str, times: int, rate: float | None) -> N
         )
         stack.enter_context(patch)
         through_job(table, model, NmtOptions(), rows=rows, workers=1)
-        times = np.stack([np.load(path) for path in folder.glob("busy-*.npy")])
-    took = times[:, 2].max() - times[:, 1].min()
+        busy = np.stack([np.load(path) for path in folder.glob("busy-*.npy")])
+    took = busy[:, 2].max() - busy[:, 1].min()
     share = f"{GPUS} made-up GPUs of {rate:,.0f} sentences/s, shards of {rows:,}"
     measured.add(f"{share}: sentences/s", len(table) / took)
-    measured.add(f"{share}: % of the time busy, the least", 100 * times[:, 0].min() / took)
-    measured.add(f"{share}: % of the time busy, the mean", 100 * times[:, 0].mean() / took)
+    measured.add(f"{share}: % of the time busy, the least", 100 * busy[:, 0].min() / took)
+    measured.add(f"{share}: % of the time busy, the mean", 100 * busy[:, 0].mean() / took)
 
 
 def made_up_gpu(model: str, rate: float, folder: str, number: int) -> Translator:

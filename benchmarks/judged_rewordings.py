@@ -57,12 +57,7 @@ COMBINATIONS: dict[str, dict[str, float]] = {
     )
 }
 """Sums of scores in standard deviations; more is better of every score."""
-FILTERS = [*((check,) for check in CHECKS), ("same_numbers", "same_negation"), CHECKS]
-FILTERED = (
-    BASELINE,
-    "+1 sentence_similarity +0.4 translation_score",
-    "+1 sentence_similarity +0.5 worst_word +0.4 translation_score",
-)
+FILTERS = [*((check,) for check in CHECKS), CHECKS]
 _WORD = re.compile(r"[^\W_]+(?:['’][a-z]+)?")
 
 Floats = NDArray[np.float64]
@@ -213,14 +208,10 @@ def combined(judged: Judged) -> dict[str, Floats]:
         if weights.keys() <= units.keys()
     }
     found |= {
-        f"{name}, if {' and '.join(checks)}": np.where(
-            np.all([judged.scores[check] == 1 for check in checks], axis=0), 0.0, -1e3
-        )
-        + of
+        f"{BASELINE}, if {' and '.join(checks)}": units[BASELINE]
+        + np.where(np.all([judged.scores[check] == 1 for check in checks], axis=0), 0.0, -1e3)
         for checks in FILTERS
         if judged.scores.keys() >= {*checks}
-        for name in FILTERED
-        if (of := units.get(name, found.get(name))) is not None
     }
     columns = np.stack([*units.values(), np.ones(len(judged.labels))], axis=1)
     rows = judged.low(LIMITS[0], chooses=True)

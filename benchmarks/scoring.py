@@ -19,8 +19,15 @@ from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.cpu import cores
 from paraloom.models.text.vectors import read_vectors
 
-STAGES = ("score", "bucket")
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
+
+
+def seconds(config: Path, *beam: str) -> float:
+    """Of the commands `score` and `bucket`, with these options of Beam."""
+    log, given = config.with_name("log.txt"), ("--config", str(config))
+    cost(paraloom("train-paragram", *given), log=log)  # word vectors in their form, once
+    stages = (paraloom(of, "--force", *given, "--", *beam) for of in ("score", "bucket"))
+    return sum(cost(command, log=log).seconds for command in stages)
 
 
 def plain_seconds(folder: Path, rows: int) -> float:
@@ -56,9 +63,7 @@ def main(pairs: int = 12_000_000, plain: int = 20_000) -> None:
         config = make_run(Path(place), pairs, 10_000)
         for workers in (1, 2, 4):
             if workers <= cores():
-                given = ("--force", "--config", str(config))
-                commands = (paraloom(stage, *given, workers=workers) for stage in STAGES)
-                rates[workers] = pairs / sum(cost(command).seconds for command in commands)
+                rates[workers] = pairs / seconds(config, "--direct_num_workers", str(workers))
         slow = plain / plain_seconds(Path(place), plain)
     measured = Measured("Scoring and bucketing, both commands, pairs/s")
     measured.add("plain Python, row by row", slow)

@@ -26,7 +26,7 @@ from benchmarks.experiments.paranmt_cells import (
     scored_pairs,
 )
 from benchmarks.experiments.report import markdown, write_lines
-from benchmarks.experiments.tables import Claim, Table, printed_claims
+from benchmarks.experiments.tables import MEASURES, Claim, Table, printed_claims
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.training.negatives import hardest_negatives
@@ -37,11 +37,6 @@ from paraloom.models.hashing import text_hashes
 from paraloom.papers.datasets.transfer import find_tasks
 
 _YEARS = {f"sts_{year}": f"STS {year}" for year in range(2012, 2017)}
-_SIMILARITY = {
-    "development": "STS 2012–2014",
-    "sts_2015": "STS 2015",
-    "sick": "SICK trial",
-}
 _PAPER = {"sts_2017": "paper: STS 2017"}
 _MODELS = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
 _LARGER = (paper.LARGER, "LSTM Avg")
@@ -139,7 +134,6 @@ def _sources(inputs: Inputs, files: Mapping[str, str]) -> Table:
         "ParaNMT Table 3: sources of pairs, equally many of each",
         _marked(rows, paper.TABLE_3),
         claims,
-        measures=_SIMILARITY,
         note="1 epoch, batches of 100, 300 units, M = 20; as many pairs as the smallest has.",
         paper=paper.TABLE_3,
         paper_measures=_PAPER,
@@ -189,7 +183,7 @@ def _filters(inputs: Inputs) -> Table:
         "ParaNMT Table 4: the best tenth of the pairs by each score, LSTM Avg",
         rows,
         claims,
-        measures={**_SIMILARITY, "development_decile": "best tenth, from 0"},
+        measures={**MEASURES, "development_decile": "best tenth, from 0"},
         note="Tenths of 29,000 pairs, 1 epoch, batches of 100, 300 units, M = 20.",
         paper=paper.TABLE_4,
         paper_measures=_PAPER,
@@ -213,7 +207,6 @@ def _mega_batches(inputs: Inputs) -> Table:
         rows,
         claims,
         note=f"{_NOTE} With M = 40, negatives are chosen among 4,000 pairs of 27,359.",
-        measures=_SIMILARITY,
         paper=paper.TABLE_5,
         paper_measures=_PAPER,
     )
@@ -258,8 +251,6 @@ def _readings(inputs: Inputs) -> Table:
     return Table(
         "ParaNMT, readings of the authors' code: trigrams (4.1) and negatives (W&G 3.2.1)",
         {f"{name} (ours)": EncoderCell(options=options) for name, options in rows.items()},
-        [],
-        measures=_SIMILARITY,
         note="The authors' code takes trigrams over the whole sentence, spaces too, and negatives "
         "of both sides. The encoder of `configs/multi30k.yaml` on 27,359 pairs of captions: 5 "
         "epochs, batches of 100, M = 40, dropout 0.3; Word starts from PARAGRAM vectors, Trigram "
@@ -325,7 +316,6 @@ def _leads(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCell])
     return Table(
         "ParaNMT Table 11: the lead of Trigram-Word over another model, on captions and on average",
         _marked(rows, paper.TABLE_11),
-        [],
         measures={
             **{"mean": "mean of all", "msrvid": "MSRvid (2012)"},
             **{"images_2014": "Images (2014)", "images_2015": "Images (2015)"},
@@ -340,7 +330,6 @@ def _captions(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCel
     return Table(
         "ParaNMT Table 12: STS Benchmark by genre, by the cosine",
         _marked(rows, paper.TABLE_12),
-        [],
         measures={"stsb": "all", "captions": "captions", "others": "no captions"},
         paper=paper.TABLE_12,
     )

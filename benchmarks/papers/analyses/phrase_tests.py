@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
-from rich.table import Table
 
 from paraloom.models.embeddings.comparison import ComparedModel, Scores
 from paraloom.models.embeddings.datasets.lines import numbered_lines
@@ -17,7 +16,7 @@ from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
 from paraloom.papers.options import SystemOptions
-from paraloom.pipeline.commands.console import console
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.run.notices import notify, of_models
 
@@ -308,11 +307,11 @@ def command(
         )
         for folder, encoder in encoders
     }
-    shown = Table("test", *results, caption="× 100")
     first, *_ = results.values()
-    for test, measures in first.items():
-        for measure in measures:
-            cells = (f"{of[test][measure]:.1f}" for of in results.values())
-            shown.add_row(f"{test}: {measure}", *cells)
-    console().print(shown)
+    rows = [
+        (f"{test}: {measure}", *(f"{of[test][measure]:.1f}" for of in results.values()))
+        for test, measures in first.items()
+        for measure in measures
+    ]
+    console().print(number_table("Phrase tests, × 100", "test", numbers=[*results], rows=rows))
     write_json(json, results)
