@@ -6,7 +6,7 @@ import sys
 from paraloom.models.errors import UserError
 
 BENCHMARKS = (
-    *("back_translation", "scoring", "training", "embedding", "exported_encoder", "flink"),
+    *("back_translation", "scoring", "training", "embedding", "flink"),
     *("untranslated", "candidates", "judged_precision"),
 )
 
