@@ -1,13 +1,13 @@
 """What a run costs on local disk, on S3 and on Google's storage: operations, requests, seconds.
 
-python -m benchmarks.stores [--shards N] [--rows N] [--code FOLDER] [--places NAME] …
+python -m benchmarks.stores [--shards N] [--rows N] [--places NAME] …
     [--receipts N --delay SECONDS]
 
 `ingest`, and `score`, `bucket` and `select` of generated pairs in many small shards, with one
 worker, on this machine's disk, on moto's server, and on `gcp-storage-emulator`; both servers are
 in this process and count the requests. Operations are calls of `paraloom.beam_jobs.storage`.
-`--code` is another checkout to measure. With `--receipts`, only so many receipts are read and set
-aside on Google's storage, which answers each request after a delay.
+With `--receipts`, only so many receipts are read and set aside on Google's storage, which answers
+each request after a delay.
 """
 
 import json
@@ -92,7 +92,7 @@ def on_google() -> Iterator[Place]:
 PLACES = {"disk": on_disk, "s3": on_s3, "gs": on_google}
 
 
-def measure(name: str, code: Path, shards_: int, rows: int) -> list[tuple[str, int, int, float]]:
+def measure(name: str, shards_: int, rows: int) -> list[tuple[str, int, int, float]]:
     """Stages with their operations, requests and seconds."""
     found = []
     with PLACES[name]() as place, tempfile.TemporaryDirectory() as scratch:
@@ -117,11 +117,11 @@ def measure(name: str, code: Path, shards_: int, rows: int) -> list[tuple[str, i
             command = [sys.executable, __file__, "--inside", str(counted)]
             command += [stage, "--config", f"{scratch}/{which}.yaml", "--"]
             command += ["--direct_num_workers", "1", *place.options]
-            env = {**os.environ, **place.env, "PYTHONPATH": f"{code}:{ROOT}"}
+            env = {**os.environ, **place.env, "PYTHONPATH": str(ROOT)}
             env |= {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": f"{scratch}/cache"}
             quiet = subprocess.DEVNULL
             started = time.monotonic()
-            subprocess.run(command, cwd=code, env=env, check=True, stdout=quiet, stderr=quiet)
+            subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=quiet, stderr=quiet)
             seconds = time.monotonic() - started
             operations: Counter[str] = Counter(json.loads(counted.read_text()))
             print(name, stage, dict(operations), dict(place.requests), f"{seconds:.1f} s")
@@ -180,7 +180,6 @@ def measure_receipts(number: int, delay: float) -> None:
 def main(
     shards: int = 1000,
     rows: Annotated[int, typer.Option(help="Of a shard.")] = 20,
-    code: Path = ROOT,
     places: list[str] | None = None,
     receipts: int = 0,
     delay: float = 0.1,
@@ -192,7 +191,7 @@ def main(
     shown = [
         (name, stage, f"{operations:,}", f"{requests:,}", f"{seconds:.1f}")
         for name in places or PLACES
-        for stage, operations, requests, seconds in measure(name, code.resolve(), shards, rows)
+        for stage, operations, requests, seconds in measure(name, shards, rows)
     ]
     heads = ("operations", "requests", "s")
     console().print(number_table(None, "place", "stage", numbers=heads, rows=shown))
