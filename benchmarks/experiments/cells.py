@@ -116,7 +116,7 @@ class AnyCell:
         started = time.monotonic()
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             found, others = self._scores(seed, inputs, Path(folder))
-        found["seconds"] = round(time.monotonic() - started, 6)
+        others["seconds"] = round(time.monotonic() - started, 6)
         with atomic_file(path) as temporary:
             figures = {name: np.asarray(value).tolist() for name, value in found.items()}
             temporary.write_text(json.dumps({"scores": figures, "seed": seed, **others}))
@@ -226,14 +226,17 @@ def figure(score: float | NDArray[np.float64]) -> float:
     return float(np.ravel(score)[0])
 
 
-def load_scores(path: Path) -> Scores:
-    """The scores that a cell wrote.
+def load_scores(path: Path, *, timed: bool = False) -> Scores:
+    """The scores that a cell wrote; `timed`: and the `seconds` that they took.
 
     Raises:
         UserError: the file is damaged.
     """
     try:
-        figures = json.loads(path.read_text())["scores"]
+        kept = json.loads(path.read_text())
+        figures = kept["scores"]
+        if timed:
+            figures.setdefault("seconds", kept["seconds"])
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path}: damaged; remove it to compute it again ({error})") from error
     return {n: np.array(of) if isinstance(of, list) else of for n, of in figures.items()}

@@ -41,5 +41,5 @@ def train(
         except BaseException:
             processes.shutdown(cancel_futures=True)
             raise
-    found = {path: load_scores(path) for path in dict.fromkeys(paths.values())}
+    found = {path: load_scores(path, timed=True) for path in dict.fromkeys(paths.values())}
     return {cell: [found[paths[cell, seed]] for seed in range(1, seeds + 1)] for cell in wanted}
