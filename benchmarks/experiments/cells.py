@@ -235,8 +235,8 @@ def load_scores(path: Path, *, timed: bool = False) -> Scores:
     try:
         kept = json.loads(path.read_text())
         figures = kept["scores"]
-        if timed:
-            figures.setdefault("seconds", kept["seconds"])
+        if timed and "seconds" in kept:  # earlier versions kept them among the scores
+            figures["seconds"] = kept["seconds"]
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path}: damaged; remove it to compute it again ({error})") from error
     return {n: np.array(of) if isinstance(of, list) else of for n, of in figures.items()}
