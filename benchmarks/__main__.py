@@ -6,8 +6,8 @@ import sys
 from paraloom.models.errors import UserError
 
 BENCHMARKS = (
-    *("back_translation", "scoring", "training", "embedding", "exported_encoder", "flink"),
-    *("untranslated", "candidates", "decoder_depth", "judged_precision"),
+    *("back_translation", "scoring", "training", "embedding", "flink"),
+    *("untranslated", "candidates", "judged_precision"),
 )
 
 
@@ -20,7 +20,7 @@ def main(names: list[str]) -> int:
     failed = 0
     for name in names or BENCHMARKS:
         try:
-            importlib.import_module(f"benchmarks.{name}").main([])
+            importlib.import_module(f"benchmarks.{name}").main()
         except UserError as error:
             print(f"benchmarks: {name}: {error}", file=sys.stderr)
             failed = 2

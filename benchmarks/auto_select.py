@@ -5,50 +5,41 @@ pairs, and evaluates the three encoders. The labelled pairs of the run must come
 only: STS 2015 is the test set here. Finished cells are cached in --folder.
 """
 
-import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import typer
 
-from benchmarks.experiments.cells import Cell, Inputs, folder_of
+from benchmarks.experiments.cells import Cell, Inputs, folder_of, write_pairs
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Claim, Table
 from benchmarks.experiments.training import train
-from benchmarks.report import DATA, ROOT
+from benchmarks.report import DATA, ROOT, command_line
 from paraloom.beam_jobs.engine.shards import read_shard, receipts
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.criteria import Criteria, preview
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file
 from paraloom.pipeline.pages.describe import trial_name
 from paraloom.pipeline.run.folder import read_run
 from paraloom.pipeline.run.records import AutoSelectRecord
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(
+    run: Path = ROOT / "runs" / "multi30k",
+    data: Annotated[Path, typer.Option(help="Folder with sts and sick.")] = DATA,
+    folder: Path = ROOT / "runs" / "experiments",
+    seeds: int = 3,
+    workers: int = cores(),
+) -> None:
     """Write the training pairs, train missing cells, print and write the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.auto_select")
-    parser.add_argument("--run", type=Path, default=ROOT / "runs" / "multi30k")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder with sts and sick")
-    parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=cores())
-    options = parser.parse_args(arguments)
-    inputs = Inputs.of(options.data, corpus=options.run / "corpus", folder=options.folder)
-    try:
-        table = prepare(options.run, inputs, options.seeds)
-        scores = train({"auto_select": table}, options.seeds, inputs, options.workers)
-        show(table, scores)
-        write(inputs.folder / "auto_select.md", table, scores)
-    except UserError as error:
-        print(f"benchmarks.auto_select: {error}", file=sys.stderr)
-        return 2
-    return 0
+    inputs = Inputs.of(data, corpus=run / "corpus", folder=folder)
+    table = prepare(run, inputs, seeds)
+    scores = train({"auto_select": table}, seeds, inputs, workers)
+    show(table, scores)
+    write(inputs.folder / "auto_select.md", table, scores)
 
 
 def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
@@ -92,13 +83,11 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
         random = everything.take(pa.array(np.sort(drawn)))
         pairs = {"chosen": chosen, "random": random, "all": everything}
         for cell in rows.values():
-            shard = folder_of(cell, seed, inputs) / "part-0.parquet"
-            with atomic_file(shard) as temporary:
-                pq.write_table(pairs[cell.pairs], temporary)
+            write_pairs(folder_of(cell, seed, inputs), pairs[cell.pairs])
     better, worse, _ = rows
     title = f"An encoder on {len(chosen):,} chosen pairs of {len(everything):,}"
     return Table(title, rows, [Claim(better, worse)])
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line(main)

@@ -6,23 +6,22 @@ python -m benchmarks.back_translation --model DIR --source FILE --reference FILE
     [--hub DIR_OR_NAME --from cs --to en]
 """
 
-import argparse
 import gzip
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
 import sacrebleu
+import typer
+from numpy.typing import NDArray
 
-from benchmarks.report import DATA, MODEL, Measured
+from benchmarks.report import DATA, MODEL, Measured, command_line
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Shard, commit, content_key, read_shard, units
+from paraloom.beam_jobs.engine.shards import read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
@@ -41,53 +40,53 @@ def through_job(
     table: pa.Table,
     model: str,
     options: NmtOptions,
-    folder: Path,
-    languages: Languages | None,
+    languages: Languages | None = None,
+    *,
     rows: int = SHARD_ROWS,
-    arguments: Sequence[str] = (),
-) -> Any:
-    """Back-translate with the Beam job: the table with translations, and the seconds."""
-    nothing = schema.rejected(schema.INGEST).empty_table()
-    shards: list[Shard] = []
-    for first in range(0, len(table), rows):
-        name, part = f"part-{first:06d}", table.slice(first, rows)
-        made = commit(str(folder / "in"), name, name, len(part), [(name, part, nothing)], started=0)
-        shards += made.shards
-    work = units(shards, content_key(repr(options)))
-    job = back_translate.TranslationJob(model=TranslatorFactory(model, options, languages))
-    started = time.monotonic()
-    result = back_translate.run(work, str(folder / "out"), job, arguments)
-    seconds = time.monotonic() - started
-    parts = [read_shard(shard) for receipt in result.receipts for shard in receipt.shards]
-    return pa.concat_tables(parts), seconds
+    distinct: bool = False,
+    workers: int | None = None,
+) -> tuple[pa.Table, NDArray[np.float64]]:
+    """Back-translate with the Beam job: the table with translations, and the seconds of wall-clock
+    and of this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        shards = [
+            write_shard(f"{folder}/in/part-{first:06d}.parquet", table.slice(first, rows))
+            for first in range(0, len(table), rows)
+        ]
+        factory = TranslatorFactory(model, options, languages)
+        job = back_translate.TranslationJob(model=factory, distinct=distinct)
+        arguments = ["--direct_num_workers", str(workers)] if workers else []
+        started = np.array([time.monotonic(), time.process_time()])
+        result = back_translate.run(units(shards, "key"), f"{folder}/out", job, arguments)
+        seconds = np.array([time.monotonic(), time.process_time()]) - started
+        parts = [read_shard(shard) for receipt in result.receipts for shard in receipt.shards]
+        return pa.concat_tables(parts), seconds
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(
+    model: str = MODEL,
+    hub: Annotated[str, typer.Option(help="A model of the Hub, or a folder in its format.")] = "",
+    source_language: Annotated[str, typer.Option("--from")] = "cs",
+    target_language: Annotated[str, typer.Option("--to")] = "en",
+    source: Path = DATA / "multi30k" / "val.cs.gz",
+    reference: Path = DATA / "multi30k" / "val.en.gz",
+    sentences: int = 1_000_000,
+) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--hub", help="a model of the Hub, or a folder in its format")
-    parser.add_argument("--from", dest="source_language", default="cs")
-    parser.add_argument("--to", dest="target_language", default="en")
-    parser.add_argument("--source", type=Path, default=DATA / "multi30k" / "val.cs.gz")
-    parser.add_argument("--reference", type=Path, default=DATA / "multi30k" / "val.en.gz")
-    parser.add_argument("--sentences", type=int, default=1_000_000)
-    options = parser.parse_args(arguments)
     sides = []
-    for path in (options.source, options.reference):
+    for path in (source, reference):
         if not path.is_file():
             raise UserError(f"{path}: not there; give --model, --source and --reference")
         with gzip.open(path, "rt", encoding="utf-8") as stream:
-            sides.append(stream.read().split("\n")[:-1][: options.sentences])
-    source, reference = sides
-    ids = [str(i) for i in range(len(source))]
-    table = pa.table([ids, source, reference], schema=schema.INGEST)
-    measured = Measured(f"Back-translation at beam 12, {len(source):,} sentences, {cores()} cores")
-    languages = Languages(options.source_language, options.target_language)
-    measure(measured, table, options.model, "", languages)
-    if options.hub:
-        measure(measured, table, options.hub, "Hub model, ", languages)
-    return measured.done("back_translation")
+            sides.append(stream.read().split("\n")[:-1][:sentences])
+    ids = [str(i) for i in range(len(sides[0]))]
+    table = pa.table([ids, *sides], schema=schema.INGEST)
+    measured = Measured(f"Back-translation at beam 12, {len(ids):,} sentences, {cores()} cores")
+    languages = Languages(source_language, target_language)
+    measure(measured, table, model, "", languages)
+    if hub:
+        measure(measured, table, hub, "Hub model, ", languages)
+    measured.done("back_translation")
 
 
 def measure(measured: Measured, table: pa.Table, model: str, of: str, languages: Languages) -> None:
@@ -99,8 +98,7 @@ def measure(measured: Measured, table: pa.Table, model: str, of: str, languages:
         translator.translate(source[:100])  # converts and warms up
         _, counters = translator.translate(source)
         del translator
-        with tempfile.TemporaryDirectory() as folder:
-            results[name], seconds = through_job(table, model, choice, Path(folder), languages)
+        results[name], (seconds, _) = through_job(table, model, choice, languages)
         rates[name] = len(source) / seconds
         made = results[name]
         references = [made["reference"].to_pylist()]
@@ -129,4 +127,4 @@ def compare(one: pa.Table, other: pa.Table) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

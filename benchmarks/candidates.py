@@ -6,17 +6,14 @@ One thread translates, and its processor time is measured: unlike the wall-clock
 depends on other load on the machine.
 """
 
-import argparse
-import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.noisy_bitext import read_sides
-from benchmarks.report import MODEL, Measured
+from benchmarks.report import MODEL, Measured, command_line
 from paraloom.beam_jobs.transforms.criteria import diverse_candidates
 from paraloom.models.nmt.options import NmtOptions, SamplingOptions
 from paraloom.models.nmt.translate import Translator
@@ -68,16 +65,10 @@ def measure_diversity(measured: Measured, name: str, table: pa.Table) -> None:
     measured.add(f"{name}: overlap of as many best", mean_overlap(as_many))
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(model: str = MODEL, sentences: int = 300, candidates: int = 4, rounds: int = 2) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--sentences", type=int, default=300)
-    parser.add_argument("--candidates", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=2)
-    options = parser.parse_args(arguments)
-    sources = [czech for czech, _, _ in read_sides(name="val")][: options.sentences]
-    several, beam = options.candidates, 12
+    sources = [czech for czech, _, _ in read_sides(name="val")][:sentences]
+    several, beam = candidates, 12
     sampling = SamplingOptions(top_k=10, temperature=1.0)
     choices = {
         "1 of the beam": NmtOptions(beam=beam),
@@ -88,22 +79,22 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     measured = Measured(f"Translations of {len(sources):,} sources, beam {beam}, one thread")
     translators = {}
     for name, choice in choices.items():
-        translators[name] = Translator(options.model, choice, threads=1)
+        translators[name] = Translator(model, choice, threads=1)
         translators[name].translate(sources[:10])
     seconds = dict.fromkeys(choices, 0.0)
     tables = {}
-    for _ in range(options.rounds):  # in turns, since other load on the machine changes
+    for _ in range(rounds):  # in turns, since other load on the machine changes
         for name, translator in translators.items():
             tables[name], spent = translate(translator, sources)
-            seconds[name] += spent / options.rounds
+            seconds[name] += spent / rounds
     one, *others = choices
     for name in choices:
         measured.add(f"{name}: processor seconds", seconds[name])
     for name in others:
         measured.ratio(f"time of {name}", seconds[name], seconds[one])
         measure_diversity(measured, name, tables[name])
-    return measured.done("candidates")
+    measured.done("candidates")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

@@ -8,17 +8,16 @@ thread decodes, and its processor time is measured: unlike the wall-clock time, 
 on other load on the machine.
 """
 
-import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import sacrebleu
+import typer
 
-from benchmarks.report import Measured
+from benchmarks.report import Measured, command_line
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.train import train_nmt
 from paraloom.models.nmt.training_data import HeldOut, hold_out
@@ -53,44 +52,43 @@ def measure(model: Path, held_out: HeldOut, beam: int) -> tuple[float, float]:
     return float(sacrebleu.corpus_bleu(found, [references]).score), len(sources) / seconds
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(
+    config: str = "sample",
+    folder: Annotated[Path | None, typer.Option(help="Keeps the models for the next call.")] = None,
+    updates: Annotated[tuple[int, int], typer.Option(help="Of each training.")] = UPDATES,
+    rounds: int = 3,
+) -> None:
     """Train, measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--config", default="sample")
-    parser.add_argument("--folder", type=Path, help="keeps the models for the next call")
-    parser.add_argument("--updates", type=int, nargs=2, default=UPDATES, help="of each training")
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
-        folder = options.folder or Path(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        config = read_config(options.config)
-        pairs = input_files(options.config, folder)
-        training = config.nmt.training
+        place = folder or Path(name)
+        place.mkdir(parents=True, exist_ok=True)
+        options = read_config(config)
+        pairs = input_files(config, place)
+        training = options.nmt.training
         held_out = hold_out(pairs, training.held_out)
         models = {}
-        for (encoder, decoder), updates in zip(DEPTHS, options.updates, strict=True):
-            model = folder / f"{encoder}+{decoder}-{updates}"
-            models[f"{encoder}+{decoder} layers, {updates:,} updates"] = model
+        for (encoder, decoder), count in zip(DEPTHS, updates, strict=True):
+            model = place / f"{encoder}+{decoder}-{count}"
+            models[f"{encoder}+{decoder} layers, {count:,} updates"] = model
             if not model.is_dir():
                 depths = {"encoder_layers": encoder, "decoder_layers": decoder}
-                changed = {**depths, "updates": updates}
-                train_nmt(pairs, model, training.model_copy(update=changed), seed=config.seed)
+                changed = {**depths, "updates": count}
+                train_nmt(pairs, model, training.model_copy(update=changed), seed=options.seed)
         sentences = len(held_out.sources) // 2
         measured = Measured(f"Depths of encoder and decoder: {sentences} held-out pairs, one core")
         for beam in (12, 1):
             rates = dict.fromkeys(models, 0.0)
-            for _ in range(options.rounds):  # in turns, since other load on the machine changes
+            for _ in range(rounds):  # in turns, since other load on the machine changes
                 for what, model in models.items():
                     bleu, rate = measure(model, held_out, beam)
-                    rates[what] += rate / options.rounds
+                    rates[what] += rate / rounds
                     measured.add(f"{what}, beam {beam}: BLEU", bleu)
             for what, rate in rates.items():
                 measured.add(f"{what}, beam {beam}: sentences/s", rate)
             first, second = rates
             measured.ratio(f"{second}, beam {beam}, speed", rates[second], rates[first])
-        return measured.done("decoder_depth")
+        measured.done("decoder_depth")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

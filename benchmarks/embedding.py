@@ -1,18 +1,17 @@
-"""Sentences/s from text to vectors: Word Avg and BiLSTM here and in sentence-transformers.
+"""Sentences/s from text to vectors: Word Avg here and in sentence-transformers.
 
-python -m benchmarks.embedding [--sentences N] [--recurrent N] [--threads N]
+python -m benchmarks.embedding [--sentences N] [--threads N]
 
 Both get the same strings, the same word vectors and the same cores, and give one float32 array.
 Of sentence-transformers the best of several batch sizes counts, with the cheapest of pre-tokenisers
 (white space). All take turns; medians are compared.
 """
 
-import argparse
 import os
-import statistics
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from functools import partial
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from benchmarks import generated
 from benchmarks.noisy_bitext import read_side
-from benchmarks.report import Measured
+from benchmarks.report import Measured, command_line
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import SentenceEncoder
@@ -31,8 +30,7 @@ from paraloom.models.errors import UserError
 
 DIM = 300
 ROUNDS = 5
-
-Run = Callable[[], Any]
+SIZES = (1024, 4096, 16384)
 
 
 def captions(count: int) -> list[str]:
@@ -44,11 +42,11 @@ def captions(count: int) -> list[str]:
     return (lines * (count // len(lines) + 1))[:count]
 
 
-def encoder(model: str, sentences: list[str]) -> tuple[SentenceEncoder, list[str], Tensor]:
-    """Our encoder with random weights, its words and their vectors."""
+def encoder(sentences: list[str]) -> tuple[SentenceEncoder, list[str], Tensor]:
+    """Our Word Avg with random vectors, its words and their vectors."""
     vocabulary = build_vocabularies([pa.array(sentences)], ["words"])["words"]
     vectors = random_vectors(len(vocabulary), DIM, seed=1)
-    options = EmbeddingOptions(model=model, dim=DIM)
+    options = EmbeddingOptions(model="word-avg", dim=DIM)
     built = build_encoder(options, {"words": vectors})
     return SentenceEncoder(built, {"words": vocabulary}, options), vocabulary.words, vectors
 
@@ -68,79 +66,31 @@ def static_embedding(words: list[str], vectors: Tensor) -> Any:
     return SentenceTransformer(modules=[module], device="cpu")
 
 
-def lstm(words: list[str], vectors: Tensor) -> Any:
-    """BiLSTM Avg (2 × 300, concatenated) in sentence-transformers."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import LSTM, Pooling, WordEmbeddings
-    from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
-
-    tokenizer = WhitespaceTokenizer(words, stop_words=[], do_lower_case=True)
-    modules = [
-        WordEmbeddings(tokenizer, vectors.numpy(), max_seq_length=1000),
-        LSTM(embedding_dimension=DIM, hidden_dim=DIM),
-        Pooling(2 * DIM),
-    ]
-    return SentenceTransformer(modules=modules, device="cpu")
-
-
-def rates(runs: Mapping[str, Run], count: int) -> dict[str, float]:
-    """Median sentences/s of each; the first round is a warm-up."""
+def main(sentences: int = 29_000, threads: int = cores()) -> None:
+    """Measure and print."""
+    os.environ["RAYON_NUM_THREADS"] = str(threads)  # of sentence-transformers' tokeniser
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    torch.set_num_threads(threads)
+    texts = captions(sentences)
+    ours, words, vectors = encoder(texts)
+    theirs = static_embedding(words, vectors)
+    encode = partial(theirs.encode, texts, show_progress_bar=False)
+    runs: dict[str, Callable[[], Any]] = {"Word Avg": partial(ours.embed, texts)}
+    runs |= {f"StaticEmbedding, batches of {n}": partial(encode, batch_size=n) for n in SIZES}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(ROUNDS + 1):
+    for turn in range(ROUNDS + 1):  # the first is a warm-up
         for name, run in runs.items():
             started = time.perf_counter()
             run()
             if turn:
                 seconds[name].append(time.perf_counter() - started)
-    return {name: count / statistics.median(times) for name, times in seconds.items()}
-
-
-def compare(
-    measured: Measured,
-    names: tuple[str, str],
-    sentences: list[str],
-    ours: SentenceEncoder,
-    theirs: Any,
-    batch_sizes: Sequence[int],
-) -> None:
-    """Measure the two encoders and add the figures."""
-
-    def at(size: int) -> Run:
-        return lambda: theirs.encode(sentences, batch_size=size, show_progress_bar=False)
-
-    runs: dict[str, Run] = {f"{names[0]}, sentences/s": lambda: ours.embed(sentences)}
-    runs |= {f"{names[1]} at batch size {size}, sentences/s": at(size) for size in batch_sizes}
-    found = rates(runs, len(sentences))
-    for name, rate in found.items():
-        measured.add(name, rate)
-    mine, *others = found.values()
-    measured.ratio(f"{names[0]} / {names[1]} at its best", mine, max(others))
-
-
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
-    """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sentences", type=int, default=29_000)
-    parser.add_argument("--recurrent", type=int, default=4_000)
-    parser.add_argument("--threads", type=int, default=cores())
-    options = parser.parse_args(arguments)
-    os.environ["RAYON_NUM_THREADS"] = str(options.threads)  # of sentence-transformers' tokeniser
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    torch.set_num_threads(options.threads)
-    measured = Measured(f"Embedding {options.sentences:,} captions on {options.threads} threads")
-
-    sentences = captions(options.sentences)
-    ours, words, vectors = encoder("word-avg", sentences)
-    names = ("Word Avg", "StaticEmbedding")
-    static = static_embedding(words, vectors)
-    compare(measured, names, sentences, ours, static, (1024, 4096, 16384))
-
-    sentences = captions(options.recurrent)
-    ours, words, vectors = encoder("bilstm-avg", sentences)
-    names = ("BiLSTM Avg", "WordEmbeddings + LSTM + Pooling")
-    compare(measured, names, sentences, ours, lstm(words, vectors), (32, 128, 512))
-    return measured.done("embedding")
+    mine, *others = rates = [sentences / median(times) for times in seconds.values()]
+    measured = Measured(f"Embedding {sentences:,} captions on {threads} threads")
+    for name, rate in zip(runs, rates, strict=True):
+        measured.add(f"{name}: sentences/s", rate)
+    measured.ratio("Word Avg / StaticEmbedding at its best", mine, max(others))
+    measured.done("embedding")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Receipt, Shard, commit, content_key
+from paraloom.beam_jobs.engine.shards import commit, content_key
+from paraloom.models.text.vectors import write_vectors
 
 WORDS = 20_000
 _SYLLABLES = np.array([c + v for c in "bdfghklmnprstvz" for v in "aeiou"])
@@ -62,15 +63,12 @@ def _sentences(words: pa.Array, numbers: np.ndarray, offsets: np.ndarray) -> pa.
     return pc.binary_join_element_wise(pc.binary_join(lists, " "), ".", "")
 
 
-def write(
-    folder: Path, rows: int, *, shard_rows: int = 10_000, repeats: float = 0.0
-) -> list[Shard]:
-    """Write `rows` pairs as finished shards of a stage; the shards.
+def write(folder: Path, rows: int, *, shard_rows: int = 10_000, repeats: float = 0.0) -> None:
+    """Write `rows` pairs as finished shards of a stage.
 
     Args:
         repeats: the share of a shard's rows with the texts of rows of the shard before.
     """
-    found: list[Shard] = []
     before: pa.Table | None = None
     nothing = schema.rejected(schema.INGEST).empty_table()
     for index, first in enumerate(range(0, rows, shard_rows)):
@@ -81,23 +79,12 @@ def write(
             texts = before.slice(0, repeated).set_column(0, "id", table["id"].slice(0, repeated))
             table = pa.concat_tables([texts.cast(table.schema), table.slice(repeated)])
         before = table
-        receipt: Receipt = commit(
-            str(folder),
-            name,
-            content_key(name),
-            n,
-            [(name, table.combine_chunks(), nothing)],
-            started=0.0,
-        )
-        found += receipt.shards
-    return found
+        outcome = [(name, table.combine_chunks(), nothing)]
+        commit(str(folder), name, content_key(name), n, outcome, started=0.0)
 
 
 def write_vectors_for(folder: Path, dim: int = 300) -> None:
-    """Random word vectors for the made-up words, in the compact form, and as `vectors.txt`."""
-    from paraloom.models.text.vectors import compact_vectors, write_vectors
-
+    """Random word vectors for the made-up words, as `vectors.txt`."""
     rng = np.random.default_rng(1)
     matrix = rng.standard_normal((WORDS, dim)).astype(np.float32)
     write_vectors(folder / "vectors.txt", vocabulary(), matrix)
-    compact_vectors(folder / "vectors.txt", folder / "compact")

@@ -3,33 +3,32 @@
 python -m benchmarks.gpu [--model DIR] [--sentence-model DIR] [--times N] [PART …]
 
 Parts: `translation` (the job by size of its shards, beside what the engine reaches alone in the
-same run), `fairseq` (its own generator), `encoders` (`benchmarks.training` on the GPU), `sentences`
-(the scorer `sentence_similarity`) and `devices` (eight made-up GPUs), both on any machine. Without
-a GPU, a model or a library, a part is left out, and the command says so.
+same run), `fairseq` (its own generator), `encoders` (`benchmarks.training` on the GPU), and on any
+machine `sentences` (the scorer `sentence_similarity`) and `devices` (eight made-up GPUs). Without a
+GPU, a model or a library, a part is left out, and the command says so.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import sacrebleu
+import typer
 
 from benchmarks.back_translation import through_job
 from benchmarks.noisy_bitext import read_side
-from benchmarks.report import MODEL, Measured
+from benchmarks.report import MODEL, Measured, command_line
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores
@@ -49,14 +48,21 @@ def captions(times: int) -> pa.Table:
     return pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
 
 
-def translation(measured: Measured, options: argparse.Namespace) -> None:
+def require_gpu() -> None:
+    """Raise an error if there is no GPU."""
+    if not gpu.devices():
+        raise UserError("CTranslate2 finds no CUDA device")
+
+
+def translation(measured: Measured, model: str, times: int) -> None:
     """The job by size of its shards, and the engine alone by streams and size of batches."""
-    table = captions(options.times)
+    require_gpu()
+    table = captions(times)
     source = table["source"].to_pylist()
     best = 0.0
     for streams in STREAMS:
         gpu.STREAMS = streams
-        translator = Translator(options.model, NmtOptions())
+        translator = Translator(model, NmtOptions())
         engine, sources = translator._engine, translator._sources(source[::3])
         for tokens in TOKENS:
             batches = list(
@@ -73,10 +79,8 @@ def translation(measured: Measured, options: argparse.Namespace) -> None:
     translations = {}
     for kind, rows in (("float32", SHARDS[-1]), *(("auto", rows) for rows in SHARDS)):
         choice = NmtOptions.of({"compute_type": kind})
-        with tempfile.TemporaryDirectory() as folder:
-            warm = table.slice(0, 100)
-            through_job(warm, options.model, choice, Path(folder, "warm"), None, rows)
-            made, seconds = through_job(table, options.model, choice, Path(folder), None, rows)
+        through_job(table.slice(0, 100), model, choice)
+        made, (seconds, _) = through_job(table, model, choice, rows=rows)
         rate = len(source) / seconds
         measured.add(f"job, {kind}, shards of {rows:,}: sentences/s", rate)
         measured.ratio(f"job, {kind}, shards of {rows:,}, against the engine's best", rate, best)
@@ -94,15 +98,16 @@ def translation(measured: Measured, options: argparse.Namespace) -> None:
         measured.add(f"job, {kind}, shards of {rows:,}: same text as float32, %", 100 * same)
 
 
-def fairseq(measured: Measured, options: argparse.Namespace) -> None:
+def fairseq(measured: Measured, model: str) -> None:
     """fairseq's own generator on the same sentences, in batches of 32,768 tokens."""
+    require_gpu()
     import torch
     from fairseq.sequence_generator import SequenceGenerator
 
     from paraloom.models.nmt.families.fairseq import FairseqModel
 
-    loaded = FairseqModel(Path(options.model)).load()
-    translator = Translator(options.model, NmtOptions(device="cpu"), threads=1)
+    loaded = FairseqModel(Path(model)).load()
+    translator = Translator(model, NmtOptions(device="cpu"), threads=1)
     sources = translator._sources(captions(1)["source"].to_pylist())
     for kind in (torch.float32, torch.float16):
         network = loaded.network.to("cuda", kind).eval()
@@ -125,29 +130,28 @@ def fairseq(measured: Measured, options: argparse.Namespace) -> None:
         measured.add(f"fairseq's generator, {str(kind)[6:]}: sentences/s", rate)
 
 
-def encoders(measured: Measured, options: argparse.Namespace) -> None:
+def encoders(measured: Measured) -> None:
     """Training steps of the encoders, against the plain procedure."""
     from benchmarks import training
 
-    found = training.main(["--device", "cuda"])
-    measured.figures |= found["figures"]
-    measured.ratios |= found["ratios"]
+    require_gpu()
+    training.measure(measured, 200, "cuda")
 
 
-def sentences(measured: Measured, options: argparse.Namespace) -> None:
+def sentences(measured: Measured, model: str | None, count: int, times: int) -> None:
     """`sentence_similarity` of neighbouring captions, against the library's own `encode`."""
     from paraloom.models.scorers import PairScorer
     from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
     from paraloom.models.sentence_models import load_sentence_model
 
-    if not options.sentence_model:
-        raise UserError("sentences: left out; give --sentence-model")
-    folder = Path(options.sentence_model)
+    if not model:
+        raise UserError("give --sentence-model")
+    folder = Path(model)
     library, models = load_sentence_model(folder), {"auto": open_sentence_model(folder)}
     device = library.device.type
     if device == "cpu":
         models["int8"] = open_sentence_model(folder, "int8")
-    texts = captions(1)["reference"].combine_chunks()[: options.sentences]
+    texts = captions(1)["reference"].combine_chunks()[:count]
     sides = texts[:-1], texts[1:]
     distinct = texts.unique().to_pylist()
     seconds: dict[str, list[float]] = {}  # of the clock, and of all cores
@@ -164,15 +168,15 @@ def sentences(measured: Measured, options: argparse.Namespace) -> None:
         return library.encode(distinct, batch_size=256 if device == "cuda" else 32)
 
     library.encode(distinct[:100])
-    for _ in range(options.times):  # in turns, since other programs share the machine
+    for _ in range(times):  # in turns, since other programs share the machine
         timed("library", encode)
-        for kind, model in models.items():
-            scorer = PairScorer(["sentence_similarity"], sentence_model=model)
+        for kind, opened in models.items():
+            scorer = PairScorer(["sentence_similarity"], sentence_model=opened)
             cosines[kind] = timed(kind, lambda: scorer.score(*sides))["sentence_similarity"]  # noqa: B023
     for name, (clock, spent) in seconds.items():
-        count = len(distinct) * options.times
-        measured.add(f"{name}, {device}: texts/s", count / clock)
-        measured.add(f"{name}, {device}: texts per second of a core", count / spent)
+        encoded = len(distinct) * times
+        measured.add(f"{name}, {device}: texts/s", encoded / clock)
+        measured.add(f"{name}, {device}: texts per second of a core", encoded / spent)
         if name != "library":
             what = f"{name} against the library, {device}"
             measured.ratio(f"{what}: the clock", seconds["library"][0], clock)
@@ -194,28 +198,27 @@ MEASURED = 3_500
 """Sentences/s of an H200 with a transformer of 6+6 layers of 512, beam 12."""
 
 
-def devices(measured: Measured, options: argparse.Namespace) -> None:
+def devices(measured: Measured, model: str, times: int, rate: float | None) -> None:
     """The job on eight made-up GPUs, on which a batch takes the time that an H200 took for it.
 
     Where this machine has fewer cores than one with eight H200, the GPUs are slower in proportion.
     """
-    rate = options.rate or MEASURED * min(cores(), CORES) / CORES
-    rows, table = SHARDS[0], captions(4 * options.times)
+    rate = rate or MEASURED * min(cores(), CORES) / CORES
+    rows, table = SHARDS[0], captions(4 * times)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        loading = partial(made_up_gpu, options.model, rate, str(folder))
+        loading = partial(made_up_gpu, model, rate, str(folder))
         patch = mock.patch.object(
             TranslatorFactory, "open_each", lambda *_: GpuProcesses(loading, range(GPUS))
         )
         stack.enter_context(patch)
-        arguments = ["--direct_num_workers=1"]
-        through_job(table, options.model, NmtOptions(), folder, None, rows, arguments)
-        times = np.stack([np.load(path) for path in folder.glob("busy-*.npy")])
-    took = times[:, 2].max() - times[:, 1].min()
+        through_job(table, model, NmtOptions(), rows=rows, workers=1)
+        busy = np.stack([np.load(path) for path in folder.glob("busy-*.npy")])
+    took = busy[:, 2].max() - busy[:, 1].min()
     share = f"{GPUS} made-up GPUs of {rate:,.0f} sentences/s, shards of {rows:,}"
     measured.add(f"{share}: sentences/s", len(table) / took)
-    measured.add(f"{share}: % of the time busy, the least", 100 * times[:, 0].min() / took)
-    measured.add(f"{share}: % of the time busy, the mean", 100 * times[:, 0].mean() / took)
+    measured.add(f"{share}: % of the time busy, the least", 100 * busy[:, 0].min() / took)
+    measured.add(f"{share}: % of the time busy, the mean", 100 * busy[:, 0].mean() / took)
 
 
 def made_up_gpu(model: str, rate: float, folder: str, number: int) -> Translator:
@@ -270,38 +273,30 @@ class Decoded(NamedTuple):
         return self
 
 
-PARTS: dict[str, Callable[[Measured, argparse.Namespace], None]] = {
-    part.__name__: part for part in (translation, fairseq, encoders, sentences, devices)
-}
-
-
-def chosen(parts: Sequence[str]) -> Iterator[str]:
-    """The parts that this machine can measure; says which it leaves out."""
-    for part in parts or PARTS:
-        if part not in ("devices", "sentences") and not gpu.devices():
-            print(f"gpu: {part} left out: CTranslate2 finds no CUDA device")
-        else:
-            yield part
-
-
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(
+    parts: Annotated[list[str] | None, typer.Argument(metavar="PART")] = None,
+    model: str = MODEL,
+    sentence_model: str | None = None,
+    captions: Annotated[int, typer.Option("--sentences", help="Of the part `sentences`.")] = 29_000,
+    times: Annotated[int, typer.Option(help="Of 29,000 captions.")] = 2,
+    rate: Annotated[float | None, typer.Option(help="Sentences/s of a made-up GPU.")] = None,
+) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("parts", nargs="*", metavar="PART")
-    parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--sentence-model")
-    parser.add_argument("--sentences", type=int, default=29_000, help="captions for `sentences`")
-    parser.add_argument("--times", type=int, default=2, help="of 29,000 captions")
-    parser.add_argument("--rate", type=float, help="sentences/s of a made-up GPU")
-    options = parser.parse_args(arguments)
     measured = Measured("On this machine's GPU, beam 12")
-    for part in chosen(options.parts):
+    runs = {
+        "translation": partial(translation, measured, model, times),
+        "fairseq": partial(fairseq, measured, model),
+        "encoders": partial(encoders, measured),
+        "sentences": partial(sentences, measured, sentence_model, captions, times),
+        "devices": partial(devices, measured, model, times, rate),
+    }
+    for part in parts or runs:
         try:
-            PARTS[part](measured, options)
+            runs[part]()
         except (UserError, ImportError) as error:
             print(f"gpu: {part} left out: {error}")
-    return measured.done("gpu")
+    measured.done("gpu")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

@@ -8,20 +8,19 @@ splits in which the measured precision is within Wilson's interval, which takes 
 independent and does not know of the choice.
 """
 
-import argparse
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+import typer
 
-from benchmarks.report import DATA, Measured
+from benchmarks.report import DATA, Measured, command_line
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.judging.agreement import JudgedPairs, measure, score_labels
 
+JUDGMENTS = str(DATA / "judgments" / "parabank-even.tsv")
 PRECISIONS = (0.8, 0.9)
 GOOD = 70.0
 
@@ -60,20 +59,17 @@ def within(value: float, interval: tuple[float, float]) -> bool:
     return interval[0] <= value <= interval[1]
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(
+    labels: Annotated[str, typer.Option(help="As for paraloom agreement.")] = JUDGMENTS,
+    model: Annotated[str, typer.Option(help="For sentence_similarity.")] = "",
+    splits: int = 400,
+) -> None:
     """Score the labelled pairs, split, and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.judged_precision")
-    default = str(DATA / "judgments" / "parabank-even.tsv")
-    parser.add_argument("--labels", default=default, help="as for paraloom agreement")
-    parser.add_argument("--model", help="of sentence-transformers, for sentence_similarity")
-    parser.add_argument("--splits", type=int, default=400)
-    options = parser.parse_args(arguments)
     resource = SCORERS["sentence_similarity"].resource_name or ""
-    resources = {resource: options.model} if options.model else {}
-    pairs = score_labels(options.labels, resources=resources)
-    shown = Measured(f"{options.splits} splits of {len(pairs.labels):,} judged pairs by reference")
+    pairs = score_labels(labels, resources={resource: model} if model else {})
+    shown = Measured(f"{splits} splits of {len(pairs.labels):,} judged pairs by reference")
     for wanted in PRECISIONS:
-        found = [split(pairs, wanted, seed) for seed in range(options.splits)]
+        found = [split(pairs, wanted, seed) for seed in range(splits)]
         figures: dict[str, list[float]] = {
             "% within Wilson's interval": [100 * within(s.measured, s.wilson) for s in found],
             "% with a recommended cut": [100 * s.reached for s in found],
@@ -83,8 +79,8 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
         }
         for what, values in figures.items():
             shown.add(f"{wanted:g}: {what}", fmean(values))
-    return shown.done("judged_precision")
+    shown.done("judged_precision")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

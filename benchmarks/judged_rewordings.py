@@ -10,33 +10,32 @@ is measured on the other, with 95% intervals by bootstrap over references. Count
 translation score is known. Checks stand in front of a score: pairs that fail one rank last.
 """
 
-import argparse
 import csv
 import hashlib
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 from scipy.stats import spearmanr
 
-from benchmarks.report import DATA, Measured
+from benchmarks.judged_precision import GOOD, JUDGMENTS
+from benchmarks.report import Measured, command_line
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.idf import count_words, idf_table
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.judging.agreement import default_names
 
 LIMITS = (0.7, 0.5)  # of unigram F1
-KEPT, GOOD = 0.25, 70.0
+KEPT = 0.25
 RESAMPLES = 1_000
 BASELINE = "sentence_similarity"
 LEARNED = "ridge on all scores"
@@ -58,12 +57,7 @@ COMBINATIONS: dict[str, dict[str, float]] = {
     )
 }
 """Sums of scores in standard deviations; more is better of every score."""
-FILTERS = [*((check,) for check in CHECKS), ("same_numbers", "same_negation"), CHECKS]
-FILTERED = (
-    BASELINE,
-    "+1 sentence_similarity +0.4 translation_score",
-    "+1 sentence_similarity +0.5 worst_word +0.4 translation_score",
-)
+FILTERS = [*((check,) for check in CHECKS), CHECKS]
 _WORD = re.compile(r"[^\W_]+(?:['’][a-z]+)?")
 
 Floats = NDArray[np.float64]
@@ -214,14 +208,10 @@ def combined(judged: Judged) -> dict[str, Floats]:
         if weights.keys() <= units.keys()
     }
     found |= {
-        f"{name}, if {' and '.join(checks)}": np.where(
-            np.all([judged.scores[check] == 1 for check in checks], axis=0), 0.0, -1e3
-        )
-        + of
+        f"{BASELINE}, if {' and '.join(checks)}": units[BASELINE]
+        + np.where(np.all([judged.scores[check] == 1 for check in checks], axis=0), 0.0, -1e3)
         for checks in FILTERS
         if judged.scores.keys() >= {*checks}
-        for name in FILTERED
-        if (of := units.get(name, found.get(name))) is not None
     }
     columns = np.stack([*units.values(), np.ones(len(judged.labels))], axis=1)
     rows = judged.low(LIMITS[0], chooses=True)
@@ -234,9 +224,14 @@ class Found(NamedTuple):
     """What a score is worth among pairs with different words."""
 
     precision: float
-    interval: tuple[float, float] | None
-    lead: tuple[float, float] | None  # interval of the precision over that of the baseline
+    interval: tuple[float, float]
+    lead: tuple[float, float]  # interval of the precision over that of the baseline
     spearman: float
+
+    def cells(self) -> list[str]:
+        """The figures in a table."""
+        spans = (f"{low:.2f} to {high:.2f}" for low, high in (self.interval, self.lead))
+        return [f"{self.precision:.3f}", *spans, f"{self.spearman:.2f}"]
 
 
 def measure(judged: Judged, values: Floats, limit: float, *, chooses: bool) -> Found:
@@ -273,23 +268,21 @@ def chosen(judged: Judged, combinations: Mapping[str, Floats]) -> list[str]:
     return list(dict.fromkeys([BASELINE, *best, LEARNED]))
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(
+    model: Annotated[Path, typer.Option(help="Of sentence-transformers.")],
+    labels: Path = Path(JUDGMENTS),
+    paragram: Annotated[str, typer.Option(help="Word vectors, for paragram_similarity.")] = "",
+    wordnet: Annotated[str, typer.Option(help="WordNet's folder, for no_antonyms.")] = "",
+    spacy: Annotated[str, typer.Option(help="A pipeline that parses, for same_roles.")] = "",
+) -> None:
     """Score, choose on one half, measure on the other, and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.judged_rewordings")
-    parser.add_argument("--labels", default=str(DATA / "judgments" / "parabank-even.tsv"))
-    parser.add_argument("--model", required=True, help="of sentence-transformers")
-    parser.add_argument("--paragram", help="word vectors, for paragram_similarity")
-    parser.add_argument("--wordnet", help="WordNet's folder, for no_antonyms")
-    parser.add_argument("--spacy", help="a pipeline that parses, for same_roles")
-    options = parser.parse_args(arguments)
-    model = open_sentence_model(Path(options.model))
-    rows = read(Path(options.labels))
+    opened = open_sentence_model(model)
+    rows = read(labels)
     idf = idf_table(count_words(pa.array([row["paraphrase"] for row in rows])))
-    resources: dict[str, Any] = {BASELINE: {"sentence_model": model}, "mean_idf": {"idf": idf}}
-    for name in ("paragram_similarity", "no_antonyms", "same_roles"):
-        kind = SCORERS[name].resource_name
-        if kind and (given := getattr(options, kind)):
-            resources[name] = {kind: given}
+    resources: dict[str, Any] = {BASELINE: {"sentence_model": opened}, "mean_idf": {"idf": idf}}
+    resources |= {"paragram_similarity": {"paragram": paragram}} if paragram else {}
+    resources |= {"no_antonyms": {"wordnet": wordnet}} if wordnet else {}
+    resources |= {"same_roles": {"spacy": spacy}} if spacy else {}
     named = {n: PairScorer([n], **resources.get(n, {})) for n in [*default_names(), *resources]}
 
     def by_scorer(name: str, first: pa.Array, second: pa.Array) -> Floats:
@@ -297,8 +290,8 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
 
     functions = {name: partial(by_scorer, name) for name in named}
     own: dict[str, Callable[[pa.Array, pa.Array], Floats]] = {
-        "token_alignment": partial(token_alignment, model=model),
-        "worst_word": partial(worst_word, model=model),
+        "token_alignment": partial(token_alignment, model=opened),
+        "worst_word": partial(worst_word, model=opened),
     }
     judged = score(rows, {**functions, **own})
     combinations = combined(judged)
@@ -306,38 +299,25 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     every = {**judged.scores, **combinations}
     halves = {"chooses": list(every), "reports": chosen(judged, combinations)}
     for half, names in halves.items():
-        columns = ("precision", "95%", "over the cosine, 95%", "Spearman")
-        table = Table(half, *(f"F1 ≤ {x}: {y}" for x in LIMITS for y in columns), "pairs/s")
         found = {
             n: [measure(judged, every[n], x, chooses=half == "chooses") for x in LIMITS]
             for n in names
         }
-        for name, of in found.items():
-            cells = [
-                cell
-                for f in of
-                for cell in (
-                    f"{f.precision:.3f}",
-                    _span(f.interval),
-                    _span(f.lead),
-                    f"{f.spearman:.2f}",
-                )
-            ]
-            rate = judged.rates.get(name)
-            table.add_row(name, *cells, f"{rate:,.0f}" if rate else "")
-        Console(width=240).print(table)
+        shown = [
+            (name, *of[0].cells(), *of[1].cells(), f"{judged.rates.get(name, 0):,.0f}")
+            for name, of in found.items()
+        ]
+        columns = ("precision", "95%", "over the cosine, 95%", "Spearman")
+        heads = [*(f"F1 ≤ {x}: {y}" for x in LIMITS for y in columns), "pairs/s"]
+        console(240).print(number_table(None, half, numbers=heads, rows=shown))
         for i, limit in enumerate(LIMITS):
             low = judged.low(limit, chooses=half == "chooses")
             measured.add(f"{half}, F1 <= {limit}: pairs", len(low))
             measured.add(f"{half}, F1 <= {limit}: good", float((judged.labels[low] >= GOOD).mean()))
             for name in halves["reports"]:
                 measured.add(f"{half}, F1 <= {limit}: {name}", found[name][i].precision)
-    return measured.done("judged_rewordings")
-
-
-def _span(ends: tuple[float, float] | None) -> str:
-    return f"{ends[0]:.2f} to {ends[1]:.2f}" if ends else ""
+    measured.done("judged_rewordings")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

@@ -1,6 +1,7 @@
 """Seconds, memory and open files of a command and all processes that it starts."""
 
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,18 @@ class Cost:
     `peak_pss` once in all.
     """
 
-    seconds: float
-    cpu_seconds: float
-    own_seconds: float
-    peak_rss: int
-    peak_pss: int
-    peak_files: int
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    own_seconds: float = 0.0
+    peak_rss: int = 0
+    peak_pss: int = 0
+    peak_files: int = 0
+
+
+def paraloom(*arguments: str, workers: int | None = None) -> list[str]:
+    """The command `paraloom` with the present Python, of a stage with so many workers."""
+    beam = ["--", "--direct_num_workers", str(workers)] if workers else []
+    return [sys.executable, "-m", "paraloom.pipeline.cli", *arguments, *beam]
 
 
 def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> Cost:

@@ -7,16 +7,18 @@ are halves of different captions, joined, and the lines of books. A pair that is
 counts as wrong, though a joined caption may mean the same as another: precisions are lower bounds.
 """
 
-import argparse
-import gzip
 import random
 import sys
 import tempfile
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow.parquet as pq
+import typer
 
-from benchmarks.measure import Cost, cost
+from benchmarks.measure import Cost, cost, paraloom
+from benchmarks.noisy_bitext import read_side
+from benchmarks.report import command_line
 from paraloom.models.nmt import Translator
 
 MARGINS = (1.06, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4)
@@ -39,10 +41,7 @@ pq.write_table(pa.table({**table, "cosine": pa.array(score, pa.float32())}), sys
 
 def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int) -> list[list[str]]:
     """Known pairs as two lists, and other sentences."""
-    sides = []
-    for code in ("cs", "en"):
-        with gzip.open(data / f"train.{code}.gz", "rt", encoding="utf-8") as stream:
-            sides.append([line.strip() for line in stream])
+    sides = [[line.strip() for line in read_side(code, data)] for code in ("cs", "en")]
     rng = random.Random(1)
     translated, _ = Translator(nmt).translate(sides[0][:known])
     pairs = zip(sides[1], translated["translation"].to_pylist(), strict=False)
@@ -72,37 +71,29 @@ def table(found: Path, known: set[frozenset[str]], score: str, bounds: tuple[flo
         )
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(
+    model: Annotated[str, typer.Option()],
+    nmt: Annotated[str, typer.Option()],
+    data: Annotated[Path, typer.Option()],
+    books: Path | None = None,
+    known: int = 3_000,
+    others: int = 500_000,
+) -> None:
     """Make the sentences, run both, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("--model", "--nmt"):
-        parser.add_argument(name, required=True)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--books", type=Path)
-    parser.add_argument("--known", type=int, default=3_000)
-    parser.add_argument("--others", type=int, default=500_000)
-    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        *sides, others = sentences(
-            options.data, options.nmt, options.books, options.known, options.others
-        )
-        lines = [*sides[0], *sides[1], *others]
+        text, ours, theirs = (f"{folder}/{name}" for name in ("all.txt", "ours", "theirs"))
+        *sides, rest = sentences(data, nmt, books, known, others)
+        lines = [*sides[0], *sides[1], *rest]
         random.Random(2).shuffle(lines)
-        (place / "all.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        known = {frozenset(pair) for pair in zip(*sides, strict=True)}
-        print(f"{len(known):,} known pairs among {len(lines):,} sentences\n")
-        ours, theirs = (str(place / name) for name in ("ours.parquet", "theirs.parquet"))
-        text, least = str(place / "all.txt"), str(MARGINS[0])
-        mine = ["mine", text, "--model", options.model, "--output", ours, "--margin", least]
-        run = [sys.executable, "-m", "paraloom.pipeline.cli", *mine]
-        _print("paraloom mine", cost(run))
-        table(Path(ours), known, "margin", MARGINS)
-        _print(
-            "paraphrase_mining", cost([sys.executable, "-c", _THEIRS, options.model, text, theirs])
-        )
-        table(Path(theirs), known, "cosine", COSINES)
-    return 0
+        Path(text).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        pairs = {frozenset(pair) for pair in zip(*sides, strict=True)}
+        print(f"{len(pairs):,} known pairs among {len(lines):,} sentences\n")
+        given = ("--model", model, "--output", f"{ours}.parquet", "--margin", str(MARGINS[0]))
+        _print("paraloom mine", cost(paraloom("mine", text, *given)))
+        table(Path(f"{ours}.parquet"), pairs, "margin", MARGINS)
+        command = [sys.executable, "-c", _THEIRS, model, text, theirs]
+        _print("paraphrase_mining", cost(command))
+        table(Path(theirs), pairs, "cosine", COSINES)
 
 
 def _print(name: str, used: Cost) -> None:
@@ -114,4 +105,4 @@ def _print(name: str, used: Cost) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command_line(main)

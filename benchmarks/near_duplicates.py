@@ -1,7 +1,7 @@
 """Near-copies planted among generated pairs: what `near_duplicates` finds, and how fast.
 
-python -m benchmarks.near_duplicates [--workers N] [--planted N] [--threshold T]
-    [--datatrove PYTHON] ROWS
+python -m benchmarks.near_duplicates [--workers N] [--planted N] [--threshold T] …
+    [--datatrove PYTHON] [ROWS]
 
 Each copy is a pair of 12 words a side with 1, 2 or 4 words changed on both sides;
 the other rows that go are near-copies, too, of short sentences. The job `select`
@@ -9,28 +9,27 @@ runs with and without the key, in this process's workers. With a Python that has
 datatrove, its MinHash reads the same pairs: n-grams of words, and of 2 words.
 """
 
-import argparse
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from rich.console import Console
-from rich.table import Table
+import typer
 
 from benchmarks import generated
 from benchmarks.measure import cost
+from benchmarks.report import command_line
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.criteria import Criteria
+from paraloom.pipeline.commands.console import console, number_table
 
 CHANGED = (1, 2, 4)
 SIDES = ("reference", "translation")
@@ -61,7 +60,7 @@ def sentences(rng: np.random.Generator, rows: int) -> np.ndarray:
     return words[rng.integers(0, len(words), (rows, _WORDS))]
 
 
-def planted(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str]]]:
+def copies_of(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str]]]:
     """Texts of originals, then of their copies; the words changed and the original of each copy."""
     rng = np.random.default_rng(1)
     texts: dict[str, list[str]] = {}
@@ -116,65 +115,59 @@ def _found(out: Path, kinds: dict[str, tuple[int, str]], planted: int) -> tuple[
     gone = {json.loads(line)["id"] for line in lines}
     hit = [count for id, (count, original) in kinds.items() if gone & {id, original}]
     copies = {*kinds, *(original for _, original in kinds.values())}
-    shares = (f"{hit.count(count) / planted:.1%}" for count in CHANGED)
-    return *shares, "", f"{len(gone - copies):,}"
+    return *_shares(hit, planted), "", f"{len(gone - copies):,}"
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def _shares(found: list[int], planted: int) -> list[str]:
+    """The share of copies that are found, by the number of words that are changed in them."""
+    return [f"{found.count(count) / planted:.1%}" for count in CHANGED]
+
+
+def main(
+    rows: Annotated[int, typer.Argument()] = 1_000_000,
+    workers: int = 2,
+    planted: Annotated[int, typer.Option(help="Of each kind.")] = 1_000,
+    threshold: list[float] | None = None,
+    datatrove: Annotated[
+        str, typer.Option(metavar="PYTHON", help="A Python that has datatrove.")
+    ] = "",
+) -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.near_duplicates")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--planted", type=int, default=1_000, help="of each kind")
-    parser.add_argument("--threshold", type=float, nargs="+", default=[0.6, 0.7, 0.8])
-    parser.add_argument("--datatrove", metavar="PYTHON", help="a Python that has datatrove")
-    parser.add_argument("rows", type=int, nargs="?", default=1_000_000)
-    options = parser.parse_args(arguments)
-    texts, kinds = planted(options.planted)
-    heads = [f"{count} of {_WORDS}" for count in CHANGED]
-    table = Table(
-        "threshold", *heads, "right row", "others", "s", "peak MB", title=f"{options.rows:,} pairs"
-    )
-    found: dict[str, Any] = {}
+    texts, kinds = copies_of(planted)
+    shown: list[tuple[str, ...]] = []
     with tempfile.TemporaryDirectory() as temporary:
-        shards = write(Path(temporary), options.rows, texts)
-        for least in (None, *options.threshold):
-            out, began = f"{temporary}/{least}", time.monotonic()
+        shards = write(Path(temporary), rows, texts)
+        for least in (None, *(threshold or (0.6, 0.7, 0.8))):
+            began = time.monotonic()
             limits: dict[str, Any] = {"deciles": None, "max_tokens": None, "size": None, "seed": 1}
             criteria = Criteria(by="translation_score", **limits, near_duplicates=least)
-            beam = ["--direct_num_workers", str(options.workers)]
-            done = select.run(units(shards, str(least)), out, criteria, beam)
-            seconds, apart = time.monotonic() - began, []
-            for receipt in done.receipts:
-                for shard in receipt.rejected_shards:
-                    rows = read_shard(shard, ["id", "reason"]).to_pylist()
-                    apart += [row for row in rows if row["reason"].startswith("nearly")]
-            named = {row["id"]: row["reason"].partition(", id ")[2] for row in apart}
-            shares = [
-                sum(id in named for id, (of, _) in kinds.items() if of == count) / options.planted
-                for count in CHANGED
-            ]
+            beam = ["--direct_num_workers", str(workers)]
+            work, out = units(shards, str(least)), f"{temporary}/{least}"
+            done = select.run(work, out, criteria, beam)
+            seconds = time.monotonic() - began
+            rejected = (shard for receipt in done.receipts for shard in receipt.rejected_shards)
+            apart = [row for of in rejected for row in read_shard(of, ["id", "reason"]).to_pylist()]
+            named = {
+                row["id"]: row["reason"].partition(", id ")[2]
+                for row in apart
+                if row["reason"].startswith("nearly")
+            }
             copies = {id: of for id, of in named.items() if id in kinds}
             right = sum(kinds[id][1] == of for id, of in copies.items()) / max(len(copies), 1)
-            others = len(named) - len(copies)
+            shares = _shares([kinds[id][0] for id in copies], planted)
+            cells = (*shares, f"{right:.1%}", f"{len(named) - len(copies):,}")
             peak = max(receipt.peak_memory for receipt in done.receipts) / 1e6
-            found[str(least)] = {
-                "shares": shares,
-                "right": right,
-                "others": others,
-                "seconds": seconds,
-            }
-            texts_ = (*(f"{share:.1%}" for share in shares), f"{right:.1%}", f"{others:,}")
-            table.add_row(str(least), *texts_, f"{seconds:.1f}", f"{peak:.0f}")
-        for grams in (5, 2) if options.datatrove else ():
+            shown.append((str(least), *cells, f"{seconds:.1f}", f"{peak:.0f}"))
+        for grams in (5, 2) if datatrove else ():
             out = f"{temporary}/datatrove-{grams}"
-            theirs = [options.datatrove, "-c", _THEIRS, _both_sides(temporary, shards), out]
-            used = cost([*theirs, str(grams), str(options.workers)], log=Path(f"{out}.log"))
-            texts_ = _found(Path(out), kinds, options.planted)
+            theirs = [datatrove, "-c", _THEIRS, _both_sides(temporary, shards), out]
+            used = cost([*theirs, str(grams), str(workers)], log=Path(f"{out}.log"))
+            cells = _found(Path(out), kinds, planted)
             name = f"datatrove, {grams} words"
-            table.add_row(name, *texts_, f"{used.seconds:.1f}", f"{used.peak_rss / 1e6:.0f}")
-    Console(width=120).print(table)
-    return found
+            shown.append((name, *cells, f"{used.seconds:.1f}", f"{used.peak_rss / 1e6:.0f}"))
+    heads = (*(f"{n} of {_WORDS}" for n in CHANGED), "right row", "others", "s", "peak MB")
+    console().print(number_table(f"{rows:,} pairs", "threshold", numbers=heads, rows=shown))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

@@ -13,16 +13,8 @@ import numpy as np
 Tokenizer = Callable[[str], list[str]]
 
 
-def sacremoses_tokenizer() -> Tokenizer:
-    """Moses in Python, the usual choice."""
-    from sacremoses import MosesTokenizer
-
-    moses = MosesTokenizer("en")
-    return lambda text: [token.lower() for token in moses.tokenize(text, escape=False)]
-
-
 def fast_tokenizer() -> Tokenizer:
-    """Moses in C++: a harder baseline."""
+    """Moses in C++."""
     from mosestokenizer import MosesTokenizer
 
     moses = MosesTokenizer("en")
@@ -61,16 +53,10 @@ def score(
     tokenize: Tokenizer,
 ) -> dict[str, list[float]]:
     """The columns that `paraloom.models.scorers.PairScorer` computes, as lists."""
-    columns: dict[str, list[float]] = {
-        "reference_tokens": [],
-        "translation_tokens": [],
-        "trigram_overlap": [],
-        "paragram_similarity": [],
+    rows = [(tokenize(r), tokenize(t)) for r, t in zip(references, translations, strict=True)]
+    return {
+        "reference_tokens": [len(r) for r, _ in rows],
+        "translation_tokens": [len(t) for _, t in rows],
+        "trigram_overlap": [trigram_overlap(r, t) for r, t in rows],
+        "paragram_similarity": [paragram_similarity(r, t, vectors) for r, t in rows],
     }
-    for reference, translation in zip(references, translations, strict=True):
-        r, t = tokenize(reference), tokenize(translation)
-        columns["reference_tokens"].append(len(r))
-        columns["translation_tokens"].append(len(t))
-        columns["trigram_overlap"].append(trigram_overlap(r, t))
-        columns["paragram_similarity"].append(paragram_similarity(r, t, vectors))
-    return columns

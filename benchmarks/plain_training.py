@@ -49,20 +49,6 @@ class PlainLSTM(PlainEncoder):
         return pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
 
 
-class PlainGRAN(PlainLSTM):
-    """GRAN: words through gates (W&G 2017, Eq. 1)."""
-
-    def __init__(self, vectors: Tensor) -> None:
-        super().__init__(vectors, vectors.shape[1], both=False)
-        dim = vectors.shape[1]
-        self.from_words, self.from_states = nn.Linear(dim, dim), nn.Linear(dim, dim, bias=False)
-
-    def outputs(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """The words, gated by word and state."""
-        states = super().outputs(words, lengths)
-        return words * torch.sigmoid(self.from_words(words) + self.from_states(states))
-
-
 class PlainTrainer:
     """Adam on the margin loss; a negative of each sentence comes from the other side."""
 

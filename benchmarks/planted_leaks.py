@@ -1,29 +1,26 @@
 """Evaluation sentences that are planted in a corpus: how many `select.exclude` finds, and how fast.
 
-python -m benchmarks.planted_leaks [--workers N] [--planted N] [--model NAME] ROWS
+python -m benchmarks.planted_leaks [--workers N] [--planted N] [--model NAME] [ROWS]
 
 A run of generated pairs (`benchmarks.scale`) gets sentences of STS and SICK in place of some
 translations, each changed in one of several ways, and sentences of the transfer tasks as rows that
 hold none. Needs PARALOOM_DATA. Cosines of a model (`--model`) are those of these two alone.
 """
 
-import argparse
 import os
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich.console import Console
-from rich.table import Table
+import typer
 
 from benchmarks import generated, scale
-from benchmarks.measure import cost
+from benchmarks.measure import cost, paraloom
+from benchmarks.report import command_line
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import read_shard, receipts, write_receipt, write_shard
 from paraloom.beam_jobs.transforms.equal_texts import normalised
@@ -33,6 +30,7 @@ from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD
 from paraloom.models.sentence_models import find_model, load_sentence_model
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.run.folder import read_stages, write_json
 from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.stage import pairs_record
@@ -136,21 +134,20 @@ def found_rows(run: Path, kinds: dict[str, str]) -> dict[str, dict[str, int]]:
     return counts
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(
+    rows: Annotated[int, typer.Argument()] = 1_000_000,
+    workers: int = 2,
+    planted: Annotated[int, typer.Option(help="Of each kind.")] = 500,
+    model: Annotated[str, typer.Option(help="A model of sentence-transformers.")] = "",
+) -> None:
     """Measure and print two tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.planted_leaks")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--planted", type=int, default=500, help="of each kind")
-    parser.add_argument("--model", help="a model of sentence-transformers")
-    parser.add_argument("rows", type=int, nargs="?", default=1_000_000)
-    options = parser.parse_args(arguments)
     if not (data := os.environ.get("PARALOOM_DATA")):
         raise UserError("planted_leaks: PARALOOM_DATA names no folder")
-    sentences, planted = texts(Path(data), options.planted)
+    sentences, leaks = texts(Path(data), planted)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        config = scale.make_run(folder, options.rows, 10_000)
-        kinds = put_into(folder / "run", planted)
+        config = scale.make_run(folder, rows, 10_000)
+        kinds = put_into(folder / "run", leaks)
         (folder / "evaluation.txt").write_text("".join(f"{text}\n" for text in sentences))
         everything = ["deciles=null", "where=[]", "max_tokens=null", "size=null"]
         exclude = [*everything, f"exclude=['{folder / 'evaluation.txt'}']"]
@@ -159,18 +156,26 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             *(("score", everything), ("bucket", everything), ("select", everything)),
             ("select with exclude", exclude),
         ):
-            command = [sys.executable, "-m", "paraloom.pipeline.cli", name.split()[0]]
-            keys = [part for change in changes for part in ("--set", f"select.{change}")]
-            beam = ["--", "--direct_num_workers", str(options.workers)]
-            spent = cost([*command, "--config", str(config), *keys, *beam], log=folder / "log.txt")
-            seconds[name] = spent.seconds
+            keys = [f"--set=select.{change}" for change in changes]
+            command = paraloom(name.split()[0], f"--config={config}", *keys, workers=workers)
+            seconds[name] = cost(command, log=folder / "log.txt").seconds
         counts = found_rows(folder / "run", kinds)
         seconds["exclude alone, one core"] = _seconds(folder / "run")
-    similar = _similar(sentences, planted, options.model) if options.model else {}
-    sizes = {kind: len(of_kind) for kind, of_kind in planted.items()}
-    sizes[GENERATED] = options.rows - sum(sizes.values())
-    _show(counts, sizes, similar, seconds, options.rows)
-    return {"counts": counts, "sizes": sizes, "similar": similar, "seconds": seconds}
+    similar = _similar(sentences, leaks, model) if model else {}
+    sizes = {kind: len(of_kind) for kind, of_kind in leaks.items()}
+    sizes[GENERATED] = rows - sum(sizes.values())
+    shown = []
+    for kind, found in counts.items():
+        both = found["equal"] + found["n-grams"]
+        numbers = (f"{n:,}" for n in (sizes[kind], found["equal"], found["n-grams"]))
+        shares = (f"{share:.1%}" for share in similar.get(kind, []))
+        shown.append((kind, *numbers, f"{both / sizes[kind]:.2%}", *shares))
+    bounds = [f"cosine > {bound}" for bound in BOUNDS] if similar else []
+    heads = ("rows", "equal", "n-grams", "found", *bounds)
+    console().print(number_table(f"{rows:,} pairs", "planted", numbers=heads, rows=shown))
+    seconds["score and bucket"] = seconds["score"] + seconds["bucket"]
+    timed = [(name, f"{of:.1f}", f"{rows / max(of, 1e-9):,.0f}") for name, of in seconds.items()]
+    console().print(number_table("Commands", "command", numbers=("s", "pairs/s"), rows=timed))
 
 
 def _seconds(run: Path) -> float:
@@ -199,32 +204,5 @@ def _similar(
     return shares
 
 
-def _show(
-    counts: dict[str, dict[str, int]],
-    sizes: dict[str, int],
-    similar: dict[str, list[float]],
-    seconds: dict[str, float],
-    rows: int,
-) -> None:
-    bounds = [f"cosine > {bound}" for bound in BOUNDS] if similar else []
-    table = Table("planted", "rows", "equal", "n-grams", "found", *bounds, title=f"{rows:,} pairs")
-    for kind, found in counts.items():
-        both = found["equal"] + found["n-grams"]
-        shares = (f"{share:.1%}" for share in similar.get(kind, []))
-        numbers = (f"{n:,}" for n in (sizes[kind], found["equal"], found["n-grams"]))
-        table.add_row(kind, *numbers, f"{both / sizes[kind]:.2%}", *shares)
-    rates = Table("", "s", "pairs/s", title="Commands")
-    timed = {
-        **seconds,
-        "score and bucket": seconds["score"] + seconds["bucket"],
-    }
-    for name, spent in timed.items():
-        rates.add_row(name, f"{spent:.1f}", f"{rows / spent:,.0f}" if spent > 0 else "")
-    for each in (table, rates):
-        for column in each.columns[1:]:
-            column.justify = "right"
-        Console(width=120).print(each)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

@@ -1,6 +1,6 @@
 """A run of generated pairs from their translations to the data card, stage by stage.
 
-python -m benchmarks.scale ROWS … [--workers N …] [--shard-rows N] [--folder FOLDER]
+python -m benchmarks.scale ROWS … [--workers N] … [--shard-rows N] [--folder FOLDER]
 
 Makes a run folder whose translations are finished, and runs the real commands on it: `score`,
 `bucket`, `select` (with duplicates, `size` and `where`; it writes report and data card), `select`
@@ -8,23 +8,21 @@ once more with nothing to do, and those that look at a run, for each number of w
 "own" has the CPU seconds of the launcher alone. One pair in 50 repeats one of the shard before.
 """
 
-import argparse
 import shutil
-import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import typer
 import yaml
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks import generated
-from benchmarks.measure import Cost, cost
+from benchmarks.measure import Cost, cost, paraloom
+from benchmarks.report import command_line
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.files import digest
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.journal import Journal
 from paraloom.pipeline.run.plan import plan
@@ -88,60 +86,48 @@ def size(folder: Path) -> int:
 def measure(folder: Path, rows: int, config: Path, workers: int) -> list[tuple[str, Cost, int]]:
     """Measure the commands of a run: name, cost, and bytes that were added on disk."""
     run, log = folder / "run", folder / "log.txt"
-    paraloom = [sys.executable, "-m", "paraloom.pipeline.cli"]
-    beam = ["--", "--direct_num_workers", str(workers)]
-    found = []
-    before = size(run / "back_translate")
-    found.append(("input", Cost(0.0, 0.0, 0.0, 0, 0, 0), before))
-    before = size(run)
+    found = [("input", Cost(), size(run / "back_translate"))]
     for name, arguments in COMMANDS.items():
-        spent = cost([*paraloom, *arguments, "--config", str(config), *beam], log=log)
-        found.append((name, spent, size(run) - before))
         before = size(run)
+        command = paraloom(*arguments, "--config", str(config), workers=workers)
+        found.append((name, cost(command, log=log), size(run) - before))
     asked: dict[str, tuple[str, ...]] = {
         "status": ("status", str(run)),
         "explain": ("explain", str(run), f"generated-{rows // 2}"),
         "compare": ("compare", str(run), str(run)),
     }
     for name, arguments in asked.items():
-        found.append((name, cost([*paraloom, *arguments], log=log), 0))
+        found.append((name, cost(paraloom(*arguments), log=log), 0))
     return found
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(
+    rows: Annotated[list[int] | None, typer.Argument()] = None,
+    workers: list[int] | None = None,
+    shard_rows: int = 10_000,
+    folder: Annotated[Path | None, typer.Option(help="Keep the runs in this folder.")] = None,
+) -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
-    parser.add_argument("--workers", type=int, nargs="+", default=[2])
-    parser.add_argument("--shard-rows", type=int, default=10_000)
-    parser.add_argument("--folder", type=Path, help="keep the runs in this folder")
-    parser.add_argument("rows", type=int, nargs="*", default=[400_000, 2_000_000])
-    options = parser.parse_args(arguments)
-    columns = ("rows", "workers", "stage", "s", "rows/s", "CPU s", "own", "RSS MB", "PSS MB")
-    table = Table(*columns, "files", "disk MB", title=f"{options.shard_rows:,} rows a shard")
-    for column in table.columns[3:]:
-        column.justify = "right"
-    results: dict[str, Any] = {}
-    for rows in options.rows:
-        folder = options.folder and options.folder / str(rows)
+    shown = []
+    for count in rows or (400_000, 2_000_000):
         with tempfile.TemporaryDirectory() as temporary:
-            if folder:
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir(parents=True)
-            place = folder or Path(temporary)
-            config = make_run(place, rows, options.shard_rows)
-            for workers in options.workers:
-                for name, spent, disk in measure(place, rows, config, workers):
-                    results[f"{rows} {workers} {name}"] = (spent, disk)
-                    seconds, cpu = spent.seconds, (spent.cpu_seconds, spent.own_seconds)
-                    figures = (seconds, rows / seconds if seconds else 0, *cpu)
+            place = folder / str(count) if folder else Path(temporary, "run")
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            config = make_run(place, count, shard_rows)
+            for number in workers or (2,):
+                for name, spent, disk in measure(place, count, config, number):
+                    rate = count / spent.seconds if spent.seconds else 0
                     peaks = (spent.peak_rss / 1e6, spent.peak_pss / 1e6, spent.peak_files)
-                    shown = (f"{each:,.1f}" if each in cpu else f"{each:,.0f}" for each in figures)
+                    own = (f"{spent.cpu_seconds:,.1f}", f"{spent.own_seconds:,.1f}")
                     more = (f"{each:,.0f}" for each in (*peaks, disk / 1e6))
-                    table.add_row(f"{rows:,}", str(workers), name, *shown, *more)
-        table.add_section()
-    Console(width=120).print(table)
-    return results
+                    which = (f"{count:,}", str(number), name)
+                    shown.append((*which, f"{spent.seconds:,.0f}", f"{rate:,.0f}", *own, *more))
+    heads = ("s", "rows/s", "CPU s", "own", "RSS MB", "PSS MB", "files", "disk MB")
+    title = f"{shard_rows:,} rows a shard"
+    table = number_table(title, "rows", "workers", "stage", numbers=heads, rows=shown)
+    console().print(table)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

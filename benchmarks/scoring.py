@@ -3,33 +3,41 @@
 python -m benchmarks.scoring [--pairs N] [--plain N]
 """
 
-import argparse
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks import generated, plain_scoring
-from benchmarks.corpus_stages import SCORERS
-from benchmarks.measure import cost
-from benchmarks.report import Measured
+from benchmarks import plain_scoring
+from benchmarks.measure import cost, paraloom
+from benchmarks.report import Measured, command_line
+from benchmarks.scale import make_run
 from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.cpu import cores
 from paraloom.models.text.vectors import read_vectors
 
+SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 
-def plain(folder: Path, rows: int) -> float:
+
+def seconds(config: Path, *beam: str) -> float:
+    """Of the commands `score` and `bucket`, with these options of Beam."""
+    log, given = config.with_name("log.txt"), ("--config", str(config))
+    cost(paraloom("train-paragram", *given), log=log)  # word vectors in their form, once
+    stages = (paraloom(of, "--force", *given, "--", *beam) for of in ("score", "bucket"))
+    return sum(cost(command, log=log).seconds for command in stages)
+
+
+def plain_seconds(folder: Path, rows: int) -> float:
     """Seconds of the plain version: read, score each row, sort for deciles, write."""
     vectors = read_vectors(folder / "vectors.txt")
     known = dict(zip(vectors.words.to_pylist(), vectors.matrix, strict=True))
     started = time.monotonic()
-    shards = [s for receipt in receipts(str(folder / "back_translate")) for s in receipt.shards]
+    shards = [
+        s for receipt in receipts(str(folder / "run" / "back_translate")) for s in receipt.shards
+    ]
     needed = -(-rows // shards[0].rows)
     table = pa.concat_tables([pq.read_table(shard.path) for shard in shards[:needed]])
     table = table.slice(0, rows)
@@ -48,31 +56,24 @@ def plain(folder: Path, rows: int) -> float:
     return time.monotonic() - started
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(pairs: int = 12_000_000, plain: int = 20_000) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", type=int, default=12_000_000)
-    parser.add_argument("--plain", type=int, default=20_000)
-    options = parser.parse_args(arguments)
+    rates = {}
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        generated.write(folder / "back_translate", options.pairs)
-        generated.write_vectors_for(folder)
-        rates = {}
+        config = make_run(Path(place), pairs, 10_000)
         for workers in (1, 2, 4):
             if workers <= cores():
-                command = ["-m", "benchmarks.corpus_stages", place, str(workers), "score", "bucket"]
-                rates[workers] = options.pairs / cost([sys.executable, *command]).seconds
-        slow = options.plain / plain(folder, options.plain)
-    measured = Measured("Scoring and bucketing, whole process, pairs/s")
+                rates[workers] = pairs / seconds(config, "--direct_num_workers", str(workers))
+        slow = plain / plain_seconds(Path(place), plain)
+    measured = Measured("Scoring and bucketing, both commands, pairs/s")
     measured.add("plain Python, row by row", slow)
     for workers, rate in rates.items():
         measured.add(f"Paraloom, {workers} worker(s)", rate)
     measured.ratio("one worker against plain", rates[1], slow)
     for workers in set(rates) - {1}:
         measured.ratio(f"{workers} workers against one", rates[workers], rates[1])
-    return measured.done("scoring")
+    measured.done("scoring")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

@@ -17,8 +17,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import torch
 
-from benchmarks.exported_encoder import wordpiece
-
 DIM = 300
 START = 0.1  # standard deviation of the random weights; from 1, AdamW hardly moves them
 BATCH = 2048  # pairs; the others of a batch are negatives
@@ -55,9 +53,12 @@ def main(arguments: Sequence[str] = ()) -> None:
     options = parser.parse_args(arguments)
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
 
     torch.manual_seed(1)
-    module = StaticEmbedding(wordpiece([], options.tokenizer), embedding_dim=DIM)
+    tokenizer = Tokenizer.from_file(options.tokenizer)
+    tokenizer.no_truncation()
+    module = StaticEmbedding(tokenizer, embedding_dim=DIM)
     with torch.no_grad():
         module.embedding.weight *= START  # the cosines remain
     model = SentenceTransformer(modules=[module], device="cpu")

@@ -1,15 +1,15 @@
 """What a run costs on local disk, on S3 and on Google's storage: operations, requests, seconds.
 
-python -m benchmarks.stores [--shards N] [--rows N] [--code FOLDER] [--receipts N --delay SECONDS]
+python -m benchmarks.stores [--shards N] [--rows N] [--places NAME] …
+    [--receipts N --delay SECONDS]
 
 `ingest`, and `score`, `bucket` and `select` of generated pairs in many small shards, with one
 worker, on this machine's disk, on moto's server, and on `gcp-storage-emulator`; both servers are
 in this process and count the requests. Operations are calls of `paraloom.beam_jobs.storage`.
-`--code` is another checkout to measure. With `--receipts`, only so many receipts are read and set
-aside on Google's storage, which answers each request after a delay.
+With `--receipts`, only so many receipts are read and set aside on Google's storage, which answers
+each request after a delay.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -22,18 +22,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.report import ROOT, command_line
 from benchmarks.scale import make_run
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import shards
 from paraloom.beam_jobs.engine.options import connect
+from paraloom.pipeline.commands.console import console, number_table
 
-ROOT = Path(__file__).resolve().parents[1]
 OPERATIONS = (
     *("open_file", "read_bytes", "write_bytes", "writing", "copy", "exists"),
     *("names", "sizes", "match", "remove", "size", "file_digest"),
@@ -92,7 +92,7 @@ def on_google() -> Iterator[Place]:
 PLACES = {"disk": on_disk, "s3": on_s3, "gs": on_google}
 
 
-def measure(name: str, code: Path, shards_: int, rows: int) -> list[tuple[str, int, int, float]]:
+def measure(name: str, shards_: int, rows: int) -> list[tuple[str, int, int, float]]:
     """Stages with their operations, requests and seconds."""
     found = []
     with PLACES[name]() as place, tempfile.TemporaryDirectory() as scratch:
@@ -117,11 +117,11 @@ def measure(name: str, code: Path, shards_: int, rows: int) -> list[tuple[str, i
             command = [sys.executable, __file__, "--inside", str(counted)]
             command += [stage, "--config", f"{scratch}/{which}.yaml", "--"]
             command += ["--direct_num_workers", "1", *place.options]
-            env = {**os.environ, **place.env, "PYTHONPATH": f"{code}:{ROOT}"}
+            env = {**os.environ, **place.env, "PYTHONPATH": str(ROOT)}
             env |= {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": f"{scratch}/cache"}
             quiet = subprocess.DEVNULL
             started = time.monotonic()
-            subprocess.run(command, cwd=code, env=env, check=True, stdout=quiet, stderr=quiet)
+            subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=quiet, stderr=quiet)
             seconds = time.monotonic() - started
             operations: Counter[str] = Counter(json.loads(counted.read_text()))
             print(name, stage, dict(operations), dict(place.requests), f"{seconds:.1f} s")
@@ -177,31 +177,27 @@ def measure_receipts(number: int, delay: float) -> None:
         print(f"outdating of {len(found)}: {time.monotonic() - started:.1f} s")
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(
+    shards: int = 1000,
+    rows: Annotated[int, typer.Option(help="Of a shard.")] = 20,
+    places: list[str] | None = None,
+    receipts: int = 0,
+    delay: float = 0.1,
+) -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.stores")
-    parser.add_argument("--shards", type=int, default=1000)
-    parser.add_argument("--rows", type=int, default=20, help="of a shard")
-    parser.add_argument("--code", type=Path, default=ROOT)
-    parser.add_argument("--places", nargs="*", default=list(PLACES))
-    parser.add_argument("--receipts", type=int, default=0)
-    parser.add_argument("--delay", type=float, default=0.1)
-    options = parser.parse_args(arguments)
-    if options.receipts:
-        measure_receipts(options.receipts, options.delay)
-        return {}
-    table = Table("place", "stage", "operations", "requests", "s")
-    results: dict[str, Any] = {}
-    for name in options.places:
-        found = measure(name, options.code.resolve(), options.shards, options.rows)
-        results[name] = found
-        for stage, operations, requests, seconds in found:
-            table.add_row(name, stage, f"{operations:,}", f"{requests:,}", f"{seconds:.1f}")
-    Console(width=100).print(table)
-    return results
+    if receipts:
+        measure_receipts(receipts, delay)
+        return
+    shown = [
+        (name, stage, f"{operations:,}", f"{requests:,}", f"{seconds:.1f}")
+        for name in places or PLACES
+        for stage, operations, requests, seconds in measure(name, shards, rows)
+    ]
+    heads = ("operations", "requests", "s")
+    console().print(number_table(None, "place", "stage", numbers=heads, rows=shown))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--inside"]:
         sys.exit(inside(Path(sys.argv[2]), sys.argv[3:]))
-    main(sys.argv[1:])
+    command_line(main)

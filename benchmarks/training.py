@@ -1,22 +1,17 @@
 """Training pairs/s of ours and of the plain procedure, step by step on the same mini-batches.
 
-python -m benchmarks.training [--corpus FOLDER] [--steps N] [--threads N] [--device cpu|cuda]
-                              [ENCODER …]
+python -m benchmarks.training [--steps N] [--threads N] [--device cuda]
 
 Both start from the same weights, get the same mega-batches and take turns. Each looks for the
 negatives itself; where two are as near but for rounding, both train on ours. The largest difference
-between their losses is printed. Then: how our time grows with M and with the number of pairs. The
-corpus is a folder of Parquet shards (reference, translation); without one, Multi30k's captions with
-a changed copy of each, or made-up captions.
+between their losses is printed. The corpus is Multi30k's captions, or made-up ones, with a changed
+copy of each.
 """
 
-import argparse
 import copy
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,51 +19,37 @@ import pyarrow as pa
 import torch
 
 from benchmarks.embedding import captions
-from benchmarks.plain_training import PlainEncoder, PlainGRAN, PlainLSTM, PlainTrainer
-from benchmarks.report import Measured
+from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
+from benchmarks.report import Measured, command_line
 from paraloom.models.cpu import cores
-from paraloom.models.embeddings.encoders import build_encoder, kinds, random_vectors
+from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.ragged_columns import Kind
-from paraloom.models.embeddings.training.data import Pairs, PairSource, learnable, stack
+from paraloom.models.embeddings.training.data import Pairs, learnable
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory
-from paraloom.models.embeddings.vocabulary import Vocabulary, build_vocabularies
-from paraloom.papers import systems  # noqa: F401  # makes their encoders known
+from paraloom.models.embeddings.vocabulary import build_vocabularies
 
-ENCODERS = ("word-avg", "trigram-avg", "lstm-avg", "bilstm-avg", "gran")
-IN_FULL = ("word-avg", "bilstm-avg")  # compared for --steps steps, the others for one mega-batch
-SIZES = (1, 20, 40, 100)  # M
-Texts = list[tuple[pa.StringArray, pa.StringArray]]
+Texts = tuple[pa.StringArray, pa.StringArray]
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def main(steps: int = 200, threads: int = cores(), device: str = "cpu") -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("encoders", nargs="*", default=ENCODERS, metavar="ENCODER")
-    parser.add_argument("--corpus", type=Path)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=cores())
-    parser.add_argument("--device", default="cpu")
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(options.threads)
-    texts = read(options.corpus)
-    on_cpu = options.device == "cpu"
-    where = f"{options.threads} threads" if on_cpu else torch.cuda.get_device_name()
+    torch.set_num_threads(threads)
+    where = f"{threads} threads" if device == "cpu" else device
     measured = Measured(f"Training on {where}: batches of 100, M = 40, 300 dimensions")
-    for model in options.encoders:
-        steps = options.steps if model in IN_FULL else min(40, options.steps)
-        compare(measured, model, texts, steps, torch.device(options.device))
-    grow(measured, texts, options.encoders[0], torch.device(options.device))
-    return measured.done("training" if on_cpu else "training_gpu")
+    measure(measured, steps, device)
+    measured.done("training")
 
 
-def read(folder: Path | None) -> Texts:
-    """Both columns of the corpus."""
-    if folder is not None:
-        shards = PairSource(sorted(folder.glob("*.parquet")), ("reference", "translation"))
-        sides = list(shards.texts())
-        return list(zip(sides[::2], sides[1::2], strict=True))
+def measure(measured: Measured, steps: int, device: str) -> None:
+    """Both encoders of the papers' tables, beside the plain procedure."""
+    texts = corpus()
+    for model in ("word-avg", "bilstm-avg"):
+        compare(measured, model, texts, steps, device)
+
+
+def corpus() -> Texts:
+    """Captions and changed copies."""
     left = captions(29_000)
     random = np.random.default_rng(0)
     words = sorted({word for text in left for word in text.split()})
@@ -80,48 +61,36 @@ def read(folder: Path | None) -> Texts:
         right.append(
             " ".join(words[i] if c else w for w, i, c in zip(kept, new, changed, strict=True))
         )
-    return [(pa.array(left), pa.array(right))]
+    return pa.array(left), pa.array(right)
 
 
-def trainer_of(
-    model: str, texts: Texts, device: torch.device, **options: Any
-) -> tuple[PairTrainer, Pairs, Vocabulary, Kind]:
+def trainer_of(model: str, texts: Texts, device: str) -> tuple[PairTrainer, Pairs]:
     """Our trainer with random weights, and the pairs in its ids."""
-    (kind,) = kinds(model)
-    vocabulary = build_vocabularies((side for sides in texts for side in sides), [kind])[kind]
-    pairs = stack([learnable(*sides, {kind: vocabulary}) for sides in texts])
-    chosen = EmbeddingOptions(model=model, negatives="other", **options)  # as in the plain one
+    vocabulary = build_vocabularies(texts, ["words"])["words"]
+    pairs = learnable(*texts, {"words": vocabulary})
+    chosen = EmbeddingOptions(model=model, negatives="other")  # as in the plain one
     torch.manual_seed(1)
-    encoder = build_encoder(chosen, {kind: random_vectors(len(vocabulary), chosen.dim, 1)})
-    encoder.to(device).train()
-    return PairTrainer(encoder, Memory(pairs, "corpus"), chosen, 1), pairs, vocabulary, kind
+    vectors = random_vectors(len(vocabulary), chosen.dim, 1)
+    encoder = build_encoder(chosen, {"words": vectors}).to(device).train()
+    return PairTrainer(encoder, Memory(pairs, "corpus"), chosen, 1), pairs
 
 
 def plain_of(trainer: PairTrainer) -> PlainEncoder:
     """The plain encoder with the same weights."""
-    model, dim = trainer.options.model, trainer.options.dim
     (table,) = trainer.matrices.values()
-    plain: PlainEncoder
-    if model in ("word-avg", "trigram-avg"):
+    if trainer.options.model == "word-avg":
         return PlainEncoder(table.weight)
+    plain = PlainLSTM(table.weight, trainer.options.dim, both=True)
     directions: Any = trainer.encoder.directions
-    if model == "gran":
-        (gran,) = directions
-        plain = PlainGRAN(table.weight)
-        plain.from_words = copy.deepcopy(gran.from_words)
-        plain.from_states = copy.deepcopy(gran.from_states)
-        directions = [gran.lstm]
-    else:
-        plain = PlainLSTM(table.weight, dim, both=len(directions) == 2)
-    for direction, suffix in zip(directions, ("", "_reverse"), strict=False):
+    for direction, suffix in zip(directions, ("", "_reverse"), strict=True):
         for name, weight in direction.weights.named_parameters():
             getattr(plain.lstm, name + suffix).data.copy_(weight.data)
     return plain.to(table.weight.device)
 
 
-def compare(measured: Measured, model: str, texts: Texts, steps: int, device: torch.device) -> None:
+def compare(measured: Measured, model: str, texts: Texts, steps: int, device: str) -> None:
     """Both for so many steps, mega-batch by mega-batch in turns."""
-    trainer, pairs, _, kind = trainer_of(model, texts, device)
+    trainer, pairs = trainer_of(model, texts, device)
     options = trainer.options
     plain = PlainTrainer(
         plain_of(trainer),
@@ -144,7 +113,7 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: to
     warm(trainer, pairs)
     for start in range(0, count, size):
         part = pairs.take(np.resize(order, count)[start : start + size])
-        sides = (side[kind] for side in part.sides)
+        sides = (side["words"] for side in part.sides)
         lists = [[x.tolist() for x in np.split(s.ids, s.offsets[1:-1])] for s in sides]
         ours += seconds(partial(trainer.train_on, part), device)
         rows = list(zip(*lists, strict=True))
@@ -161,40 +130,20 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: to
     measured.ratio(f"{model}: ours / plain", theirs, ours)
 
 
-def grow(measured: Measured, texts: Texts, model: str, device: torch.device) -> None:
-    """Our time by M, and by the number of pairs."""
-    rates = {}
-    for M in SIZES:
-        trainer, pairs, *_ = trainer_of(model, texts, device, mega_batch=M, epochs=1)
-        trainer.source = Memory(pairs.take(np.resize(np.arange(len(pairs)), 20_000)), "corpus")
-        warm(trainer, pairs)
-        rates[M] = 20_000 / seconds(trainer.fit, device)
-        measured.add(f"{model}: pairs/s at M = {M}", rates[M])
-    for M in SIZES[1:]:
-        measured.ratio(f"{model}: time at M = {M} / at M = 1", rates[1], rates[M])
-    times = {}
-    for copies in (1, 2, 4):
-        trainer, pairs, *_ = trainer_of(model, texts * copies, device, epochs=1)
-        times[copies] = seconds(trainer.fit, device)
-        measured.add(f"{model}: seconds for {len(pairs):,} pairs", times[copies])
-    for copies in (2, 4):
-        measured.ratio(f"{model}: time for {copies} × the pairs", times[copies], times[1])
-
-
 def warm(trainer: PairTrainer, pairs: Pairs) -> None:
     """Run once what is timed later, on a copy."""
     other = PairTrainer(copy.deepcopy(trainer.encoder), trainer.source, trainer.options, 1)
     other.train_on(pairs.take(np.arange(300)))
 
 
-def seconds(work: Callable[[], Any], device: torch.device) -> float:
+def seconds(work: Callable[[], Any], device: str) -> float:
     """How long it takes, with what it left to a GPU."""
     started = time.perf_counter()
     work()
-    if device.type == "cuda":
+    if device != "cpu":
         torch.cuda.synchronize()
     return time.perf_counter() - started
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

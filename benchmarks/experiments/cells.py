@@ -3,10 +3,11 @@
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import Any, Self
@@ -89,9 +90,9 @@ def prepare(inputs: Inputs) -> None:
             words = Path(folder) / "paragram.txt"
             train_paragram(inputs.phrases, words, ParagramOptions(), seed=1, threads=1)
             compact_vectors(words, inputs.vectors)
-    shard = inputs.folder / "phrases" / "part-0.parquet"
-    if not shard.exists():
-        _write_phrases(inputs, shard)
+    pairs = inputs.folder / "phrases"
+    if not shards_in(pairs):
+        _write_phrases(inputs, pairs)
 
 
 class AnyCell:
@@ -110,10 +111,12 @@ class AnyCell:
         return keyed_path(self._key(seed, inputs), inputs)
 
     def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
-        """Compute the scores, and write them to `path`."""
+        """Compute the scores, and write them to `path`, with the `seconds` that they took."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        started = time.monotonic()
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             found, others = self._scores(seed, inputs, Path(folder))
+        others["seconds"] = round(time.monotonic() - started, 6)
         with atomic_file(path) as temporary:
             figures = {name: np.asarray(value).tolist() for name, value in found.items()}
             temporary.write_text(json.dumps({"scores": figures, "seed": seed, **others}))
@@ -143,7 +146,7 @@ class Cell(AnyCell):
         }
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        shards = sorted(str(shard) for shard in folder_of(self, seed, inputs).glob("*.parquet"))
+        shards = shards_in(folder_of(self, seed, inputs))
         metrics = train(self.options, folder / "model", shards=shards, seed=seed, threads=1)
         found = similarity_scores(load_encoder(folder / "model").embed, inputs)
         return found, {"options": self.options.chosen(), "pairs": self.pairs, "metrics": metrics}
@@ -223,14 +226,17 @@ def figure(score: float | NDArray[np.float64]) -> float:
     return float(np.ravel(score)[0])
 
 
-def load_scores(path: Path) -> Scores:
-    """The scores that a cell wrote.
+def load_scores(path: Path, *, timed: bool = False) -> Scores:
+    """The scores that a cell wrote; `timed`: and the `seconds` that they took.
 
     Raises:
         UserError: the file is damaged.
     """
     try:
-        figures = json.loads(path.read_text())["scores"]
+        kept = json.loads(path.read_text())
+        figures = kept["scores"]
+        if timed and "seconds" in kept:  # earlier versions kept them among the scores
+            figures["seconds"] = kept["seconds"]
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path}: damaged; remove it to compute it again ({error})") from error
     return {n: np.array(of) if isinstance(of, list) else of for n, of in figures.items()}
@@ -245,26 +251,32 @@ def folder_of(cell: Cell, seed: int, inputs: Inputs) -> Path:
     return inputs.folder / cell.pairs / str(seed)
 
 
-def _write_phrases(inputs: Inputs, shard: Path) -> None:
+def _write_phrases(inputs: Inputs, folder: Path) -> None:
     """Write random phrase pairs that together have as many words as the corpus (W&G 4.1)."""
-    words = 0
-    for path in sorted(inputs.corpus.glob("*.parquet")):
-        table = pq.read_table(path, columns=["reference", "translation"])
-        words += sum(text.count(" ") + 1 for column in table.columns for text in column.to_pylist())
+    columns = read_pairs(inputs.corpus).columns
+    words = sum(text.count(" ") + 1 for column in columns for text in column.to_pylist())
     pairs = list(read_phrases(inputs.phrases))
     Random(1).shuffle(pairs)
-    chosen = list(islice(pairs, _enough(iter(pairs), words)))
-    left, right = zip(*chosen, strict=True)
-    shard.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(shard) as temporary:
-        pq.write_table(pa.table({"reference": left, "translation": right}), temporary)
+    after = accumulate(left.count(" ") + right.count(" ") + 2 for left, right in pairs)
+    enough = 1 + sum(count < words for count in after)
+    left, right = zip(*pairs[:enough], strict=True)
+    write_pairs(folder, pa.table({"reference": left, "translation": right}))
 
 
-def _enough(pairs: Iterator[tuple[str, str]], words: int) -> int:
-    count = 0
-    for left, right in pairs:
-        if words <= 0:
-            break
-        words -= left.count(" ") + right.count(" ") + 2
-        count += 1
-    return count
+def read_pairs(folder: Path, *columns: str) -> pa.Table:
+    """The pairs in a folder of shards, with further columns."""
+    names = ["reference", "translation", *columns]
+    files = sorted(folder.glob("*.parquet"))
+    return pa.concat_tables([pq.read_table(file, columns=names) for file in files])
+
+
+def write_pairs(folder: Path, pairs: pa.Table) -> None:
+    """Write pairs as the only shard of a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_file(folder / "part-0.parquet") as temporary:
+        pq.write_table(pairs, temporary)
+
+
+def shards_in(folder: Path) -> list[str]:
+    """The paths of a folder's shards, in order."""
+    return sorted(map(str, folder.glob("*.parquet")))

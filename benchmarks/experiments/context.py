@@ -50,18 +50,8 @@ _COMPARED = (
     *((f"{name}–GRU, concat", f"{name}–BOW, encoder") for name in ("GRU", "BOW")),
 )
 """Rows that the paper compares."""
-_STATED: dict[str, list[tuple[str, str]]] = {
-    "dot": [
-        ("GRU–GRU, concat", "GRU–GRU, encoder"),
-        ("GRU–GRU, mean", "GRU–GRU, encoder"),
-        ("BOW–GRU, concat", "BOW–GRU, encoder"),
-        ("BOW–GRU, mean", "BOW–GRU, encoder"),
-        ("GRU–GRU, mean", "GRU–GRU, concat"),
-        ("GRU–BOW, encoder", "GRU–GRU, encoder"),
-        ("BOW–BOW, encoder", "BOW–GRU, encoder"),
-        ("GRU–GRU, concat", "GRU–BOW, encoder"),
-        ("BOW–GRU, concat", "BOW–BOW, encoder"),
-    ],
+_STATED = {
+    "dot": [pair for pair in _COMPARED if pair != ("BOW–GRU, concat", "BOW–GRU, mean")],
     "cosine": [
         ("GRU–GRU, concat", "GRU–GRU, encoder"),
         ("GRU–BOW, encoder", "GRU–GRU, encoder"),

@@ -7,13 +7,11 @@ tokens (in the paper, 10,000 of Wikipedia). A label counts if it has at least 20
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from rich.console import Console
-
 from benchmarks.experiments import supervised
 from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.context import BOOKS
+from benchmarks.experiments.report import markdown, write_lines
 from paraloom.models.embeddings.model import load_encoder
-from paraloom.models.files import atomic_file
 from paraloom.models.text.parses import Parser
 from paraloom.papers.analyses.gate_analysis import gate_norms
 from paraloom.papers.analyses.moments import Moments
@@ -61,39 +59,37 @@ def print_gates(inputs: Inputs, pipeline: str) -> None:
         *(_weights(tag, figures, norms.conjunctions) for tag, figures in _TABLES_10_AND_11.items()),
         _positions(norms.conjunctions),
     )
-    written = [f"### W&G Tables 9 to 11: L1 norms of the GRAN's gates ({pipeline})", *lines, ""]
-    Console(width=110, soft_wrap=True).print(*written, sep="\n", markup=False)
-    with atomic_file(inputs.folder / "wg9.md") as temporary:
-        temporary.write_text("\n".join(written))
+    written = [f"### W&G Tables 9 to 11: L1 norms of the GRAN's gates ({pipeline})", *lines]
+    write_lines(inputs.folder / "wg9.md", written)
 
 
 def _extremes(kind: str, paper: Sequence[str], found: Mapping[str, Moments]) -> Iterable[str]:
     """Table 9: the ten labels with the highest and the lowest mean norms."""
     labels = [label for label, moments in found.items() if moments.count >= _LEAST]
     highest, lowest = (of.split() for of in paper)
-    yield from ("", f"| {kind}: highest | paper | lowest | paper |", "| --- | --- | --- | --- |")
-    rows = zip(labels[:10], highest, labels[::-1][:10], lowest, strict=False)
-    for high, papers_high, low, papers_low in rows:
-        shown = (f"{label} {found[label].mean:.1f}" for label in (high, low))
-        ours_high, ours_low = shown
-        yield f"| {ours_high} | {papers_high} | {ours_low} | {papers_low} |"
+    shown = [f"{label} {found[label].mean:.1f}" for label in labels]
+    rows = zip(shown[:10], highest, shown[::-1][:10], lowest, strict=False)
+    return ["", *markdown([f"{kind}: highest", "paper", "lowest", "paper"], rows)]
 
 
 def _weights(tag: str, paper: Mapping[str, float], found: Mapping[str, Moments]) -> Iterable[str]:
     """Tables 10 and 11: the mean norm of a tag's words by dependency label."""
-    yield from ("", f"| {tag} | mean norm | words | paper |", "| --- | --- | --- | --- |")
-    for label, figure in paper.items():
-        moments = found.get(f"{tag} {_SPACY_LABELS.get(label, label)}")
-        if moments is not None and moments.count >= _LEAST:
-            yield f"| {label} | {moments.mean:.1f} | {moments.count:,} | {figure} |"
+    names = {label: f"{tag} {_SPACY_LABELS.get(label, label)}" for label in paper}
+    rows = [
+        (label, f"{found[name].mean:.1f}", f"{found[name].count:,}", f"{paper[label]}")
+        for label, name in names.items()
+        if name in found and found[name].count >= _LEAST
+    ]
+    return ["", *markdown([tag, "mean norm", "words", "paper"], rows)]
 
 
 def _positions(found: Mapping[str, Moments]) -> Iterable[str]:
     """5.2: nouns are heavier as objects than as subjects."""
-    yield from ("", "| nouns (the paper: objects > subjects) | mean norm | words |")
-    yield "| --- | --- | --- |"
+    rows = []
     for position, labels in _POSITIONS.items():
-        of = [found[name] for name in (f"{t} {x}" for t in _NOUNS for x in labels) if name in found]
-        if of:
-            merged = sum(of, Moments())
-            yield f"| {position} | {merged.mean:.1f} | {merged.count:,} |"
+        names = (f"{noun} {label}" for noun in _NOUNS for label in labels)
+        of = sum((found[name] for name in names if name in found), Moments())
+        if of.count:
+            rows.append((position, f"{of.mean:.1f}", f"{of.count:,}"))
+    heads = ["nouns (the paper: objects > subjects)", "mean norm", "words"]
+    return ["", *markdown(heads, rows)]

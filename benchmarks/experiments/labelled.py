@@ -18,9 +18,8 @@ from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sts
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.papers.datasets.splits import LabelledSplit, split
-from paraloom.papers.heads.manhattan import Manhattan
+from paraloom.papers.heads import Manhattan
 from paraloom.papers.options import MaLSTMOptions, SystemOptions
-from paraloom.papers.tasks.malstm import split_data
 
 
 class LabelledCell(TaskCell):
@@ -46,7 +45,7 @@ class LabelledCell(TaskCell):
 def _data(options: SystemOptions) -> LabelledSplit:
     """The pairs that the task trains on and reports."""
     if options.malstm is not None:
-        return split_data(options.malstm.data, options.malstm.held_out)
+        return split(options.malstm.data, held_out=options.malstm.held_out, train_trial=True)
     assert options.similarity is not None
     return split(options.similarity.data, held_out=options.similarity.held_out)
 

@@ -6,9 +6,7 @@ training has one epoch. A bidirectional encoder averages the states of its direc
 is chosen by these figures. The paper's figures of Tables 3 to 5 are those of STS 2017.
 """
 
-import argparse
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
-from rich.console import Console
 
 from benchmarks.experiments import paranmt_figures as paper
-from benchmarks.experiments.cells import Inputs
+from benchmarks.experiments.cells import Inputs, read_pairs, write_pairs
 from benchmarks.experiments.paranmt_cells import (
     DifferenceCell,
     EncoderCell,
@@ -28,26 +25,20 @@ from benchmarks.experiments.paranmt_cells import (
     TransferCell,
     scored_pairs,
 )
-from benchmarks.experiments.tables import Claim, Table, printed_claims
+from benchmarks.experiments.report import markdown, write_lines
+from benchmarks.experiments.tables import MEASURES, Claim, Table, printed_claims
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.training.negatives import hardest_negatives
 from paraloom.models.embeddings.training.pair_files import copy_pairs
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file, digest
+from paraloom.models.files import digest
 from paraloom.models.hashing import text_hashes
 from paraloom.papers.datasets.transfer import find_tasks
 
 _YEARS = {f"sts_{year}": f"STS {year}" for year in range(2012, 2017)}
-_SIMILARITY = {
-    "development": "STS 2012–2014",
-    "sts_2015": "STS 2015",
-    "sick": "SICK trial",
-}
 _PAPER = {"sts_2017": "paper: STS 2017"}
 _MODELS = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
-_ROWS = (*paper.SIMPLE, paper.LARGER, *paper.MIXED)
-"""Of Tables 7, 8 and 9; LSTMs of 900 units and BiLSTMs are left out, for want of time."""
 _LARGER = (paper.LARGER, "LSTM Avg")
 _OVER_SINGLE = [(mix, single) for mix in paper.MIXED for single in (*paper.SIMPLE, paper.LARGER)]
 _PAIRS = [_LARGER, *_OVER_SINGLE]
@@ -59,34 +50,20 @@ _SAMPLE = 100_000  # pairs of a source in Table 3, at most
 _SHOWN = 3  # sentences in Table 6
 
 
-_NONE = argparse.Namespace(source=[], other=[])
+def tables(
+    inputs: Inputs, sources: Mapping[str, str] = {}, models: Mapping[str, str] = {}
+) -> dict[str, Table]:
+    """All tables by name; Table 11 only if there are `models` to compare with.
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of these tables."""
-    parser.add_argument(
-        "--source",
-        action="append",
-        default=[],
-        metavar="NAME=FILE",
-        help="pairs of a source for paranmt3: Parquet, or tab-separated; twice or more",
-    )
-    parser.add_argument(
-        "--other",
-        action="append",
-        default=[],
-        metavar="NAME=FOLDER",
-        help="a model of sentence-transformers for paranmt11 and paranmt12",
-    )
-
-
-def tables(inputs: Inputs, options: argparse.Namespace = _NONE) -> dict[str, Table]:
-    """All tables by name; Table 11 only if there is a model to compare with."""
-    others = {n: OtherCell(folder=f) for n, f in _named("--other", options.other).items()}
+    Args:
+        sources: files of pairs by name, for Table 3.
+        models: folders of sentence-transformers by name.
+    """
+    others = {name: OtherCell(folder=folder) for name, folder in models.items()}
     encoders = _encoders(inputs)
-    of_paper = {name: encoders[name] for name in _ROWS}
+    of_paper = {name: encoders[name] for name in paper.ROWS}
     found = {
-        "paranmt3": _sources(inputs, _named("--source", options.source)),
+        "paranmt3": _sources(inputs, sources),
         "paranmt4": _filters(inputs),
         "paranmt5": _mega_batches(inputs),
         "paranmt7": _by_year(encoders),
@@ -104,14 +81,6 @@ def tables(inputs: Inputs, options: argparse.Namespace = _NONE) -> dict[str, Tab
 def _marked(rows: Mapping[str, Any], figures: paper.Paper) -> dict[str, Any]:
     """The rows; those that the paper does not have are marked."""
     return {name if name in figures else f"{name} (ours)": cell for name, cell in rows.items()}
-
-
-def _named(option: str, values: list[str]) -> dict[str, str]:
-    pairs = [value.partition("=") for value in values]
-    for value, (name, _, path) in zip(values, pairs, strict=True):
-        if not name or not path or not Path(path).exists():
-            raise UserError(f"{option} {value}: give NAME=PATH of something that is there")
-    return {name: path for name, _, path in pairs}
 
 
 def _words(inputs: Inputs) -> EmbeddingOptions:
@@ -165,16 +134,15 @@ def _sources(inputs: Inputs, files: Mapping[str, str]) -> Table:
         "ParaNMT Table 3: sources of pairs, equally many of each",
         _marked(rows, paper.TABLE_3),
         claims,
-        measures=_SIMILARITY,
         note="1 epoch, batches of 100, 300 units, M = 20; as many pairs as the smallest has.",
         paper=paper.TABLE_3,
         paper_measures=_PAPER,
     )
 
 
-def prepare(chosen: Mapping[str, Table], inputs: Inputs, options: argparse.Namespace) -> None:
-    """Write equally many pairs of every source, if Table 3 is chosen: the sources of --source, or
-    the corpus and the paraphrases of MRPC, which come from news.
+def prepare(chosen: Mapping[str, Table], inputs: Inputs, sources: Mapping[str, str]) -> None:
+    """Write equally many pairs of every source, if Table 3 is chosen: the `sources`, or the
+    corpus and the paraphrases of MRPC, which come from news.
 
     Raises:
         UserError: a source cannot be read, or the pairs with deciles for Table 4 are missing.
@@ -187,23 +155,17 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs, options: argparse.Names
     if "paranmt3" not in chosen:
         return
     found = {}
-    for name, file in _named("--source", options.source).items():
+    for name, file in sources.items():
         folder = inputs.folder / "sources" / f".{digest(file)[:24]}"
         folder.parent.mkdir(parents=True, exist_ok=True)
         (copy,) = copy_pairs([PairsOptions(paths=[file])], folder)
         found[name] = pq.read_table(copy).rename_columns(["reference", "translation"])
     if not found:
-        files = sorted(inputs.corpus.glob("*.parquet"))
-        columns = ["reference", "translation"]
-        found["captions"] = pa.concat_tables([pq.read_table(f, columns=columns) for f in files])
-        found["news"] = _mrpc(inputs)
+        found = {"captions": read_pairs(inputs.corpus), "news": _mrpc(inputs)}
     size = min(_SAMPLE, *map(len, found.values()))
     for name, table in found.items():
         rows = np.sort(np.random.default_rng(1).permutation(len(table))[:size])
-        shard = inputs.folder / "sources" / name / "part-0.parquet"
-        shard.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(shard) as temporary:
-            pq.write_table(table.take(rows), temporary)
+        write_pairs(inputs.folder / "sources" / name, table.take(rows))
 
 
 def _mrpc(inputs: Inputs) -> pa.Table:
@@ -221,7 +183,7 @@ def _filters(inputs: Inputs) -> Table:
         "ParaNMT Table 4: the best tenth of the pairs by each score, LSTM Avg",
         rows,
         claims,
-        measures={**_SIMILARITY, "development_decile": "best tenth, from 0"},
+        measures={**MEASURES, "development_decile": "best tenth, from 0"},
         note="Tenths of 29,000 pairs, 1 epoch, batches of 100, 300 units, M = 20.",
         paper=paper.TABLE_4,
         paper_measures=_PAPER,
@@ -245,7 +207,6 @@ def _mega_batches(inputs: Inputs) -> Table:
         rows,
         claims,
         note=f"{_NOTE} With M = 40, negatives are chosen among 4,000 pairs of 27,359.",
-        measures=_SIMILARITY,
         paper=paper.TABLE_5,
         paper_measures=_PAPER,
     )
@@ -290,8 +251,6 @@ def _readings(inputs: Inputs) -> Table:
     return Table(
         "ParaNMT, readings of the authors' code: trigrams (4.1) and negatives (W&G 3.2.1)",
         {f"{name} (ours)": EncoderCell(options=options) for name, options in rows.items()},
-        [],
-        measures=_SIMILARITY,
         note="The authors' code takes trigrams over the whole sentence, spaces too, and negatives "
         "of both sides. The encoder of `configs/multi30k.yaml` on 27,359 pairs of captions: 5 "
         "epochs, batches of 100, M = 40, dropout 0.3; Word starts from PARAGRAM vectors, Trigram "
@@ -357,7 +316,6 @@ def _leads(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCell])
     return Table(
         "ParaNMT Table 11: the lead of Trigram-Word over another model, on captions and on average",
         _marked(rows, paper.TABLE_11),
-        [],
         measures={
             **{"mean": "mean of all", "msrvid": "MSRvid (2012)"},
             **{"images_2014": "Images (2014)", "images_2015": "Images (2015)"},
@@ -372,7 +330,6 @@ def _captions(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCel
     return Table(
         "ParaNMT Table 12: STS Benchmark by genre, by the cosine",
         _marked(rows, paper.TABLE_12),
-        [],
         measures={"stsb": "all", "captions": "captions", "others": "no captions"},
         paper=paper.TABLE_12,
     )
@@ -380,22 +337,18 @@ def _captions(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCel
 
 def print_negatives(inputs: Inputs) -> None:
     """Table 6: the negatives of three sentences, by the BiLSTM Avg trained with each M."""
-    files = sorted(inputs.corpus.glob("*.parquet"))
-    table = pa.concat_tables(
-        [pq.read_table(f, columns=["reference", "translation"]) for f in files]
-    )
+    table = read_pairs(inputs.corpus)
     table = table.filter(pc.not_equal(table["reference"], table["translation"]))
     table = table.take(np.random.default_rng(1).permutation(len(table))[: max(_SIZES) * 100])
     lines = ["### ParaNMT Table 6: negatives by the size of mega-batches (BiLSTM Avg)", ""]
-    lines += ["| M | sentence | negative |", "| --- | --- | --- |"]
+    rows: list[tuple[str, str, str]] = []
     for M in _SIZES:
         encoder = load_encoder(_of_size(M, "bilstm-avg", inputs).encoder(1, inputs))
         sides = [table[name].slice(0, 100 * M).combine_chunks() for name in table.column_names]
         vectors = [torch.from_numpy(encoder.embed(side)) for side in sides]
         keys = [text_hashes(side) for side in sides]
-        rows = hardest_negatives(vectors[0], vectors[1], keys[0], keys[1], "both")[0]
+        nearest = hardest_negatives(vectors[0], vectors[1], keys[0], keys[1], "both")[0]
         texts = [text.replace("|", "\\|") for text in pa.concat_arrays(sides).to_pylist()]
-        lines += [f"| {M} | {texts[i]} | {texts[int(rows[i])]} |" for i in range(_SHOWN)]
-    Console(width=110, soft_wrap=True).print(*lines, sep="\n", markup=False)
-    with atomic_file(inputs.folder / "paranmt6.md") as temporary:
-        temporary.write_text("\n".join([*lines, ""]))
+        rows += [(f"{M}", texts[i], texts[int(nearest[i])]) for i in range(_SHOWN)]
+    lines += markdown(["M", "sentence", "negative"], rows)
+    write_lines(inputs.folder / "paranmt6.md", lines)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -21,6 +20,8 @@ from benchmarks.experiments.cells import (
     digest,
     figure,
     keyed_path,
+    read_pairs,
+    shards_in,
     similarity_scores,
     transfer_folders,
     transfer_scores,
@@ -33,6 +34,7 @@ from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
+from paraloom.papers.datasets.splits import take
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 _SETS = tuple(f"STS {year} " for year in range(2012, 2017))
@@ -68,7 +70,7 @@ class EncoderCell(AnyCell):
         folder = inputs.folder / "encoders" / name
         if not folder.exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
-            shards = sorted(str(shard) for shard in self._shards(inputs).glob("*.parquet"))
+            shards = shards_in(self._shards(inputs))
             with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
                 model = Path(temporary) / "model"
                 train(self.options, model, shards=shards, seed=seed, threads=1)
@@ -151,13 +153,11 @@ class FilterCell(AnyCell):
         return {"filter": self.score, "cell": cell, "pairs": digest(scored_pairs(inputs))}
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        columns = ["reference", "translation", decile(self.score)]
-        files = sorted(scored_pairs(inputs).glob("*.parquet"))
-        table = pa.concat_tables([pq.read_table(file, columns=columns) for file in files])
+        table = read_pairs(scored_pairs(inputs), decile(self.score))
         results = []
         for k in range(10):
             shard, model = folder / f"part-{k}.parquet", folder / f"model-{k}"
-            pq.write_table(table.filter(pc.equal(table[columns[2]], k)), shard)
+            pq.write_table(table.filter(pc.equal(table[decile(self.score)], k)), shard)
             train(self.options, model, shards=[str(shard)], seed=seed, threads=1)
             found = encoder_scores(load_encoder(model).embed, inputs)
             results.append({**found, "development_decile": float(k)})
@@ -189,13 +189,7 @@ def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
     of_captions = np.array([row[0] == _CAPTIONS for _, row in rows_of(file)])
     parts = {"stsb": np.full(len(pairs), True), "captions": of_captions, "others": ~of_captions}
     for name, rows in parts.items():
-        part = replace(
-            pairs,
-            name=name,
-            first=pairs.first.filter(rows),
-            second=pairs.second.filter(rows),
-            scores=pairs.scores[rows],
-        )
+        part = take(replace(pairs, name=name), np.flatnonzero(rows))
         found[name] = resampled(predicted[rows], part).pearson
     return found
 

@@ -9,6 +9,7 @@ epoch. Table 1 needs the data of SemEval-2013 5(a) and of Turney (2012), in `sem
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -154,29 +155,20 @@ def _figure_2(inputs: Inputs) -> Table:
         "AVG, trained, k = 29 (ours)": PhraseCell(options=trained),
     }
     claims = [
-        *(
-            Claim(f"PGRU, k = {k}, 100%", f"AVG, {how}")
-            for k in _NEGATIVES
-            for how in ("cosine", "dot")
-        ),
-        *(
-            Claim(f"PGRU, k = {k}, {more}", f"PGRU, k = {k}, {fewer}")
-            for k in _NEGATIVES
-            for fewer, more in (("1%", "10%"), ("10%", "100%"))
-        ),
-        *(
-            Claim(f"PGRU, k = {more}, {size}", f"PGRU, k = {fewer}, {size}")
-            for size in _SHARES
-            for fewer, more in ((9, 29), (29, 99))
-        ),
-        *(
-            Claim(
-                f"PGRU, k = 29, {size}{MINUS}PGRU, k = 9, {size}",
-                f"PGRU, k = 99, {size}{MINUS}PGRU, k = 29, {size}",
-                figures="3.1: more moderate",
-            )
-            for size in _SHARES
-        ),
+        Claim(f"PGRU, k = {k}, 100%", f"AVG, {how}")
+        for k in _NEGATIVES
+        for how in ("cosine", "dot")
+    ]
+    claims += [
+        Claim(f"PGRU, k = {k}, {more}", f"PGRU, k = {k}, {fewer}")
+        for k in _NEGATIVES
+        for fewer, more in pairwise(_SHARES)
+    ]
+    by_size = [[f"PGRU, k = {k}, {size}" for k in _NEGATIVES] for size in _SHARES]
+    claims += [Claim(more, fewer) for of in by_size for fewer, more in pairwise(of)]
+    claims += [
+        Claim(f"{middle}{MINUS}{small}", f"{large}{MINUS}{middle}", figures="3.1: more moderate")
+        for small, middle, large in by_size
     ]
     return Table(
         "Pairwise GRU, Figure 2: the paraphrase of a phrase, found among 100",

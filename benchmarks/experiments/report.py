@@ -9,19 +9,18 @@ part only.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table as RichTable
 from scipy.stats import t as student
 
 from benchmarks.experiments.cells import figure
 from benchmarks.experiments.tables import ERRORS, Claim, Found, Table
 from paraloom.models.files import atomic_file
+from paraloom.pipeline.commands.console import console, number_table
 
 PAPERS = ("W&G", "ParaNMT", "MaLSTM", "Pairwise GRU", "Decoding Decoders")
 VERDICTS = ("holds", "open", "reversed")
@@ -30,22 +29,12 @@ _HEADS = {True: "what the paper says", False: "what only its figures order"}
 
 def show(table: Table, found: Found) -> None:
     """Print the table and its claims."""
-    console = Console(width=110)
-    heads, cells_by_row = grid(table, found)
-    rows = RichTable(
-        "",
-        *heads,
-        title=table.title,
-        caption=f"{table.unit}, mean ± spread of seeds",
-    )
-    for name, cells in cells_by_row:
-        rows.add_row(name, *cells)
-    console.print(rows)
-    for heads, judged in judgements(table, found):
-        claims = RichTable(*heads)
-        for cells in judged:
-            claims.add_row(*cells)
-        console.print(claims)
+    heads, rows = grid(table, found)
+    shown = number_table(table.title, "", *heads, rows=[(name, *cells) for name, cells in rows])
+    shown.caption = f"{table.unit}, mean ± spread of seeds"
+    claims = [number_table(None, *of, rows=judged) for of, judged in judgements(table, found)]
+    for each in (shown, *claims):
+        console(110).print(each)
 
 
 def write(path: Path, table: Table, found: Found) -> None:
@@ -53,11 +42,21 @@ def write(path: Path, table: Table, found: Found) -> None:
     settings = f"{table.note} {_time(table, found)}".strip()
     text = [f"### {table.title}", "", settings, ""]
     heads, rows = grid(table, found)
-    text += _markdown((table.unit, *heads), [(name, *cells) for name, cells in rows])
+    text += markdown((table.unit, *heads), [(name, *cells) for name, cells in rows])
     for heads, judged in judgements(table, found):
-        text += ["", *_markdown(heads, judged)]
+        text += ["", *markdown(heads, judged)]
+    _write(path, text)
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    """Print Markdown, and write it."""
+    print(*lines, sep="\n")
+    _write(path, lines)
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
     with atomic_file(path) as temporary:
-        temporary.write_text("\n".join([*text, ""]))
+        temporary.write_text("\n".join([*lines, ""]))
 
 
 def _time(table: Table, found: Found) -> str:
@@ -82,7 +81,7 @@ def counts(tables: Mapping[str, Table], found: Found) -> list[str]:
     rows = [[name, *(f"{of[each]}" for each in columns)] for name, of in verdicts.items()]
     first, *others = VERDICTS
     heads = ["", f"the text: {first}", *others, f"only figures: {first}", *others]
-    return _markdown(heads, rows)
+    return markdown(heads, rows)
 
 
 def grid(table: Table, found: Found) -> tuple[list[str], list[tuple[str, list[str]]]]:
@@ -196,5 +195,6 @@ def _spread(values: Sequence[float]) -> float:
     return stdev(values) if len(values) > 1 else 0.0
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

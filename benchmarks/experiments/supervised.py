@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.experiments.cells import Inputs
+from benchmarks.experiments.cells import Inputs, shards_in
 from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.revisiting import BOTH, REGULARISERS, as_printed, options_of
 from benchmarks.experiments.tables import Table
@@ -83,7 +83,7 @@ def universal(name: str, inputs: Inputs) -> Path:
     """The folder of an encoder of `_UNIVERSAL`, which is trained on the corpus if need be."""
     folder = _universal_folder(name, inputs)
     if not folder.exists():
-        shards = sorted(str(shard) for shard in inputs.corpus.glob("*.parquet"))
+        shards = shards_in(inputs.corpus)
         train(_universal(name, inputs), folder, shards=shards, seed=1, threads=1)
     return folder
 

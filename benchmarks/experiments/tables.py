@@ -70,7 +70,7 @@ class Table:
 
     title: str
     rows: Mapping[str, Any]
-    claims: list[Claim]
+    claims: list[Claim] = field(default_factory=list)
     measures: Mapping[str, str] = field(default_factory=lambda: MEASURES)
     """Heads of the columns; `development` is measured on the development data."""
     prefixes: Mapping[str, str] = field(default_factory=dict)

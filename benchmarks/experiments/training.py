@@ -3,18 +3,14 @@
 Not in `__main__`: a spawned process does not import a package's `__main__` again.
 """
 
-import json
 import multiprocessing
 import os
-import time
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments.cells import AnyCell, Inputs, Scores, load_scores
+from benchmarks.experiments.cells import Inputs, Scores, load_scores
 from benchmarks.experiments.tables import Table
-from paraloom.models.files import atomic_file
 from paraloom.models.progress import meter
 
 
@@ -36,8 +32,7 @@ def train(
         ProcessPoolExecutor(workers, start) as processes,
     ):
         futures = [
-            processes.submit(_compute, cell, seed, inputs, path)
-            for path, (cell, seed) in missing.items()
+            processes.submit(cell.run, seed, inputs, path) for path, (cell, seed) in missing.items()
         ]
         try:
             for done, future in enumerate(as_completed(futures), 1):
@@ -46,15 +41,5 @@ def train(
         except BaseException:
             processes.shutdown(cancel_futures=True)
             raise
-    found = {path: load_scores(path) for path in dict.fromkeys(paths.values())}
+    found = {path: load_scores(path, timed=True) for path in dict.fromkeys(paths.values())}
     return {cell: [found[paths[cell, seed]] for seed in range(1, seeds + 1)] for cell in wanted}
-
-
-def _compute(cell: AnyCell, seed: int, inputs: Inputs, path: Path) -> None:
-    """Write the scores of a cell, and how long they took."""
-    start = time.monotonic()
-    cell.run(seed, inputs, path)
-    kept = json.loads(path.read_text())
-    kept["scores"]["seconds"] = round(time.monotonic() - start, 3)
-    with atomic_file(path) as temporary:
-        temporary.write_text(json.dumps(kept))

@@ -124,7 +124,7 @@ class SystemOptions(EmbeddingOptions):
 
     tasks: ClassVar[dict[str, Task]] = {
         "paraphrases": EmbeddingOptions.tasks["paraphrases"]._replace(
-            module="paraloom.papers.tasks.paraphrases"
+            module="paraloom.papers.scrambling"
         ),
         "similarity": Task(
             "paraloom.papers.tasks.similarity",

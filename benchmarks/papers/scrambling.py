@@ -1,11 +1,13 @@
-"""The variants of scrambling (W&G 2017, footnote 5)."""
+"""The variants of scrambling (W&G 2017, footnote 5), and training on pairs with them."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences, join_all
+from paraloom.models.embeddings.tasks import paraphrases
 from paraloom.models.embeddings.training.data import Pairs
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.scrambling import shuffled
@@ -83,3 +85,7 @@ class VariantTrainer(PairTrainer):
     ) -> NDArray[np.int64]:
         """The negatives of the sentences, or of these before they were scrambled."""
         return super().negatives(self.before or sentences, keys, sources)
+
+
+train = partial(paraphrases.train, trainer=VariantTrainer)
+"""Train on the pairs of the corpus or of files, as `paraloom train-embeddings`."""

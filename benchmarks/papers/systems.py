@@ -10,10 +10,10 @@ from typing import Any
 from paraloom.models.embeddings.encoders import ENCODERS, Entry
 from paraloom.models.embeddings.encoders.recurrent import Pooling
 from paraloom.models.embeddings.options import KNOWN
+from paraloom.papers.encoders.context import Sum
 from paraloom.papers.encoders.gran import GRAN, Variant
 from paraloom.papers.encoders.gru import gru
 from paraloom.papers.encoders.lstm import recurrent
-from paraloom.papers.encoders.sums import Sum
 from paraloom.papers.options import SystemOptions
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.auto_select import main, prepare
 from benchmarks.experiments.cells import Inputs, folder_of
+from benchmarks.report import command_line
 from paraloom.beam_jobs.engine.shards import commit
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.pipeline.run.records import DecileTrial
@@ -68,6 +69,11 @@ def test_as_many_at_random_and_all_that_could_be_selected(inputs: Inputs) -> Non
     assert found[random.pairs, 1] != found[random.pairs, 2]
 
 
-def test_without_automatic_selection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--run", str(tmp_path), "--folder", str(tmp_path / "cells")]) == 2
+def test_without_automatic_selection(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(tmp_path / "cells")
+    monkeypatch.setattr("sys.argv", ["auto_select", "--run", str(tmp_path), "--folder", folder])
+    with pytest.raises(SystemExit, match="2"):
+        command_line(main)
     assert "no finished run with select.by: auto" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """The papers' tables: what holds for all, figures as printed, and ParaNMT's cells in small."""
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from benchmarks.experiments import (
     supervised,
 )
 from benchmarks.experiments import paranmt_figures as figures
+from benchmarks.experiments.__main__ import named
 from benchmarks.experiments.bootstrap import RESAMPLES
 from benchmarks.experiments.cells import Cell, Inputs, figure, load_scores
 from benchmarks.experiments.context import BOOKS
@@ -204,19 +204,18 @@ def test_cells(with_corpus: Inputs) -> None:
 def test_sources_are_equally_large(with_corpus: Inputs, tmp_path: Path) -> None:
     (tmp_path / "news.tsv").write_text("".join(f"a {i}\tb {i}\n" for i in range(30)))
     files = [f"CzEng={with_corpus.corpus}", f"News={tmp_path / 'news.tsv'}"]
-    options = argparse.Namespace(source=files, other=[])
-    table = paranmt.tables(with_corpus, options)["paranmt3"]
+    sources = named("--source", files)
+    table = paranmt.tables(with_corpus, sources)["paranmt3"]
     assert not any("ours" in row for row in table.rows) and len(table.claims) == 3
-    paranmt.prepare({"paranmt3": table}, with_corpus, options)
+    paranmt.prepare({"paranmt3": table}, with_corpus, sources)
     for cell in table.rows.values():
         shards = list((with_corpus.folder / cell.pairs).glob("*.parquet"))
         assert [len(pq.read_table(shard)) for shard in shards] == [30]
     files.append(f"subtitles={tmp_path / 'news.tsv'}")
-    options = argparse.Namespace(source=files, other=[])
-    table = paranmt.tables(with_corpus, options)["paranmt3"]
+    table = paranmt.tables(with_corpus, named("--source", files))["paranmt3"]
     assert "subtitles, Word (ours)" in table.rows and len(table.claims) == 3
     with pytest.raises(UserError, match="--source nowhere: give NAME=PATH"):
-        paranmt.tables(with_corpus, argparse.Namespace(source=["nowhere"], other=[]))
+        named("--source", ["nowhere"])
 
 
 def test_negatives_are_printed(with_corpus: Inputs, monkeypatch: Patch, capsys: Capsys) -> None:

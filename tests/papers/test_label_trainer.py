@@ -23,7 +23,7 @@ from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.errors import UserError
 from paraloom.papers import label_trainer as module
 from paraloom.papers import tasks
-from paraloom.papers.heads.distribution import Distribution
+from paraloom.papers.heads import Distribution
 from paraloom.papers.label_trainer import LabelledExamples, LabelTrainer
 from paraloom.papers.options import SimilarityOptions, SystemOptions
 from paraloom.papers.tasks import train

@@ -16,7 +16,6 @@ import torch
 import typer
 from numpy.typing import NDArray
 from rich.columns import Columns
-from rich.table import Table
 
 from paraloom.models.embeddings.applications.embed import line_batches
 from paraloom.models.embeddings.encoders.ragged_batches import Input
@@ -30,7 +29,7 @@ from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.datasets.contiguous_text import edges
 from paraloom.papers.encoders.gran import GRAN
-from paraloom.pipeline.commands.console import console
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, Model, write_json
 from paraloom.pipeline.run.notices import notify
 
@@ -155,11 +154,10 @@ def command(
     norms_by_kind = gate_norms(encoder, parser, batches, max_tokens=max_tokens)._asdict()
     tables = []
     for kind, norms in norms_by_kind.items():
-        table = Table(kind.replace("_", " "), "words", "mean norm")
-        for label, moments in norms.items():
-            if moments.count >= least:
-                table.add_row(label, f"{moments.count:,}", f"{moments.mean:.2f}")
-        tables.append(table)
+        shown = ((label, of) for label, of in norms.items() if of.count >= least)
+        rows = [(label, f"{of.count:,}", f"{of.mean:.2f}") for label, of in shown]
+        heads = ("words", "mean norm")
+        tables.append(number_table(None, kind.replace("_", " "), numbers=heads, rows=rows))
     console().print(Columns(tables))
     results = {
         kind: {

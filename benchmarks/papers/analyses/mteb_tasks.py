@@ -16,7 +16,7 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_s
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.papers.analyses.options import Sts, open_models
-from paraloom.pipeline.commands.console import console
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write_json
 
 
@@ -57,15 +57,15 @@ def run_mteb(
 
 def mteb_table(models: Sequence[str], results: dict[str, Any]) -> Table:
     """One row per task."""
-    version = results["version"]
-    table = Table("task", "score", "data", title=f"mteb {version}", caption="score × 100")
-    for name in models:
-        table.add_column(name, justify="right")
-    for name, found in results["tasks"].items():
-        data = "--sts, --sick" if found["local"] else "fetched"
-        cells = (f"{score:.2f}" for score in found["models"].values())
-        table.add_row(name, found["main_score"], data, *cells)
-    return table
+    rows = [
+        (
+            *(name, found["main_score"], "--sts, --sick" if found["local"] else "fetched"),
+            *(f"{score:.2f}" for score in found["models"].values()),
+        )
+        for name, found in results["tasks"].items()
+    ]
+    title = f"mteb {results['version']}, score × 100"
+    return number_table(title, "task", "score", "data", numbers=models, rows=rows)
 
 
 def _task(mteb: Any, name: str) -> Any:

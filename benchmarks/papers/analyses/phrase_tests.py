@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
-from rich.table import Table
 
 from paraloom.models.embeddings.comparison import ComparedModel, Scores
 from paraloom.models.embeddings.datasets.lines import numbered_lines
@@ -17,7 +16,7 @@ from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
 from paraloom.papers.options import SystemOptions
-from paraloom.pipeline.commands.console import console
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.run.notices import notify, of_models
 
@@ -56,6 +55,11 @@ def choose(
         scores = model.compare(first, vectors[choices.ravel()]).reshape(-1, among)
         hits.append(scores[:, 0] > scores[:, 1:].max(axis=1))
     return np.concatenate(hits)
+
+
+def percent_chosen(model: ComparedModel, pairs: PhrasePairs, others: pa.StringArray) -> float:
+    """The percentage of pairs whose paraphrase `choose` finds."""
+    return 100 * float(choose(model, pairs, others).mean())
 
 
 def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> NDArray[np.int64]:
@@ -190,6 +194,11 @@ def turney2012(model: ComparedModel, questions: list[Question]) -> dict[str, flo
     return {"5 choices": 100 * float(five.mean()), "10 choices": 100 * float(ten.mean())}
 
 
+def turney2012_mean(model: ComparedModel, questions: list[Question]) -> float:
+    """The mean of `turney2012` over both numbers of choices."""
+    return float(np.mean(list(turney2012(model, questions).values())))
+
+
 def _first_is_best(scores: Scores) -> Scores:
     """For scores [n, choices]: 1/t if the first is one of the t highest, else 0."""
     best = scores == scores.max(axis=1, keepdims=True)
@@ -229,9 +238,7 @@ def evaluate_phrases(
     """The results of all tests with data, by name."""
     found: dict[str, Any] = {}
     if pairs is not None:
-        found["choose among 100"] = {
-            "accuracy": 100 * float(choose(model, pairs, pairs.phrases()).mean())
-        }
+        found["choose among 100"] = {"accuracy": percent_chosen(model, pairs, pairs.phrases())}
     if semeval is not None:
         found["SemEval-2013 5(a)"] = semeval2013(model, semeval)
     if questions is not None:
@@ -300,11 +307,11 @@ def command(
         )
         for folder, encoder in encoders
     }
-    shown = Table("test", *results, caption="× 100")
     first, *_ = results.values()
-    for test, measures in first.items():
-        for measure in measures:
-            cells = (f"{of[test][measure]:.1f}" for of in results.values())
-            shown.add_row(f"{test}: {measure}", *cells)
-    console().print(shown)
+    rows = [
+        (f"{test}: {measure}", *(f"{of[test][measure]:.1f}" for of in results.values()))
+        for test, measures in first.items()
+        for measure in measures
+    ]
+    console().print(number_table("Phrase tests, × 100", "test", numbers=[*results], rows=rows))
     write_json(json, results)

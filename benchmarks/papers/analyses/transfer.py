@@ -15,7 +15,7 @@ from paraloom.models.embeddings.applications.evaluation import correlation, embe
 from paraloom.models.embeddings.comparison import Embed, Vectors
 from paraloom.papers.analyses.options import open_models
 from paraloom.papers.datasets.transfer import LabelledSentences, TransferTask, find_tasks
-from paraloom.pipeline.commands.console import console
+from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, write_json
 
 FOLDS = 10
@@ -37,15 +37,16 @@ class TransferResults:
 
     def table(self) -> Table:
         """One row per task."""
-        table = Table("task", "tested on", title="Transfer tasks", caption="percent")
-        for name in self.scores:
-            table.add_column(name, justify="right")
-        for i, task in enumerate(self.tasks):
-            cells = (
-                " / ".join(f"{value:.1f}" for value in of[i].values())
-                for of in self.scores.values()
+        rows = [
+            (
+                *(task.name, task.tested),
+                *(" / ".join(f"{x:.1f}" for x in of[i].values()) for of in self.scores.values()),
             )
-            table.add_row(task.name, task.tested, *cells)
+            for i, task in enumerate(self.tasks)
+        ]
+        names = list(self.scores)
+        table = number_table("Transfer tasks", "task", "tested on", numbers=names, rows=rows)
+        table.caption = "percent"
         if self.missing:
             table.add_row(f"without {', '.join(self.missing)} (not there)", style="dim")
         return table

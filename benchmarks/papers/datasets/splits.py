@@ -24,13 +24,16 @@ class LabelledSplit(NamedTuple):
     test: list[LabelledPairs]
 
 
-def split(paths: Sequence[str], *, held_out: float | None) -> LabelledSplit:
+def split(
+    paths: Sequence[str], *, held_out: float | None, train_trial: bool = False
+) -> LabelledSplit:
     """Read labelled pairs and split them.
 
     Each STS data set is split by `STS_SHARES`; the parts are pooled. Of SICK, a share `held_out` of
     the training pairs is development data, and its trial and test pairs are reported; without
-    `held_out`, its trial pairs are development data (W&G 4.3). The split depends only on the name
-    of the data set, not on a seed.
+    `held_out`, its trial pairs are development data (W&G 4.3). With `train_trial` and test pairs,
+    the trial pairs are training pairs, 5,000 with the others (MaLSTM). The split depends only on
+    the name of the data set, not on a seed.
     """
     sets = [data for path in paths for data in read_labelled(path)]
     if len({data.scale for data in sets}) > 1:
@@ -43,22 +46,21 @@ def split(paths: Sequence[str], *, held_out: float | None) -> LabelledSplit:
         return LabelledSplit(
             pool([p[0] for p in parts]), pool([p[1] for p in parts]), [p[2] for p in parts]
         )
-    test = [data for data in sets if data.name in ("trial", "test")]
+    trial, test = ([data for data in sets if data.name == name] for name in ("trial", "test"))
     train = [data for data in sets if data.name not in ("trial", "test")]
     if not train:
         raise UserError(f"{', '.join(paths)}: no pairs of SICK to train on (SICK_train.txt)")
+    if train_trial and test:
+        train, trial = [*train, *trial], []
     if held_out is None:
-        trial = [data for data in test if data.name == "trial"]
         if not trial:
             raise UserError(
                 f"{', '.join(paths)}: no SICK_trial.txt, whose pairs choose the epoch; add it, or "
                 "set embeddings.similarity.held_out"
             )
-        return LabelledSplit(
-            pool(train), pool(trial), [data for data in test if data.name == "test"]
-        )
+        return LabelledSplit(pool(train), pool(trial), test)
     rest, development = shares(pool(train), (1 - held_out, held_out))
-    return LabelledSplit(rest, development, test)
+    return LabelledSplit(rest, development, [*trial, *test])
 
 
 def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:

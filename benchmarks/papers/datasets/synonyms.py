@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.embeddings.datasets.phrases import read_phrases
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.papers.datasets.splits import take
 
 _WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")
@@ -38,7 +39,7 @@ def read_synonyms(path: Path | str) -> Synonyms:
 
 
 def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
-    """Ordered pairs of different words of a synset."""
+    """Ordered pairs of words of a synset."""
     files = [folder / name for name in _WORDNET if (folder / name).is_file()]
     if not files:
         raise UserError(f"{folder}: no WordNet here (none of {', '.join(_WORDNET)})")
@@ -46,17 +47,12 @@ def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
         for number, line in numbered_lines(file):
             if line.startswith("  "):  # the licence
                 continue
-            # offset, file, type, number of words (hexadecimal), then each word and its sense
-            fields = line.split(" ")
-            try:
-                count = int(fields[3], 16)
-                words = fields[4 : 4 + 2 * count : 2]
-            except (ValueError, IndexError) as error:
-                raise UserError(f"{file}: line {number} is no synset") from error
-            if len(words) != count:
-                raise UserError(f"{file}: line {number} has fewer words than it says ({count})")
-            words = [word.partition("(")[0] for word in words]  # adjectives: galore(ip)
-            yield from ((a, b) for a in words for b in words if a != b)
+            with in_one_line(f"{file}: line {number} is no synset"):
+                # offset, file, type, number of words (hexadecimal), then each word and its sense
+                fields = line.split(" ")
+                words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+            # Adjectives: galore(ip)
+            yield from permutations((word.partition("(")[0] for word in words), 2)
 
 
 def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int) -> LabelledPairs:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.base import Encoder, TokenEncoder
-from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, weighted_sums
 from paraloom.models.embeddings.ragged_columns import (
     RaggedIds,
     Sentences,
@@ -32,6 +32,16 @@ class SentencesInContext(NamedTuple):
     own: RaggedIds
     before: RaggedIds
     after: RaggedIds
+
+
+class Sum(TokenEncoder):
+    """The sum of the word vectors, [n, dim]: BOW."""
+
+    reads_order = False
+
+    def encode(self, batch: RaggedBatch) -> Tensor:
+        """Encode n sentences after the lookup."""
+        return weighted_sums(batch, np.ones(len(batch.rows)))
 
 
 class Context(Encoder):

@@ -17,18 +17,14 @@ from torch import nn
 
 from paraloom.models.embeddings.applications.evaluation import embed_pairs
 from paraloom.models.embeddings.comparison import Embed
-from paraloom.models.embeddings.datasets.similarity import (
-    SICK_SCALE,
-    LabelledPairs,
-    read_labelled,
-)
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_labelled
 from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import device_of, new_model
 from paraloom.models.errors import UserError
 from paraloom.papers.analyses.transfer import pair_features
-from paraloom.papers.datasets.splits import LabelledSplit, pool, shares, split
+from paraloom.papers.datasets.splits import pool, shares, split
 from paraloom.papers.datasets.synonyms import augmented, read_synonyms
-from paraloom.papers.heads.manhattan import Manhattan
+from paraloom.papers.heads import Manhattan
 from paraloom.papers.label_trainer import LabelTrainer, label_errors
 from paraloom.papers.options import SystemOptions
 
@@ -49,7 +45,7 @@ def train(
     """
     section = options.malstm
     assert section is not None
-    data = split_data(section.data, section.held_out)
+    data = split(section.data, held_out=section.held_out, train_trial=True)
     lowest, highest = data.train.scale
     other = [
         rescaled(pairs, data.train.scale) for p in section.pretrain for pairs in read_labelled(p)
@@ -92,24 +88,6 @@ def train(
     texts = [data.train.first, data.train.second]
     model.save(folder, metrics={**metrics, "history": trainer.progress.evaluations}, texts=texts)
     return metrics
-
-
-def split_data(paths: Sequence[str], held_out: float) -> LabelledSplit:
-    """Labelled pairs to train on, to choose the epoch by, and to report.
-
-    SICK has 5,000 training pairs: those of its trial set too, where the test set is there to be
-    reported. STS is split by `STS_SHARES`.
-    """
-    sets = [data for path in paths for data in read_labelled(path)]
-    if any(data.scale != SICK_SCALE for data in sets):
-        return split(paths, held_out=held_out)
-    tested = "test" if any(data.name == "test" for data in sets) else "trial"
-    test = [data for data in sets if data.name == tested]
-    train = [data for data in sets if data.name != tested]
-    if all(data.name == "trial" for data in train):
-        raise UserError(f"{', '.join(paths)}: no pairs of SICK to train on (SICK_train.txt)")
-    rest, development = shares(pool(train), (1 - held_out, held_out))
-    return LabelledSplit(rest, development, test)
 
 
 def initialise(encoder: nn.Module, seed: int) -> None:

@@ -1,6 +1,7 @@
 """Phrases to train on, to choose the epoch by, and to test: a table of pairs, or a phrase task."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,13 +13,13 @@ from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes, threshold
 from paraloom.papers.analyses.phrase_tests import (
-    Question,
     choose,
     is_turney2012,
+    percent_chosen,
     read_semeval2013,
     read_turney2012,
     semeval2013_training,
-    turney2012,
+    turney2012_mean,
 )
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
 from paraloom.papers.options import PhrasesOptions
@@ -71,15 +72,10 @@ def _of_table(path: Path, section: PhrasesOptions, known: pa.StringArray | None)
     pairs = read_phrase_pairs(path, known)
     parts = split(pairs, section.held_out, section.split)
     phrases = pairs.phrases()
-    development = parts.development
-
-    def evaluate(model: ComparedModel) -> float:
-        return 100 * float(choose(model, development, phrases).mean())
-
-    enough = len(development) and len(phrases) > AMONG
-    return PhraseData(
-        phrases, parts.train, None, evaluate if enough else None, len(development), parts.test
-    )
+    count = len(parts.development)
+    evaluate = partial(percent_chosen, pairs=parts.development, others=phrases)
+    enough = count and len(phrases) > AMONG
+    return PhraseData(phrases, parts.train, None, evaluate if enough else None, count, parts.test)
 
 
 def _of_semeval(folder: Path, held_out: float) -> PhraseData:
@@ -89,12 +85,8 @@ def _of_semeval(folder: Path, held_out: float) -> PhraseData:
     used = ~development
     rest = PhrasePairs(data.words, data.phrases).take(used & data.same)
     phrases = pa.concat_arrays([data.take(used).words, data.take(used).phrases]).unique()
-    left_out = data.take(development)
-
-    def evaluate(model: ComparedModel) -> float:
-        return semeval2013_training(model, left_out)
-
-    count = len(left_out.same)
+    evaluate = partial(semeval2013_training, data=data.take(development))
+    count = int(development.sum())
     return PhraseData(phrases, rest, None, evaluate if count else None, count, rest.take(_NONE))
 
 
@@ -122,27 +114,15 @@ def _of_turney(path: Path, held_out: float) -> PhraseData:
     contrasts = np.full((len(pairs), max(map(len, others))), -1)
     for row, of in enumerate(others):
         contrasts[row, : len(of)] = [rows[phrase] for phrase in of]
-    evaluate = _choices(development) if development else None
+    evaluate = partial(turney2012_mean, questions=development) if development else None
     return PhraseData(phrases, pairs, contrasts, evaluate, len(development), pairs.take(_NONE))
 
 
 _NONE = np.zeros(0, np.int64)
 
 
-def _choices(questions: list[Question]) -> Callable[[ComparedModel], float]:
-    def evaluate(model: ComparedModel) -> float:
-        return float(np.mean(list(turney2012(model, questions).values())))
-
-    return evaluate
-
-
 def _of_task(path: Path) -> Callable[[ComparedModel], float]:
     """The score on a phrase task's training set."""
     if not path.is_dir():
-        return _choices(read_turney2012(path))
-    data = read_semeval2013(path, ("train",))["train"]
-
-    def evaluate(model: ComparedModel) -> float:
-        return semeval2013_training(model, data)
-
-    return evaluate
+        return partial(turney2012_mean, questions=read_turney2012(path))
+    return partial(semeval2013_training, data=read_semeval2013(path, ("train",))["train"])

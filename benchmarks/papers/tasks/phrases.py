@@ -56,11 +56,8 @@ def train(
         model.encoder,
         Memory(pool, section.table),
         phrases,
-        options.replace(learning_rate=section.learning_rate, clip=section.clip),
+        options,
         seed,
-        margin=section.margin,
-        samples=section.samples,
-        cell_dropout=section.dropout,
         train_words=initial is None or section.train_words,
         evaluate=evaluate and partial(evaluate, compared),
     )
@@ -124,8 +121,6 @@ class PhraseTrainer(Trainer[PhraseExamples]):
 
     Args:
         phrases: that contrasts are sampled from, uniformly and for every pair on its own.
-        samples: k.
-        cell_dropout: share of the components of the encoder's output that is set to zero.
         train_words: without, word vectors stay as they are; an encoder that has nothing else is
             not trained.
         evaluate: the score of the present weights; None: the last weights are left.
@@ -141,16 +136,13 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         options: SystemOptions,
         seed: int,
         *,
-        margin: float = 1.0,
-        samples: int = 29,
-        cell_dropout: float = 0.0,
         train_words: bool = True,
         evaluate: Callable[[], float] | None = None,
     ) -> None:
-        self.trains_words = train_words
-        super().__init__(encoder, source, options, seed, evaluate=evaluate)
-        self.phrases, self.margin, self.samples = phrases, margin, samples
-        self.cell_dropout = cell_dropout
+        assert options.phrases is not None
+        self.trains_words, self.phrases, self.section = train_words, phrases, options.phrases
+        steps = {key: getattr(self.section, key) for key in ("learning_rate", "clip")}
+        super().__init__(encoder, source, options.replace(**steps), seed, evaluate=evaluate)
 
     def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
         """Plain gradient descent, with the gradient of λ_c ‖W‖²."""
@@ -176,7 +168,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         if found is None:
             random = np.random.default_rng([self.seed, self.progress.step])
             (lengths, *_) = (column.lengths for column in self.phrases.values())
-            found = random.integers(len(lengths), size=(len(batch), self.samples))
+            found = random.integers(len(lengths), size=(len(batch), self.section.samples))
         own = (found == batch.left[:, None]) | (found == batch.right[:, None])
         return np.where(own, -1, found)
 
@@ -189,12 +181,13 @@ class PhraseTrainer(Trainer[PhraseExamples]):
             return_inverse=True,
         )
         self.seed_noise()
-        vectors = dropout(self.encode(take_all(self.phrases, used)), self.cell_dropout)
+        vectors = dropout(self.encode(take_all(self.phrases, used)), self.section.dropout)
         vectors = vectors.index_select(0, torch.from_numpy(index).to(self.device))
         left, right, contrasts = torch.split(vectors, [n, n, n * k])
         allowed = torch.from_numpy(rows >= 0).to(vectors)
         contrasts = contrasts.view(n, k, -1)
-        self.optimizer_step(contrastive_loss(left, right, contrasts, allowed, self.margin))
+        margin = self.section.margin
+        self.optimizer_step(contrastive_loss(left, right, contrasts, allowed, margin))
 
     def metrics(self) -> dict[str, Any]:
         """Those of any trainer, the best score, its epoch, and the number of epochs."""
@@ -202,10 +195,8 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         if not self.progress.step:
             found |= {"pairs": self.source.rows, "loss": None}
         found["development"] = self.progress.best
-        if history := self.progress.evaluations:
-            found["best_epoch"] = history[self.progress.chosen]["epoch"]
-            found["epochs"] = len(history)
-        return found
+        best = self.evaluations() if self.progress.evaluations else {}
+        return found | {key: best[key] for key in ("best_epoch", "epochs") if best}
 
 
 def contrastive_loss(

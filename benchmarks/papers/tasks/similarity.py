@@ -17,7 +17,7 @@ from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import device_of, new_model
 from paraloom.models.errors import UserError
 from paraloom.papers.datasets.splits import split
-from paraloom.papers.heads.distribution import Distribution
+from paraloom.papers.heads import Distribution
 from paraloom.papers.label_trainer import LabelTrainer, label_errors
 from paraloom.papers.options import SystemOptions
 

@@ -15,8 +15,9 @@ from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.errors import UserError
 from paraloom.papers import tasks
 from paraloom.papers.analyses.transfer import pair_features
+from paraloom.papers.datasets.splits import split
 from paraloom.papers.options import MaLSTMOptions, SystemOptions
-from paraloom.papers.tasks.malstm import entailment, initialise, rescaled, split_data
+from paraloom.papers.tasks.malstm import entailment, initialise, rescaled
 from tests.labelled import WORDS, labelled
 from tests.papers.test_label_trainer import sick
 
@@ -52,17 +53,17 @@ def test_malstm_trains_on_the_5000_pairs_of_train_and_trial(sick: Path) -> None:
     """Where the test set is there to be reported; without it, trial is reported."""
     header, *rows = (sick / "SICK_trial.txt").read_text().splitlines()
     files = [str(sick / f"SICK_{name}.txt") for name in ("train", "trial")]
-    without = split_data([str(sick)], 0.3)
+    without = split([str(sick)], held_out=0.3, train_trial=True)
     assert (len(without.train), len(without.development)) == (105, 45)
     assert [data.name for data in without.test] == ["trial"]
     (sick / "SICK_test_annotated.txt").write_text("\n".join([header, *rows[:9]]) + "\n")
-    data = split_data([str(sick)], 0.3)
+    data = split([str(sick)], held_out=0.3, train_trial=True)
     assert (len(data.train), len(data.development)) == (133, 57)  # 70% and 30% of 150 + 40
     assert [(data.name, len(data)) for data in data.test] == [("test", 9)]
     assert data.train.entailment is not None
-    assert [data.name for data in split_data(files, 0.3).test] == ["trial"]
+    assert [data.name for data in split(files, held_out=0.3, train_trial=True).test] == ["trial"]
     with pytest.raises(UserError, match="no pairs of SICK to train on"):
-        split_data(files[1:], 0.3)
+        split(files[1:], held_out=0.3, train_trial=True)
 
 
 def test_word_vectors_stay_as_they_are(tmp_path: Path, sick: Path) -> None:

@@ -48,9 +48,10 @@ def test_the_loss_is_the_papers() -> None:
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
-def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> PhraseTrainer:
-    other = make_trainer(model=model, mega_batch=1, **options)
+def plain_trainer(model: str, **section: Any) -> PhraseTrainer:
+    other = make_trainer(model=model, mega_batch=1)
     assert isinstance(other.options, SystemOptions)
+    values: dict[str, Any] = {"table": "t", "margin": 0.7, "samples": 7, "dropout": 0.0, **section}
     pairs = pool_of(other)
     sides = join_all(pairs.sides)
     _, first, row = np.unique(pairs.keys.ravel(), return_index=True, return_inverse=True)
@@ -59,11 +60,8 @@ def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> P
         other.encoder,
         Memory(examples, "memory"),
         take_all(sides, first),
-        other.options,
+        other.options.replace(phrases=PhrasesOptions(**values)),
         1,
-        margin=0.7,
-        samples=7,
-        cell_dropout=cell_dropout,
     )
 
 
@@ -99,7 +97,7 @@ def test_steps_are_plain_gradient_steps_against_sampled_phrases() -> None:
 
 
 def test_noise_and_contrasts_are_new_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = plain_trainer("gru", cell_dropout=0.5)
+    trainer = plain_trainer("gru", dropout=0.5)
     (pool,) = trainer.source.epoch(0)
     batch = pool.take(np.arange(10))
     seen: list[tuple[int, ...]] = []

@@ -3,9 +3,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from paraloom.papers.heads import manhattan, open_head
-from paraloom.papers.heads.distribution import Distribution
-from paraloom.papers.heads.manhattan import LocalLinear, Manhattan
+from paraloom.papers import heads
+from paraloom.papers.heads import Distribution, LocalLinear, Manhattan, open_head
 
 
 def random_vectors(n: int, dim: int, seed: int = 0) -> list[np.ndarray]:
@@ -105,7 +104,7 @@ def points() -> Points:
 def test_each_estimate_is_a_weighted_least_squares_line(
     points: Points, bandwidth: float, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manhattan, "_BLOCK", block)
+    monkeypatch.setattr(heads, "_BLOCK", block)
     x, y = points
     at = np.linspace(0, 1, 23)
     expected = [by_least_squares(x, y, bandwidth, place) for place in at]

@@ -1,25 +1,107 @@
-"""A label as a distance: exp(−‖a − b‖₁) of two vectors (MaLSTM; Mueller & Thyagarajan 2016).
+"""Heads: they predict a label from the vectors of two sentences.
 
-Trained by the squared error of labels rescaled to [0, 1]. The similarities can be calibrated
-afterwards by a local-linear regression of the labels on them.
+A head is a class in this module and an entry in `HEADS`. It is trained with its encoder and saved
+in the same folder: its settings in config.json, its weights in head.safetensors.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn.functional import mse_loss
-
-from paraloom.papers.heads import Head
+from torch import Tensor, nn
+from torch.nn.functional import kl_div, log_softmax, mse_loss
 
 _BLOCK = 512  # estimates computed at once, each from all points
 _BANDWIDTHS = 30  # tried when one is chosen
 _FLAT = 1e-10  # of S₀S₂: below, all points have the same x, and the slope is undefined
 
 Floats = NDArray[np.float64]
+
+
+class Head(nn.Module):
+    """Predicts labels on the scale from `lowest` to `highest`."""
+
+    name: ClassVar[str]
+
+    def __init__(self, *, lowest: float, highest: float) -> None:
+        super().__init__()
+        self.lowest, self.highest = lowest, highest
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments of `open_head`, for JSON."""
+        return {"name": self.name, "lowest": self.lowest, "highest": self.highest}
+
+    def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+        """The training loss, a scalar, of vectors [n, dim] twice and labels [n] on the scale."""
+        raise NotImplementedError
+
+    def forward(self, first: Tensor, second: Tensor) -> Tensor:
+        """Predicted labels, [n], of vectors [n, dim] twice."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def predict(
+        self, first: NDArray[np.floating], second: NDArray[np.floating]
+    ) -> NDArray[np.float64]:
+        """Predicted labels, [n], of vectors [n, dim] twice."""
+        weight = next(iter(self.state_dict().values()), torch.zeros(1))
+        sides = (torch.from_numpy(np.asarray(side)).to(weight) for side in (first, second))
+        return np.asarray(self(*sides).double().cpu().numpy())
+
+
+class Distribution(Head):
+    """A label as the mean of a predicted distribution over the scale (Tai et al. 2015, 4.2).
+
+    With the vectors a and b of two sentences and the scale's whole numbers r:
+
+        h× = a ⊙ b,   h₋ = |a − b|
+        hₛ = σ(W× h× + W₋ h₋ + b₁),   p̂ = softmax(W₂ hₛ + b₂),   ŷ = r · p̂          (Eq. 15)
+
+    trained by KL(p ‖ p̂), where p is the distribution over the two whole numbers around the label y
+    with mean y                                                              (Eq. 16, 17)
+    """
+
+    name = "distribution"
+
+    def __init__(self, *, dim: int, units: int, lowest: float, highest: float) -> None:
+        super().__init__(lowest=lowest, highest=highest)
+        self.dim, self.units = dim, units
+        self.products = nn.Linear(dim, units)  # holds b₁
+        self.distances = nn.Linear(dim, units, bias=False)
+        self.classes = nn.Linear(units, int(highest - lowest) + 1)
+
+    def settings(self) -> dict[str, Any]:
+        """The scale and the sizes."""
+        return {**super().settings(), "dim": self.dim, "units": self.units}
+
+    def log_probabilities(self, first: Tensor, second: Tensor) -> Tensor:
+        """ln p̂ of the scale's whole numbers, [n, classes]."""
+        hidden = self.products(first * second) + self.distances((first - second).abs())
+        return log_softmax(self.classes(torch.sigmoid(hidden)), dim=1)
+
+    def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+        """Mean of KL(p ‖ p̂)."""
+        targets = target_distributions(labels, self.lowest, self.highest)
+        return kl_div(self.log_probabilities(first, second), targets, reduction="batchmean")
+
+    def forward(self, first: Tensor, second: Tensor) -> Tensor:
+        """ŷ."""
+        probabilities = self.log_probabilities(first, second).exp()
+        steps = torch.arange(probabilities.shape[1], device=probabilities.device)
+        return self.lowest + probabilities @ steps.to(probabilities)
+
+
+def target_distributions(labels: Tensor, lowest: float, highest: float) -> Tensor:
+    """Distributions over the whole numbers of a scale with the labels as means, [n, classes].
+
+    >>> target_distributions(torch.tensor([3.25]), 1, 5)
+    tensor([[0.0000, 0.0000, 0.7500, 0.2500, 0.0000]])
+    """
+    steps = torch.arange(int(highest - lowest) + 1, device=labels.device)
+    distances = (labels.unsqueeze(1) - lowest - steps.to(labels)).abs()
+    return (1 - distances).clamp_min(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +168,11 @@ class LocalLinear:
 
 
 class Manhattan(Head):
-    """Has no trained weights; after `calibrate` it stores the `points` of the regression."""
+    """A label as a distance: exp(−‖a − b‖₁) of two vectors (MaLSTM; Mueller & Thyagarajan 2016).
+
+    Trained by the squared error of labels rescaled to [0, 1]. It has no weights; after `calibrate`
+    it stores the `points` of a local-linear regression of the labels on the similarities.
+    """
 
     name = "manhattan"
 
@@ -138,3 +224,12 @@ class Manhattan(Head):
             estimates = LocalLinear(x, y, float(self.bandwidth))(similarities.cpu().numpy())
             similarities = torch.from_numpy(np.clip(estimates, 0, 1)).to(similarities)
         return self.lowest + similarities * (self.highest - self.lowest)
+
+
+HEADS: dict[str, type[Head]] = {head.name: head for head in (Distribution, Manhattan)}
+
+
+def open_head(settings: dict[str, Any]) -> Head:
+    """The head with these settings; its weights are not loaded."""
+    values = dict(settings)
+    return HEADS[values.pop("name")](**values)
