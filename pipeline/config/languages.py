@@ -93,8 +93,8 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 
 
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
-    """Check that the model that a key names translates between the languages; models whose files
-    name no languages pass."""
+    """Check that a model translates between the languages; it passes if its files name none. `key`
+    is the key that names it."""
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"
     if differ(target, wanted[1]):

@@ -13,7 +13,7 @@ from paraloom.models.embeddings.training.loss import unit
 NegativesFrom = Literal["other", "same", "both"]
 Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]  # anchors, ascending, and pool rows
 
-_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines that fit the cache, the GPU
+_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block, to fit a cache or a GPU
 _NEVER = -2.0  # below every cosine
 
 
