@@ -67,7 +67,7 @@ class TranslationJob:
     seed: int = 1  # for translations that are drawn at random
     distinct: bool = False  # translate equal texts of a shard once
     direction: Direction = BACK
-    key: str = ""  # of all that a source's translations depend on; with it, these are kept
+    key: str = ""  # digest of all that translations depend on; "": none are kept
     reuse: Sequence[str] = ()  # further folders with finished shards, of other runs
 
 
@@ -117,7 +117,7 @@ class _Translate(UnitDoFn):
         loading = partial(self.job.model.open_each, self.threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
         self.pool = ThreadPoolExecutor(_AT_ONCE)
-        self.counters: dict[str, Counters] = {}  # of finished units, by name
+        self.counters: dict[str, Counters] = {}  # finished units' counters, by name
         self.ended = {"last": 0.0}  # when the latest unit finished
 
     def start_bundle(self) -> None:

@@ -44,7 +44,7 @@ from paraloom.models.text.tokens import moses_tokens
 
 _REPEATS = "repeats an earlier pair"
 
-_SPANS = "_spans"  # folder of copies of ranges
+_SPANS = "_spans"  # folder for decompressed copies of the input
 _SHARDS_PER_UNIT = 8  # a crashed worker loses one unit at most
 
 
@@ -63,7 +63,7 @@ class IngestUnit:
 
     index: int
     key: str
-    name: str  # of the receipt; names sort in input order
+    name: str  # the receipt's name; names sort in input order
     file: str  # prefix of the part files; numbered, so that they sort, too
     bitext: Bitext
     part: Range
@@ -75,12 +75,12 @@ class Reading:
     """How bitext is read, and which rows are accepted."""
 
     shard_rows: int  # lines per shard
-    max_characters: int  # of an id, source or reference
+    max_characters: int  # longest accepted id, source or reference
     where: tuple[Predicate, ...] = ()  # conditions that a pair must meet
     unique_pairs: bool = False  # accept only the first of equal pairs
     near_duplicates: float | None = None  # Jaccard index from which on a pair is a near-copy
     languages: Languages = field(default_factory=Languages)  # for tokenisers; default English
-    identifier: OwnIdentifier | None = None  # of the texts' languages; default fastText's
+    identifier: OwnIdentifier | None = None  # None: fastText's
 
     def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
         """Read a unit, one block per shard."""
@@ -89,7 +89,7 @@ class Reading:
         )
 
     def id_hashes(self, unit: IngestUnit) -> Iterator[Hashes]:
-        """Half a hash of each id that need not be unique, and half a hash of its row's texts."""
+        """64-bit hashes of each id that several rows may have, and of its row's texts."""
         for block in self.blocks(unit) if unit.bitext.ids != "given" else ():
             first = row_hash(block.pairs["id"])[:, 0]
             other = first if unit.bitext.ids == "made" else row_hash(block.made)[:, 0]
@@ -136,7 +136,7 @@ class Ingest(beam.PTransform):
                 sides = normalised(left["source"]), normalised(left["reference"])
                 yield Texts(block.lines[rows], *sides, _ids(block, numbers).take(pa.array(rows)))
 
-        # Of equal pairs without ids of their own, only the first may be accepted.
+        # Given ids are never changed; ids made from texts are shared only by equal pairs.
         shared = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         unsure = "given" in kinds or len(kinds) > 1
         where = self.rows, self.output
@@ -152,8 +152,8 @@ class Ingest(beam.PTransform):
 
 
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
-    """Ids of a block's pairs. One that other rows have, too, is followed by the id that its texts
-    make, and a number: `numbers` has the line and number of each such row [m, 2]."""
+    """Ids of a block's pairs. A shared id gets suffixes: the id made from the texts and, from 2
+    on, the number among equal rows. `numbers` has the line and number of such rows, [m, 2]."""
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
     if not len(found) or block.made is None:

@@ -50,8 +50,8 @@ Block = tuple[int, str, int, int]
 
 
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
-    """The receipts of finished shards that may have translations for unfinished units: those of the
-    stage, which are noted before the job outdates them, and those in the folders `others`.
+    """The receipts of finished shards that may have translations for unfinished units: the
+    stage's, which are noted before the job outdates them, and receipts in the folders `others`.
 
     Noted are outdated receipts, and all of a stage that has ended; their part files stay until it
     ends again. So a job that was killed finds the same, and makes the same batches.

@@ -123,8 +123,8 @@ class Scoring:
 
     scorers: Sequence[str]  # scores in the output; scores in the input are copied
     resources: Mapping[str, str | TranslatorFactory] = field(default_factory=dict)
-    sources: Sequence[ScorerSource] = ()  # of scorers that are not in `SCORERS`
-    language: str = ENGLISH  # of references and translations
+    sources: Sequence[ScorerSource] = ()  # for scorers that are not in `SCORERS`
+    language: str = ENGLISH  # language of references and translations
     threads: int | None = None  # for a model; None: all cores
     accelerator: str | None = None  # Beam resource hint, if there is a model
     int8: bool = False  # 8-bit weights of models of sentence-transformers, on a CPU

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_EXTRAS = {  # of the package (pyproject.toml), with the libraries of each
+_EXTRAS = {  # the package's extras (pyproject.toml) and their libraries
     "chat": ("openai",),
     "dataflow": ("google",),
     "fairseq": ("fairseq", "fairseq_cli"),

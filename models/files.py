@@ -25,13 +25,13 @@ LOCKS = "PARALOOM_LOCKS"
 
 _LARGE = 1 << 20  # bytes; smaller files are read as fast as a kept digest
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
-_SETTLED = 2.0  # seconds; within them, a file may change again with the same times
+_SETTLED = 2.0  # seconds; two changes within them may leave a file the same times
 
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
 
 CARD = "README.md"
 STAGE_RECORD = "_stage.json"
-"""What a run records of a stage, in the stage's folder."""
+"""File name of a stage's record, in the stage's folder."""
 OWN_CARD = "# Written by Paraloom"
 """Prefix of the second line in model cards that Paraloom writes into encoder folders."""
 
@@ -91,7 +91,7 @@ def _former(scratch: Path, path: Path) -> Path:
 def finish_killed(path: Path) -> None:
     """Finish or remove what killed processes left of `atomic_folder(path)`."""
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
-        if not scratch.name[-8:].isdigit():  # a date, in a user's folder
+        if not scratch.name[-8:].isdigit():  # a user's folder that ends in a date
             with suppress(OSError), _locked_folder(scratch):
                 _finish(scratch, path)
 
@@ -104,8 +104,8 @@ def _finish(scratch: Path, path: Path) -> None:
 
 @contextmanager
 def _scratch(path: Path) -> Iterator[Path]:
-    """Make a locked folder beside `path`, removed at the end. It gets the name that `finish_killed`
-    looks for only after it is locked."""
+    """Make a locked folder beside `path`, removed at the end. It is locked before it gets the name
+    that `finish_killed` looks for."""
     folder = temporary_path(path)
     new = folder.with_name(f"{folder.name}-")
     new.mkdir()
@@ -164,8 +164,8 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Make a hidden name beside `path` that is not a date. With `tempfile`, the umask would not set
-    the mode."""
+    """Make a hidden name beside `path` that no date can equal. `tempfile` would make the file with
+    a mode of its own instead of the umask's."""
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 
@@ -245,7 +245,7 @@ def kept_digest(
         if _SHA256.fullmatch(known := record.read_bytes()):
             return known.decode()
     sha256 = compute()
-    with suppress(OSError, UserError):  # the file is then read again
+    with suppress(OSError, UserError):  # without a kept digest, the next call reads the file again
         after, changed = state()
         if after == before and changed < started - _SETTLED:
             with atomic_file(record) as temporary:

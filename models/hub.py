@@ -111,11 +111,11 @@ def fetch_dataset(
 ) -> tuple[Path, list[str]]:
     """Fetch files of a data set: a snapshot of one commit in the Hub's cache, and their names.
 
-    No code is run. A complete snapshot needs no network again.
+    No code is run. Once complete, a snapshot needs no network.
 
     Args:
         choose: selects files from all names and the card, if any.
-        asked: what the selection depends on besides.
+        asked: values that the selection depends on, too.
         key: configuration key, for errors.
     """
     import huggingface_hub
@@ -157,9 +157,9 @@ def _answering(name: str, key: str, kind: str) -> AbstractContextManager[None]:
     version = f" --revision {revision}" if revision else ""
     version += " --repo-type dataset" if kind != "model" else ""
     return in_one_line(
-        f"{key}: {name} is no folder{looked_up(name)}, and no {kind} that the Hub gives now; a "
-        f"private or gated one needs `hf auth login`; where there is a network, run `hf download "
-        f"{repo}{version} --local-dir DIR`, and set {key} to that folder"
+        f"{key}: {name} is no folder{looked_up(name)}, and cannot be fetched from the Hub; a "
+        f"private or gated {kind} needs `hf auth login`; without a network, set {key} to a folder "
+        f"that was fetched elsewhere with `hf download {repo}{version} --local-dir DIR`"
     )
 
 
@@ -173,7 +173,7 @@ def needed(names: Sequence[str]) -> list[str]:
 
 
 def _weights(names: Sequence[str]) -> list[str]:
-    """Weight files of a model and of its module folders, each in its first form in `_WEIGHTS`.
+    """Weight files of a model and its module folders: in each, the first kind in `_WEIGHTS`.
 
     >>> _weights(["pytorch_model.bin", "model.safetensors", "2_Dense/pytorch_model.bin"])
     ['model.safetensors', '2_Dense/pytorch_model.bin']

@@ -94,7 +94,7 @@ COMMANDS = (
     Command("generators", "run.generators", "Compare the generators of a run", beam=True),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
     Command("agreement", "run.agreement", "Show which scores agree with people", beam=True),
-    Command("frontier", "run.frontier", "Show what more difference costs", beam=True),
+    Command("frontier", "run.frontier", "Show how meaning is lost as pairs differ more", beam=True),
     Command("doctor", "run.doctor", "Check libraries, engines and devices, or describe a model"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),

@@ -54,7 +54,7 @@ class OpenedRun:
         stage = stage_in(stage)
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)
-            raise UserError(f"{self.folder}: {stage} is not finished; there are {finished}")
+            raise UserError(f"{self.folder}: {stage} is not finished; finished are {finished}")
         return self._record.stages[stage]
 
     def pairs(self, stage: str = "select") -> ds.Dataset:
@@ -111,7 +111,7 @@ def run(
     """
     if command not in TARGETS:
         known = ", ".join(map(str, TARGETS))
-        raise UserError(f"{command} is no command that makes a corpus; there are {known}")
+        raise UserError(f"{command} is no command that makes a corpus; these are: {known}")
     if isinstance(config, Mapping):
         options = parse_config(dict(config), changes)
     else:

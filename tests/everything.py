@@ -87,7 +87,7 @@ def main(names: Sequence[str], targets: Sequence[Target] = TARGETS) -> int:
     """Run the named targets, or all."""
     known = {target.name: target for target in targets}
     if unknown := [name for name in names if name not in known]:
-        print(f"no target {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        print(f"no target {', '.join(unknown)}; choose among {', '.join(known)}", file=sys.stderr)
         return 2
     ended: list[Ended] = []
     try:

@@ -26,7 +26,7 @@ _WORDS = {
     "validation": "validation|valid|dev|val",
     "test": "test|testing|eval|evaluation",
 }
-_BREAK = "[-._ 0-9]"  # a character around such a word in a name
+_BREAK = "[-._ 0-9]"  # a character before or after a word of `_WORDS` in a name
 _WAYS: tuple[Callable[[list[str]], Iterable[str]], ...] = (
     lambda parts: _SHARD.findall("/".join(parts)),
     lambda parts: {split for folder in parts[:-1] for split in _named(folder)},
@@ -74,8 +74,8 @@ def by_split(names: Iterable[str], card: Any = None) -> dict[str, dict[str, list
     """Group Parquet files by subset and split; the subset "" is read if the user names none.
 
     The `configs` in the card's front matter define the subsets. Without them each folder is a
-    subset, unless its name is a split's. `datasets` would join the files of such subsets, possibly
-    in several languages; here the subset "" lacks a split that several folders have.
+    subset, unless its name is a split's. If several folders have a split, `datasets` joins their
+    files, though their languages may differ; here the subset "" lacks such a split.
 
     >>> by_split(["cs-en/train.parquet", "de-en/train.parquet", "de-en/dev.parquet"])[""]
     {'validation': ['de-en/dev.parquet']}
@@ -144,7 +144,7 @@ def _named(part: str) -> list[str]:
 
 
 def _subset(name: str) -> str:
-    """Take the folders of a file as its subset, without `data`, partitions and the split."""
+    """Join a file's folders up to the split, without `data` and partitions: the file's subset."""
     folders = takewhile(lambda folder: not _named(folder), name.split("/")[:-1])
     kept = [folder for folder in folders if "=" not in folder]
     return "/".join(kept[kept[:1] == ["data"] :])

@@ -63,7 +63,7 @@ class BitextReader:
         for name in layout.keep:
             if name not in further:
                 known = ", ".join(further) or "none"
-                raise UserError(f"{path}: no column {name} to keep; there are {known}")
+                raise UserError(f"{path}: no column {name} to keep; further columns: {known}")
         return columns, (), pa.schema([(name, pa.string()) for name in layout.keep])
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ class RecordReader(BitextReader):
             if kind is None:
                 found = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
                 wanted = "" if name in self.columns else "; keep text, numbers, true or false"
-                raise UserError(f"{path}: the values of {place} are of the type {found}{wanted}")
+                raise UserError(f"{path}: {place} has values of type {found}{wanted}")
             used[name] = place
             if name in layout.keep:
                 kept.append((name, kind))

@@ -87,7 +87,7 @@ class Predicate:
         if self.column not in (*scorers, *deciles, *_TOKENS):
             known = ", ".join((*scorers, *_TOKENS, *kept))
             raise ValueError(
-                f"{self.column} is no column of the pairs; there are {known}, and the deciles of "
+                f"{self.column} is no column of the pairs; choose {known}, or the deciles of "
                 f"the scores ({deciles[0]} …): a score must be among score.scorers"
             )
         if isinstance(self.value, str):
@@ -101,7 +101,7 @@ class Predicate:
         word = self.value if isinstance(self.value, str) else None
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            hint = f"did you mean {near[0]}?" if near else f"choose among {', '.join(known)}"
             raise ValueError(f"{name} is no column of untranslated pairs; {hint}")
         if name in _LANGUAGES:
             if word is None:
@@ -121,7 +121,7 @@ class Predicate:
             fits = False
         if not fits:
             hint = "; numbers come from Parquet or JSON Lines" * (kind == pa.string())
-            raise UserError(f"'{self}': the values of {self.column} are of the type {kind}{hint}")
+            raise UserError(f"'{self}': {self.column} has values of type {kind}{hint}")
 
     def _word(self, kind: pa.DataType) -> pa.Scalar:
         words = {"yes": "true", "no": "false"} if kind == pa.bool_() else {}

@@ -39,7 +39,7 @@ class Criteria:
     """Which translations of a source to take, among those that meet the other conditions: the best
     one, those that differ from each other, or all."""
     max_overlap: float = 1.0  # trigram overlap of two `diverse` translations of a source, at most
-    language: str = ENGLISH  # of the translations, for their overlap
+    language: str = ENGLISH  # the translations' language, for their overlap
     exclude: Exclusion | None = None  # evaluation sentences that no pair may contain
     generators: bool = False  # whether several generators made the translations
     rank: str | None = None  # score that orders a source's pairs; None: row order

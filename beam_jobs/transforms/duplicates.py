@@ -15,7 +15,7 @@ from paraloom.beam_jobs.engine.shards import HASHES
 from paraloom.beam_jobs.transforms.equal_texts import counted_if_shared, repeated
 
 _ROWS_PER_PARTITION = 2_000_000
-_NUMBER = 8  # bytes per number in a file of hashes, whose records are a hash and the row
+_NUMBER = 8  # bytes per number; a record in a file of hashes is a hash and its row
 
 Place = tuple[int, str, int, int]
 """Location of a unit's hashes: unit index, file, first record, number of records."""
@@ -24,7 +24,7 @@ Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and their rows 
 
 
 def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each distinct key, ascending, with its values in order: from int [n] and any [n, …].
+    """Group values, [n, …], by keys, int [n]; yield ascending keys, each with its values in order.
 
     >>> [(key, values.tolist()) for key, values in grouped(np.array([7, 2, 7]), np.arange(3))]
     [(2, [1]), (7, [0, 2])]
@@ -116,12 +116,12 @@ def unit_of(element: Any) -> Any:
 
 
 def adding(element: Any, found: Any) -> tuple[Any, ...]:
-    """Add what a transform found for a unit to the unit and the further input that it has."""
+    """Append a transform's result to an element: a unit, or a tuple of a unit and further input."""
     return *(element if isinstance(element, tuple) else (element,)), found
 
 
 class WithDuplicates(beam.PTransform):
-    """Finds duplicates: units in; (unit, sorted duplicate rows, int64) out. Further input stays.
+    """Finds duplicates: units in; (unit, sorted duplicate rows, int64) out. Further input is kept.
 
     The first of equal rows, by unit and row, is no duplicate. Hashes go through files, because
     Beam's local runner keeps in memory what it shuffles; only 8 bytes per duplicate are shuffled.
@@ -130,8 +130,8 @@ class WithDuplicates(beam.PTransform):
         hashes: reads a unit's hashes, in blocks of any size; None if there is nothing to find.
         rows: approximate number of rows in all units, which sets the number of partitions.
         output: the stage's folder; `remove_orphans` removes the files.
-        shared: the hashes are of ids and of texts; out come all rows whose id another row has, each
-            with its number among those with the same id and text, int64 [m, 2].
+        shared: `hashes` yields hashes of ids and of texts; the output is all rows whose id another
+            row has, with their number among rows with the same id and texts, int64 [m, 2].
     """
 
     def __init__(

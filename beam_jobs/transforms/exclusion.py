@@ -151,10 +151,10 @@ def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
 class Exclusion:
     """Keeps evaluation sentences out of a corpus; workers open it once per process."""
 
-    folder: str  # of the stage `exclude`
-    digest: str  # of the folder
+    folder: str  # folder made by the stage `exclude`
+    digest: str  # its digest
     similarity: float | None = None  # reject pairs with a higher cosine; None: ignore cosines
-    model: str | None = None  # of sentence-transformers, for the cosines
+    model: str | None = None  # sentence-transformers model for the cosines
 
     def reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
         """Reasons for rejection: object [n], "" for other rows. Both arguments have one column per

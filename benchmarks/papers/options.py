@@ -48,7 +48,7 @@ class MaLSTMOptions(Options):
     held_out: Fraction = 0.3
     """Fraction of SICK's training pairs, and of `pretrain`, left out to choose the epoch."""
     patience: Count = 20
-    """Training ends after so many epochs without improvement."""
+    """Training ends after this many epochs without improvement."""
     calibrate: bool = True
     """Predict labels by local-linear regression on the distance, not by the distance itself."""
     entailment: bool = True
@@ -99,7 +99,7 @@ class ContextOptions(Options):
     decoder: Literal["gru", "bow"] = "gru"
     """Predicts the two sentences: a layer-normalised GRU for each, or all words at once."""
     max_words: Count = 30
-    """Longer sentences are truncated to so many words."""
+    """Longer sentences are truncated to this many words."""
     vector: Literal["encoder", "concat", "mean"] = "encoder"
     """Vector of a sentence: the encoder's, or the states of both decoders, concatenated or
     averaged."""
@@ -199,7 +199,7 @@ class SystemOptions(EmbeddingOptions):
         return open_head(settings)
 
     def completed(self, encoder: Any, words: int) -> Any:
-        """The encoder, for the task `context` with decoders that predict so many words."""
+        """The encoder, for the task `context` with decoders that predict this many words."""
         section = self.context
         if section is None or self.task != "context":
             return encoder

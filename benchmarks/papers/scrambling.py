@@ -45,7 +45,7 @@ def scrambled(
 def _swapped(
     column: RaggedIds, swaps: NDArray[np.int64], tags: Tags, random: np.random.Generator
 ) -> RaggedIds:
-    """The column after so many swaps of two different words in each sentence."""
+    """The column after this many swaps of two different words in each sentence."""
     first, last = tag_edges(tags)
     words = column.lengths - first - last
     swaps = np.where(words > 1, swaps, 0)

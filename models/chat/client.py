@@ -145,7 +145,7 @@ class _Client:
             return error.status_code, error.response.headers, reason
         except (TimeoutError, openai.APITimeoutError):
             return 0, {}, f"no response within {self.generator.timeout:g} s"
-        except Exception as error:  # of openai or httpx, if a connection is refused or cut
+        except Exception as error:  # openai's or httpx's, if a connection is refused or cut
             cause = error.__cause__ or error
             return 0, {}, self._hidden(f"{type(cause).__name__}: {one_line(str(cause))}")
         if len(response.content) > _LARGEST:

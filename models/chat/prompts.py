@@ -53,7 +53,7 @@ class Prompt(NamedTuple):
             return str(_compiled(self.text).render(row, **more)).strip()
         except Exception as error:  # template expressions may raise anything
             known = ", ".join([*row, *more])
-            raise UserError(f"prompt {self.name}: {one_line(error)}; there are {known}") from error
+            raise UserError(f"prompt {self.name}: {one_line(error)}; names are {known}") from error
 
 
 def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:

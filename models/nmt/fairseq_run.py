@@ -65,7 +65,7 @@ def _batch_by_size(
         else np.asarray(num_tokens_vec).tolist()
     )
     multiple = required_batch_size_multiple
-    ends: list[int] = []  # of the finished batches
+    ends: list[int] = []  # where finished batches end
     # The current batch is [start:end] with at most `longest` tokens per example. Later examples
     # have at most `tail` tokens; they join once the size is a multiple again.
     start = end = longest = tail = 0

@@ -1,4 +1,4 @@
-"""A process per GPU: the Python of one process keeps two or three GPUs busy, not eight."""
+"""One process per GPU, since one Python interpreter can feed two or three GPUs, but not eight."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from paraloom.models.errors import UserError, one_line
 if TYPE_CHECKING:
     from paraloom.models.nmt.translate import RetryHints, Translator
 
-_CALLS = 32  # at once, per GPU; each has a pipe
+_CALLS = 32  # concurrent calls per GPU; each has a pipe
 _ATTRIBUTES = ("compute_type", "converted", "under_way")
 
 Load = Callable[[int], "Translator"]
@@ -65,7 +65,7 @@ class GpuProcesses:
 
 
 class _Gpu:
-    """This process's side of one that decodes, which ends when `control` is closed."""
+    """Client of a decoding process. That process ends when `control` is closed."""
 
     def __init__(self, load: Load, gpu: int) -> None:
         self.rows = 0  # under way
@@ -108,7 +108,7 @@ def start(load: Load, gpu: int) -> Sequence[Connection]:
 
 
 def _run(pipes: Sequence[Connection], load: Load, gpu: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the other side
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, and so this one
     serve(pipes, load, gpu)
     os._exit(0)
 

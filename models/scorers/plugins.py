@@ -30,7 +30,7 @@ _FILE = re.compile(r"(.+\.py):([^:]+)")
 class ScorerSource(ABC):
     """A source from which workers load a scorer that is not in `SCORERS`."""
 
-    name: str  # of the scorer and its column
+    name: str  # names the scorer and its column
 
     @abstractmethod
     def load(self) -> Scorer:

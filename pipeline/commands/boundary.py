@@ -41,7 +41,7 @@ def in_a_line(error: BaseException) -> str:
         name = error.filename if isinstance(error.filename, str) else None
         what = f"{name}: cannot be used" if name else "a file cannot be read or written"
         return f"{where}{what} ({error.strerror or error})"
-    last = text.splitlines()[-1][:200]  # of a worker's traceback
+    last = text.splitlines()[-1][:200]  # last line of a worker's traceback
     return f"{where}{last} ({_log(error)})"
 
 

@@ -73,8 +73,8 @@ class InputOptions(Options):
     """source: equal sources of a shard are translated once, and every row gets the translation;
     pair: a repeated pair of source and reference is rejected; null: neither."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject a row if both sides are nearly those of an earlier row: the least Jaccard index of
-    their character 4-grams, such as 0.7; null: near-copies stay. See choosing-pairs.md."""
+    """Reject a row that nearly repeats an earlier one: the Jaccard index of the character 4-grams
+    of each side is at least this, such as 0.7; null: near-copies stay. See choosing-pairs.md."""
 
     @property
     def languages(self) -> Languages:

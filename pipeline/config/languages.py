@@ -1,6 +1,6 @@
 """Checks that a configuration names the languages of its texts and of its translation model.
 
-A certain mistake is a UserError, a possible one a notice; `input.check_languages: false` skips it.
+A certain mistake is a UserError, a possible one a notice. `input.check_languages: false` skips all.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +16,11 @@ from paraloom.models.printing import say
 from paraloom.models.text.language_identifier import Spoken, spoken
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 
-_ROWS, _FILES = 100, 20  # rows to identify, from at most so many files
-_SHARE = 0.8  # at least this share of the rows is plainly in the language of a text
-_CHANCE = 0.2  # at most this share looks as if it were in another one: German in an English text
+_ROWS, _FILES = 100, 20  # rows to identify, and the most files to take them from
+_SHARE = 0.8  # a verdict needs this share of rows plainly in one language
+_CHANCE = 0.2  # and at most this share of rows possibly in the configured language
 _NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20  # rows that each verdict needs
-_GO_ON = "if all is as you want it, set input.check_languages: false"
+_GO_ON = "if the configuration is right, set input.check_languages: false"
 
 
 def of_codes(options: InputOptions) -> Iterator[str]:
@@ -59,11 +59,11 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
 
 
 def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, bool]:
-    """A line that names the sides in other languages, "" if there is none; and whether it is
-    certain.
+    """A message on the sides that are not in their configured language, "" if all are; and whether
+    it is certain.
 
-    It is not certain if there are few rows, if the identifier does not know a language or confuses
-    it with the one that it finds, or if both sides are in one language: the beginning may be
+    It is not certain if there are few rows, if the identifier does not know the configured language
+    or confuses it with the one found, or if both sides are in one language: the beginning may be
     untranslated.
     """
     wrong = {
@@ -93,11 +93,11 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 
 
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
-    """Check that the model that a key names translates between the languages; models whose files
-    name no languages pass."""
+    """Check that a model translates between the languages; it passes if its files name none. `key`
+    is the key that names it."""
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"
     if differ(target, wanted[1]):
-        raise UserError(f"{line}; name another model, or mend the codes in input; {_GO_ON}")
+        raise UserError(f"{line}; name another model, or correct the codes in input; {_GO_ON}")
     if differ(source, wanted[0]):
         say(f"paraloom: {line}")

@@ -66,8 +66,8 @@ class SelectOptions(Options):
     """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject a pair if reference and translation are nearly those of an earlier pair that meets all
-    else: the least Jaccard index of their character 4-grams; null: near-copies stay."""
+    """Reject a pair that nearly repeats an earlier one which meets all other conditions: the
+    Jaccard index of the character 4-grams of each side is at least this; null: near-copies stay."""
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
     """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,
     `owner/name@revision`). Pairs with a side that equals one, contains one or is contained in one

@@ -15,7 +15,7 @@ DECILES = 10
 ENOUGH = 20
 """The fewest references for an interval of a correlation, and the fewest judged pairs for a
 recommended cut or a median; judging.md says why."""
-_Z = 1.959963984540054  # of the normal distribution, for a two-sided interval of 95%
+_Z = 1.959963984540054  # normal quantile for a two-sided 95% interval
 
 Interval = tuple[float, float]
 

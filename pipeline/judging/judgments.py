@@ -165,7 +165,7 @@ def _last_actions(run: str, judge: str) -> dict[Key, Action]:
                 _apply(found, [Action.model_validate_json(line)])
         except ValidationError as error:
             raise UserError(
-                f"{path}: line {number} is not a judgment; mend or remove the line"
+                f"{path}: line {number} is not a judgment; correct or remove the line"
             ) from error
     return found
 

@@ -32,7 +32,7 @@ from paraloom.pipeline.judging.sampling import Pair, ScoredRun
 
 PAGE = Path(__file__).parent / "page"
 PORT = 51397
-"""A browser remembers the judge's name by host and port."""
+"""Always the same, since a browser remembers the judge's name by host and port."""
 
 _HOST = "127.0.0.1"
 _BODY = 1 << 16  # bytes
@@ -169,7 +169,7 @@ def judging_server(
     judge: str = "",
     port: int | None = None,
 ) -> JudgingServer:
-    """The server of the page for a sample of a run's pairs."""
+    """Make the server for judging a sample of a run's pairs."""
     if not sample:
         raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
     given, language = run.record.config.input, run.record.config.language

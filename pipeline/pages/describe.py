@@ -24,7 +24,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 NEAR_COPIES = 0.8
-"""The median unigram F1 of a corpus above which a line advises other conditions."""
+"""If the median unigram F1 of a corpus is higher, `near_copies` advises other conditions."""
 
 _CLEANED = {
     "entities": "HTML entities",
@@ -59,12 +59,12 @@ def decoding(nmt: NmtOptions) -> str:
     >>> decoding(NmtOptions(beam=12)), decoding(NmtOptions(sampling={"top_k": 5}))
     ('beam 12', 'sampling (top_k 5, temperature 1)')
     >>> decoding(NmtOptions(beam=12, no_repeat_ngram=3, repetition_penalty=1.2))
-    'beam 12, no 3 subwords twice, repetition penalty 1.2'
+    'beam 12, no repeated 3-gram of subwords, repetition penalty 1.2'
     """
     how = [f"beam {nmt.beam}"]
     if nmt.sampling:
         how = [f"sampling ({', '.join(f'{name} {of:g}' for name, of in nmt.sampling)})"]
-    how += [f"no {nmt.no_repeat_ngram} subwords twice"] * (nmt.no_repeat_ngram > 0)
+    how += [f"no repeated {nmt.no_repeat_ngram}-gram of subwords"] * (nmt.no_repeat_ngram > 0)
     how += [f"repetition penalty {nmt.repetition_penalty:g}"] * (nmt.repetition_penalty > 1)
     return ", ".join(how)
 

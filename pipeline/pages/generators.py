@@ -43,7 +43,7 @@ class Generator(BaseModel):
     name: str
     candidates: int  # accepted ones
     selected: int
-    share: float | None  # of the corpus
+    share: float | None  # how much of the corpus it made
     distance: float | None  # from the reference: the median of 1 − unigram F1
     quartiles: dict[str, list[float]]  # by score
     cost_of_1000: float | None  # selected pairs; None if fewer than ENOUGH are selected
@@ -56,7 +56,7 @@ class Generators(BaseModel):
     """The JSON form of `paraloom generators`."""
 
     generators: list[Generator]
-    distances: list[tuple[str, str, float]]  # of two generators' candidates for the same pair
+    distances: list[tuple[str, str, float]]  # between two generators' candidates for a pair
 
     def tables(self) -> list[Shown]:
         """The comparison as tables, for the report and the command."""

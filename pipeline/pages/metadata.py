@@ -43,7 +43,7 @@ class Release(NamedTuple):
     license: str  # in the user's words
     license_link: str | None  # address or file of its text, if it is not on the Hub's list
     repo: str | None  # name on the Hub, if it has one already
-    seed: int  # of the hash that divides references into splits
+    seed: int  # seeds the hash that divides references into splits
     configurations: tuple[Configuration, ...]  # the first one, with all columns, is the default
     negatives: tuple[tuple[str, str, int], ...] = ()  # kinds with their meaning and number
     neighbours: str = ""  # the models that found negatives near the anchor

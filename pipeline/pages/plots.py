@@ -16,7 +16,7 @@ import pyarrow as pa
 from paraloom.beam_jobs.transforms.shares import Deciles
 
 WIDTH = 340
-_SHADES = 6  # of the density
+_SHADES = 6  # shades that show density
 BINS = 40
 CELLS = 32  # a side of the density's grid
 WORDING = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")
@@ -29,8 +29,8 @@ class Histogram(NamedTuple):
     """The shares of the values of one score; values beyond the axis are in the outermost bins."""
 
     edges: Array  # float64 [BINS + 1]
-    pairs: Array  # of the run's pairs: float64 [BINS]
-    corpus: Array  # of the corpus's pairs; zeros without a corpus
+    pairs: Array  # histogram of the run's pairs: float64 [BINS]
+    corpus: Array  # histogram of the corpus; zeros without one
     bounds: list[float]  # lowest scores of all deciles but the first, over all pairs of the run
 
 

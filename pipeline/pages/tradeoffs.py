@@ -58,8 +58,8 @@ class Kept:
     """The pairs that a selection with one or two other bounds keeps."""
 
     bounds: tuple[float, ...]
-    rows: int  # of the run, estimated from the sample
-    share: float  # of the pairs that meet the other criteria
+    rows: int  # in the whole run, estimated from the sample
+    share: float  # among pairs that meet the other criteria
     difference: float | None  # median of 1 − unigram F1; None for fewer than ENOUGH pairs
     meaning: float | None  # median of the score of meaning; None for fewer than ENOUGH pairs
     good: int

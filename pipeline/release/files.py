@@ -18,10 +18,10 @@ PAIRS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("anc
 order that losses of sentence-transformers on pairs expect."""
 
 FILE_ROWS, FILE_BYTES, GROUP_ROWS = 1_000_000, 200_000_000, 100_000
-"""A file ends after the row group with which it has so many rows or bytes."""
+"""A file ends with the row group that brings it to this many rows or bytes."""
 
 # The content decides where pages end: an added row changes few pages, and stores that divide files
-# by content, such as the Hub's, keep the others. The values are those of `datasets`.
+# by content, such as the Hub's, keep the others. The values are copied from `datasets`.
 _CHUNKING = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_level": 0}
 
 

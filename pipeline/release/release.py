@@ -28,18 +28,18 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
 SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
 _SHARDS = [f"{at}/{split}-*" for at in ("data", "pairs", "triplets") for split in (TRAIN, TEST)]
-"""Files that the next release may not have."""
+"""Patterns of the files that differ in number between releases: a push deletes the old ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseOptions:
     """The user's options of a release."""
 
-    held_out: float  # share of the references in the split `test`; from 1 on, rows
+    held_out: float  # size of the split `test`: below 1 a share of references, else rows
     license: str | None = None  # in place of `input.license`
     license_link: str | None = None  # file or address of a licence that is not on the Hub's list
     repo: str | None = None  # name on the Hub, as `owner/name`
-    triplets: TripletOptions | None = None  # None: no such configuration
+    triplets: TripletOptions | None = None  # None: no triplets
 
 
 def make_release(
@@ -75,7 +75,7 @@ def make_release(
         raise UserError(f"{out}: exists and is no release; name another folder with --out")
     work = out.with_name(f".{out.name}.triplets")
     if work.exists() and not triplets:
-        say(f"{work}: left by an interrupted `publish --triplets`; it goes on there, or remove it")
+        say(f"{work}: left by an interrupted `publish --triplets`; resume that, or remove it")
     with atomic_folder(out) as folder:
         if terms is not None:
             (folder / LICENSE).write_bytes(terms)
@@ -128,7 +128,7 @@ def push(folder: Path, repo: str) -> str:
     from huggingface_hub import HfApi
 
     api = HfApi(library_name="paraloom")
-    with in_one_line(f"--push: {repo} was not sent, or not all of it; the same command goes on"):
+    with in_one_line(f"--push: {repo} was not sent completely; the same command resumes"):
         url = api.create_repo(repo, repo_type="dataset", private=True, exist_ok=True)
         there = set(api.list_repo_files(repo, repo_type="dataset"))
         if ABOUT not in there and there - {".gitattributes", "README.md"}:

@@ -54,7 +54,7 @@ class TripletOptions:
     """The user's options of triplets."""
 
     kinds: tuple[str, ...]
-    model: str | None = None  # of sentence vectors; None: the run's encoder
+    model: str | None = None  # sentence encoder; None: the run's
     cross_encoder: str | None = None
     spacy: str = "en_core_web_sm"
     wordnet: str = "/usr/share/wordnet"
@@ -63,7 +63,7 @@ class TripletOptions:
     def check(self, language: str) -> None:
         """Check the kinds, before a release is made."""
         if unknown := set(self.kinds) - {*KINDS}:
-            raise UserError(f"--triplets {min(unknown)}: there are {', '.join(KINDS)}, and all")
+            raise UserError(f"--triplets {min(unknown)}: choose among {', '.join(KINDS)}, all")
         changes = [kind for kind in self.kinds if kind in CHANGES]
         if changes and language != "en":
             raise UserError(f"--triplets: {', '.join(changes)}: for English only; use {NEAR}")
@@ -229,7 +229,7 @@ def write_triplets(
     """Write the triplets of a release's pairs, and count them by kind.
 
     The negatives of a pair come from its split. The triplets of each block of pairs stay in `work`
-    until all are made: after a kill, the same command goes on there.
+    until all are made: after a kill, the same command resumes there.
     """
     key = sha256(repr((astuple(options), options.digests(), seed)).encode())
     for split in splits:

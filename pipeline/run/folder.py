@@ -244,7 +244,7 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
     names the `command` that makes it again."""
     if stage in outdated(record):
         raise UserError(
-            f"{folder}: {stage} is of an earlier configuration than the last command had; "
+            f"{folder}: an earlier configuration than the last command's made {stage}; "
             f"`paraloom {command} --config FILE` makes it again"
         )
 
@@ -252,9 +252,9 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
 def check_selection(folder: str, known: Collection[str], name: str) -> str:
     """Check that a run has a named selection; returns its place below the run, "" if not named."""
     if name and name not in known:
-        names = ", ".join(known) or "none"
+        names = ", ".join(known) or "the corpus"
         remedy = "`paraloom select --config FILE --name NAME --set select.KEY=VALUE` makes one"
-        raise UserError(f"{folder}: it has no selection {name!r}; there are {names}; {remedy}")
+        raise UserError(f"{folder}: it has no selection {name!r}, only {names}; {remedy}")
     return f"selections/{name}" if name else ""
 
 

@@ -125,7 +125,7 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
     """Check, before any work, the files of the configuration and the needs of the stages."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
-        first = path.partition(".pt:")[0] + ".pt" * (".pt:" in path)  # of several checkpoints
+        first = path.partition(".pt:")[0] + ".pt" * (".pt:" in path)  # first of several checkpoints
         if not remote.exists(first) and not (key in names and is_hub_name(path)):
             is_name = key in names and not Path(path).is_absolute() and not storage.is_remote(path)
             on_hub = "; a model of the Hub is named owner/name or owner/name@revision"

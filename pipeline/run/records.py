@@ -40,13 +40,13 @@ class StageRecord(Lenient):
     stage: ClassVar[str] = ""
     classes: ClassVar[dict[str, type[StageRecord]]] = {}
 
-    key: str = ""  # of everything that the result depends on
-    digest: str = ""  # of the result; the keys of the stages that read it depend on it
+    key: str = ""  # digest of everything that the result depends on
+    digest: str = ""  # the result's; keys of later stages depend on it
     seconds: float = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
     round: int | None = None  # the best round, if the result is copied from it
     config: dict[str, Any] = {}  # the configuration that made it
-    versions: dict[str, str] = {}  # of the libraries that made it
+    versions: dict[str, str] = {}  # versions of libraries
     reads: dict[str, str] = {}  # the digests of the stages that it was made from, by their names
     jobs: list[RemoteJob] = []  # on a service, that made it or that it waited for
 
@@ -71,7 +71,7 @@ class PairsRecord(StageRecord, stage="select"):
     unigram_f1: float | None = None  # for a corpus: the median of (a sample of) its pairs
     text: str = ""  # for a corpus: `tsv_state` of its text form
     earlier: int | None = None  # pairs of the corpus that this one replaced; None without one
-    still: int | None = None  # those of them that are in this corpus, by id
+    still: int | None = None  # how many of these are in this corpus, by id
 
 
 class InputFile(Lenient):
@@ -86,7 +86,7 @@ class IngestRecord(PairsRecord, stage="ingest"):
     """The pairs of the input."""
 
     inputs: list[InputFile] = []
-    terms: list[dict[str, str]] = []  # of corpora of OPUS: version, licence, citation
+    terms: list[dict[str, str]] = []  # version, licence and citation of each OPUS corpus
     ids: list[str] = []  # where they come from (`Bitext.ids`); empty: in earlier versions
     shard_rows: int = 0  # input lines in a shard
 

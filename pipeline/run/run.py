@@ -41,7 +41,7 @@ class Run:
     base: Run | None = None
     place: str = ""  # its folder, below the base's folder
     before: Run | None = None  # the round before, whose encoder scores the pairs
-    records: dict[str, StageRecord] = field(default_factory=dict)  # of its own finished stages
+    records: dict[str, StageRecord] = field(default_factory=dict)  # its own finished stages
     forced: bool = False  # whether the stage under way is made from nothing
 
     @classmethod

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa.Table:
-    """About so many rows, from the beginnings of at most 10 part files; use it where all candidates
-    of a pair must be together, which a random sample would separate."""
+    """About this many rows, from the beginnings of at most 10 part files; use it where all
+    candidates of a pair must be together, which a random sample would separate."""
     filled = [shard for shard in shards if shard.rows]
     some = filled[:: -(-len(filled) // 10)]
     return pa.concat_tables(read_shard(of, columns).slice(0, rows // len(some)) for of in some)

@@ -32,13 +32,13 @@ version = VERSIONS["select"]
 
 
 def criteria(run: Run) -> Criteria:
-    """The criteria of the configuration; with `by: auto` or `by: judged`, by the chosen deciles."""
+    """The configuration's criteria; with `by: auto` or `by: judged`, with the chosen deciles."""
     chosen = resolve_auto(run)
     return run.criteria(chosen.by, chosen.deciles)
 
 
 def fingerprint(run: Run) -> Any:
-    """The criteria; options for several translations of a source count if there are several."""
+    """The criteria, without options that have no effect on this run."""
     chosen = criteria(run)
     values = asdict(chosen) | {"exclude": chosen.exclude and chosen.exclude.similarity}
     if chosen.near_duplicates is None:
@@ -76,7 +76,7 @@ def make(run: Run, key: str) -> PairsRecord:
 
 
 def _named(of: Iterable[Receipt]) -> Iterator[np.ndarray]:
-    """Hashes of the pairs' names: 8 bytes a pair."""
+    """Hashes of the pairs' ids: 8 bytes a pair."""
     for shard in (shard for receipt in of for shard in receipt.shards):
         yield row_hash(schema.row_ids(read_shard(shard, schema.ROW)))[:, 0]
 

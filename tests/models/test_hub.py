@@ -58,7 +58,7 @@ def test_a_folder_goes_first(cache: Path, tmp_path: Path, monkeypatch: Patch) ->
 @pytest.mark.parametrize("name", ["someone/other", "someone/opus-cs-en@v2", "someone/opus-cs-en"])
 def test_without_a_network_the_message_says_how_to_fetch_it(cache: Path, name: str) -> None:
     (cache / "model.safetensors").unlink()  # a snapshot without weights is not enough
-    with pytest.raises(UserError, match=r"run `hf download someone/.*offline mode") as error:
+    with pytest.raises(UserError, match=r"with `hf download someone/.*offline mode") as error:
         hub.fetch(name)
     assert "\n" not in str(error.value)
     assert ("--revision v2" in str(error.value)) == name.endswith("v2")

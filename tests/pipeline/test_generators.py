@@ -233,8 +233,8 @@ def test_what_a_configuration_must_not_say(generators: list[Any], message: str) 
 @pytest.mark.parametrize(
     ("prompt", "message"),
     [
-        ("Reword {{ referenc }}", "a: prompt: 'referenc' is undefined; there are id, json, n, "),
-        ("Reword it {{ n }} times", "a: prompt: it names no column; there are "),
+        ("Reword {{ referenc }}", "a: prompt: 'referenc' is undefined; names are id, json, n, "),
+        ("Reword it {{ n }} times", "a: prompt: it names no column; names are "),
         ("{% for i in range(n) %}{{ reference }}{% endfor %}", ""),
         ("{% if domain is defined %}{{ domain }}{% endif %}: {{ source }}", ""),
         ("reword", ""),

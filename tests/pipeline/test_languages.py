@@ -122,7 +122,7 @@ def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     assert said(swapped[:3]).startswith("paraloom: input.source_language: is cs (Czech), but 100%")
     german = said(LONG, target_language="de")
     assert german.startswith("STOP: input.target_language: is de (German), but")
-    assert "of the first 60 references are English (en); if all is as you want it" in german
+    assert "of the first 60 references are English (en); if the configuration is right" in german
     assert said(LONG, target_language="de", check_languages=False) == ""
     few = said(LONG[:12], target_language="de")
     assert few.startswith("paraloom: input.target_language: is de")

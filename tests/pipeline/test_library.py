@@ -89,7 +89,7 @@ def test_a_finished_run(place: Path) -> None:
 
 def test_what_is_not_there_is_said(place: Path) -> None:
     run = paraloom.open_run("runs/sample")
-    with pytest.raises(paraloom.UserError, match="embeddings is not finished; there are ingest, "):
+    with pytest.raises(paraloom.UserError, match="is not finished; finished are ingest, "):
         run.encoder()
     with pytest.raises(paraloom.UserError, match="nothing: no run here"):
         paraloom.open_run("nothing")

@@ -296,7 +296,7 @@ def test_a_corpus_of_an_earlier_configuration(
     capsys.readouterr()
     assert main(["publish", folder, *PUBLISH]) == 2
     refused = said(capsys)
-    assert "select is of an earlier configuration" in refused
+    assert "an earlier configuration than the last command's made select" in refused
     assert "`paraloom select --config FILE` makes it again" in refused
     assert not (a_run / "run/release").exists()
     assert main(["explain", folder, table(a_run, "corpus", "id")["id"][0].as_py()]) == 0

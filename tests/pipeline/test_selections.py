@@ -102,7 +102,7 @@ def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
     assert again("select", a_run, "--set", "select.named.strict=null") == 0
     assert path not in manifest(a_run)["planned"]
     assert again("select", a_run, "--name", "strict") == 2
-    assert "it has no selection 'strict'; there are none" in capsys.readouterr().err
+    assert "it has no selection 'strict', only the corpus" in capsys.readouterr().err
 
 
 def test_the_encoder_is_trained_on_a_selection(
@@ -139,7 +139,7 @@ def test_the_encoder_is_trained_on_a_selection(
     capsys.readouterr()
     for wrong in (["compare", run, run], ["publish", run]):
         assert main([*wrong, "--selection", "stirct", *ONE]) == 2
-        assert "it has no selection 'stirct'; there are strict; `paraloom sel" in one_line(capsys)
+        assert "it has no selection 'stirct', only strict; `paraloom sel" in one_line(capsys)
 
 
 @pytest.mark.parametrize(

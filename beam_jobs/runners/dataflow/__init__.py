@@ -28,7 +28,7 @@ def prepare(options: PipelineOptions, output: str) -> None:
             raise UserError(f"{DATAFLOW}: --{name} is missing")
     if not options.view_as(WorkerOptions).sdk_container_image:
         raise UserError(
-            f"{DATAFLOW}: workers need this package: --sdk_container_image IMAGE, made from docker/"
+            f"{DATAFLOW}: --sdk_container_image is missing; build an image with docker/Dockerfile"
         )
     check_visible("run", output)
     options.view_as(SetupOptions).save_main_session = False
@@ -38,10 +38,10 @@ def prepare(options: PipelineOptions, output: str) -> None:
 def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
     """Add arguments for one worker process per machine, so that it holds each model once.
 
-    By default Dataflow starts one process per core with 12 threads: each would load the model and
-    use all cores, and so many shards would be in memory. Each GPU, or all cores together, need one
-    shard to decode, and another to read or write meanwhile. The user's
-    `--number_of_worker_harness_threads` takes precedence.
+    By default Dataflow starts one process per core with 12 threads: each process would load
+    the model and use all cores, and each thread would hold a shard. Here each GPU has one thread
+    that decodes (without GPUs, all cores have one), and one thread more reads or writes meanwhile.
+    The user's `--number_of_worker_harness_threads` takes precedence.
     """
     if accelerator is None and runner_of(arguments) != DATAFLOW:
         return [*arguments]

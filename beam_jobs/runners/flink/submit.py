@@ -48,7 +48,7 @@ def ready(options: PipelineOptions) -> Iterator[None]:
         raise UserError(f"no job server at {endpoint or '?'} (--job_endpoint); {_HINT}")
     options.view_as(FolderOptions).working_directory = str(Path.cwd())
     cancel(master, options.view_as(GoogleCloudOptions).job_name)
-    again = "the same command goes on from here"
+    again = "the same command resumes from here"
     try:
         yield
     except grpc.RpcError as error:

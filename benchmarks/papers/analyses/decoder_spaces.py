@@ -69,7 +69,7 @@ def compare_spaces(
     steps: int = 10,
     agree: Callable[[Scores, LabelledPairs], Any] = _agree,
 ) -> dict[Space, Correlations]:
-    """Correlations on labelled pairs of each space with up to so many steps (Tables 1, 4 and 5).
+    """Correlations on labelled pairs of each space with up to this many steps (Tables 1, 4 and 5).
 
     `agree` gives `pearson` and `spearman` of scores: numbers, or arrays of equal shapes.
     """

@@ -177,7 +177,7 @@ def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -
 
 
 def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
-    """Sentences with at most so many words each besides their `tags`, 0 or 2, which remain."""
+    """Sentences with at most this many words each besides their `tags`, 0 or 2, which remain."""
     keep = positions(column.offsets) < max_words + tags // 2
     if tags:
         keep |= edges(column.offsets, head=False)

@@ -53,10 +53,10 @@ class Context(Encoder):
 
     Args:
         decoder: `gru`: a normalised GRU for each neighbour, with h as initial state; or `bow`.
-        outputs: the decoders predict the first so many words of the vocabulary.
+        outputs: the decoders predict this many words of the vocabulary, from the first on.
         vector: the sentence vector: h; or the states of both GRUs over `steps` words, concatenated
             (`concat`) or averaged (`mean`).
-        max_words: sentences are truncated to so many words.
+        max_words: sentences are truncated to this many words.
     """
 
     outputs: int

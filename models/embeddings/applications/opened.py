@@ -114,7 +114,7 @@ class Cost(NamedTuple):
 
     sentences_per_second: float
     batch_size: int  # used for this speed
-    bytes_on_disk: int  # of all files needed for loading
+    bytes_on_disk: int  # size of all files needed for loading
 
 
 def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:

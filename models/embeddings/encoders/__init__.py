@@ -51,7 +51,7 @@ def names(model: str) -> list[str]:
         if name not in ENCODERS:
             known = ", ".join(ENCODERS)
             raise ValueError(
-                f"model: no encoder is named {name!r}, there are {known}; "
+                f"model: no encoder is named {name!r}; choose among {known}; "
                 "`paraloom papers` has more"
             )
     return found

@@ -152,7 +152,7 @@ class _Levels:
     def __init__(self, trie: PrefixTrie, device: torch.device) -> None:
         starts = trie.starts
         inner = np.unique(trie.parents[starts[1] :]) if len(starts) > 2 else np.zeros(0, np.int64)
-        self.bounds = np.searchsorted(inner, starts)  # of each level's inner nodes
+        self.bounds = np.searchsorted(inner, starts)  # where each level's inner nodes begin
         among = np.searchsorted(inner, trie.parents)
         level = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         among -= self.bounds[np.maximum(level - 1, 0)]

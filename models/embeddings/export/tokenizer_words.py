@@ -1,7 +1,7 @@
 """Moses' rules, lower-cased, as a pipeline for the package `tokenizers`.
 
 A few replacements separate full stops from words, then one regular expression cuts the tokens. On
-English text the tokens equal those of `paraloom.models.text.tokens`; strings of random punctuation
+English text the tokens equal `paraloom.models.text.tokens`'s; strings of random punctuation
 differ in about 5% of cases, because Moses' C++ code has a state. Other languages get their own
 abbreviations and apostrophe rules; `equal_share` measures how often the tokens are equal.
 """

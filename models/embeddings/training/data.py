@@ -98,7 +98,7 @@ class PairSource:
                 self.chunks += [Chunk(path, i, of.num_rows) for i, of in enumerate(groups)]
         self.rows = sum(chunk.rows for chunk in self.chunks)
         if not self.rows:
-            raise UserError(f"{self.name}: nothing to train on (no rows)")
+            raise UserError(f"{self.name}: no rows to train on")
         self.vocabularies: Mapping[Kind, Vocabulary] = {}
         self._only: Pairs | None = None
 

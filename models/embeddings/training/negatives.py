@@ -13,7 +13,7 @@ from paraloom.models.embeddings.training.loss import unit
 NegativesFrom = Literal["other", "same", "both"]
 Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]  # anchors, ascending, and pool rows
 
-_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block: fits the cache, the memory
+_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block, to fit a cache or a GPU
 _NEVER = -2.0  # below every cosine
 
 
@@ -25,12 +25,12 @@ def hardest_negatives(
     pool: NegativesFrom,
     sources: NDArray[np.uint64] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Find for each sentence in n pairs the nearest one that equals neither it nor its paraphrase.
+    """For each sentence in n pairs, find the nearest one that equals neither it nor its paraphrase.
 
     The embeddings of both sides are [n, dim]; their keys, [n], are equal for equal sentences. The
     pool is the `other` side of the pairs, the `same` side, or `both`. Pairs with equal `sources`,
-    [n], are all paraphrases of each other. Returns the rows of left's and right's negatives, among
-    left and right (0 … 2n-1), int64 [n] on the CPU; -1 if the whole pool is excluded.
+    [n], are all paraphrases of each other. Returns the negatives of left and of right, as rows of
+    left and right stacked (0 … 2n-1), int64 [n] on the CPU; -1 if the whole pool is excluded.
     """
     n = len(left)
     both, _ = unit(torch.cat([left, right]))
@@ -54,10 +54,10 @@ def hardest_negatives(
 def nearer_given(
     found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Replace negatives `found` for n pairs, [2, n], by a pair's given one if that is nearer.
+    """Replace negatives `found`, [2, n], by their pair's given negative where that is nearer.
 
-    `vectors`, [3n, dim], are of left, right and given sentences; only pairs with `there`, [n], have
-    a given one.
+    `vectors`, [3n, dim], has the embeddings of left, right and given sentences; `there`, [n], says
+    which pairs have a given negative.
     """
     n = len(there)
     directions, _ = unit(vectors)

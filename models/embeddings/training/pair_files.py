@@ -1,7 +1,7 @@
 """The user's files of pairs, copied once to Parquet for `PairSource`.
 
-Copies have small row groups, so that large ones in the user's files cost no memory, and every error
-is found before training.
+Every error is found before training. The copies have small row groups, so that large row groups in
+the user's files cost no memory in training.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from paraloom.models.files import atomic_folder
 from paraloom.models.text.files import flat, is_parquet
 
 _ROWS = 20_000  # per row group
-_BY_NAME = ["reference", "translation"]  # without these, a tab-separated file has no header
+_BY_NAME = ["reference", "translation"]  # default columns; a first row without either is data
 
 
 def columns_of(sources: Sequence[PairsOptions]) -> PairColumns:
@@ -50,7 +50,7 @@ def _copy(source: PairsOptions, copy: Path, schema: pa.Schema) -> None:
                 writer.write_table(pa.table(columns, schema=schema))
                 rows += size
     if not rows:
-        raise UserError(f"{', '.join(source.paths)}: no pairs (no rows)")
+        raise UserError(f"{', '.join(source.paths)}: no rows to train on")
 
 
 def _files(source: PairsOptions) -> Iterator[Path]:
@@ -102,9 +102,9 @@ def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringA
 
 
 def _positions(columns: list[str | int], names: list[str]) -> list[int]:
-    """Positions, from 0, of columns given by name or number from 1."""
+    """Convert names or numbers (from 1) of columns to positions (from 0)."""
     numbers = [names.index(c) + 1 if isinstance(c, str) and c in names else c for c in columns]
     for number in numbers:
         if not isinstance(number, int) or number > len(names):
-            raise UserError(f"no column {number!r}, there are {', '.join(names)[:200]}")
+            raise UserError(f"no column {number!r}; the columns are {', '.join(names)[:200]}")
     return [int(number) - 1 for number in numbers]

@@ -14,7 +14,7 @@ from paraloom.models.files import digest
 from paraloom.models.nmt.convert import Conversion, convert_once
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 
-POSITIONS = 1024  # of fairseq's and Marian's models, unless they say it
+POSITIONS = 1024  # maximum length of fairseq's and Marian's models by default
 _SPARE = 8 << 30  # bytes of address space for libraries and threads
 _TRIAL = """
 import contextlib, resource, sys
@@ -65,7 +65,7 @@ class NmtModel(ABC):
     family: str  # name for messages and the manifest
     path: Path
     read: Sequence[Path]  # all files that a conversion depends on
-    version = ""  # of the conversion
+    version = ""  # bumped when the conversion changes
     layout: TokenLayout = TokenLayout()
     languages: tuple[str, str] = ("", "")
     """Source and target languages according to its files; "" if unknown."""

@@ -57,6 +57,6 @@ def _read_codes(path: Path) -> tuple[dict[tuple[str, str], int], tuple[str, ...]
         fast = all(len(code) == 3 for code in codes)  # fastBPE's, with counts
         if not fast and any(len(code) != 2 for code in codes):
             raise ValueError("a line has more")
-        # Of equal pairs the first counts.
+        # If a pair occurs twice, the first counts.
         ranks = {(code[0], code[1]): rank for rank, code in reversed([*enumerate(codes)])}
         return ranks, ("</w>",) if fast or version == "0.2" else ("", "</w>")

@@ -28,7 +28,7 @@ from paraloom.models.nmt.families.table import (
 from paraloom.models.structured import check_sizes, read_json
 
 CONVERSION = 1  # bump when `convert` writes other files for the same model
-TOLERANCE = 1e-3  # of log probabilities per subword, between torch and the converted model
+TOLERANCE = 1e-3  # largest difference to torch in log probability per subword
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # file types that conversion reads
 _WEIGHTS = (".safetensors", ".bin")
 _UNLIMITED = 16_000  # positions for models with relative positions

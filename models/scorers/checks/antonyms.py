@@ -25,8 +25,8 @@ from paraloom.models.text.wordnet import open_antonyms
 )
 def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.ndarray:
     """0 if a content word found only on one side has an antonym found only on the other, else 1:
-    float32 [n]. Words are compared by stem; "not ever" is "never". `wordnet` has each word's
-    antonyms."""
+    float32 [n]. Words are compared by stem. `wordnet` maps a word to its antonyms; negations
+    do not count, since "not ever" means "never"."""
     stems = [content_stem(word, pairs.language) for word in pairs.vocabulary.to_pylist()]
     encoded = pa.array(stems, pa.string()).dictionary_encode()
     ids = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)  # -1: no content word

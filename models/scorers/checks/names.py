@@ -21,7 +21,7 @@ def same_names(pairs: PairText) -> np.ndarray:
 
     A name is a capitalised word, except at the beginning of a sentence, quotation or item, and in
     titles (four or more words with four or more letters, all capitalised). The other side may have
-    it in any case and inflection. In German, where all nouns are capitalised, they count as names.
+    it in any letter case or inflection. In German, nouns, which are capitalised, count as names.
     """
     sides = (pairs.reference_text, pairs.translation_text)
     some = pc.or_(*(pc.match_substring_regex(side, _SOME) for side in sides))

@@ -38,7 +38,7 @@ def same_numbers(pairs: PairText) -> np.ndarray:
 
 def _numbers(words: list[str]) -> set[float]:
     """Numbers in a text: "two hundred five" is one, "2 5" are two."""
-    numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # of the current number
+    numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # the last two: parts of the current number
     for word in _BETWEEN.split(" ".join(words)):
         value = _number(word) or 0.0
         fits = value and (rest % 100 == 0 or (rest % 10 == 0 and value < 10))

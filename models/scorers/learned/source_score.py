@@ -54,8 +54,8 @@ def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
 
 
 @scorer(
-    meaning="agreement of both directions: 1 if translation and source are certain given the "
-    "other, lower the less probable or the less equal they are",
+    meaning="agreement of both directions: 1 if translation and source each have "
+    "probability 1 given the other; lower if less probable, or not equally probable",
     unit="agreement",
     resource=_FORWARD_MODEL,
     reads=("source", "translation", "translation_score"),
@@ -64,9 +64,9 @@ def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """Agreement of both directions: float32 [n], from 0 to 1.
 
     exp(−(|a − b| + (a + b) / 2)), where a is the cross-entropy of the translation given the source,
-    which is −`translation_score`, and b that of the source given the translation. High if each is
-    probable given the other, and about equally so (dual conditional cross-entropy, Junczys-Dowmunt
-    2018, "Dual Conditional Cross-Entropy Filtering of Noisy Parallel Corpora", section 2.1).
+    which is −`translation_score`, and b the cross-entropy of the source given the translation.
+    High if each is probable given the other, and about equally so (Junczys-Dowmunt 2018, "Dual
+    Conditional Cross-Entropy Filtering of Noisy Parallel Corpora", section 2.1).
     """
     assert pairs.translation_score is not None
     there = -pairs.translation_score.to_numpy(zero_copy_only=False)

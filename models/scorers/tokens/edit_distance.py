@@ -1,4 +1,4 @@
-"""Edit distance and ratio of lengths of the two sides, in tokens."""
+"""Edit distance and length ratio of the two sides, in tokens."""
 
 from itertools import pairwise
 
@@ -28,8 +28,8 @@ def length_ratio(pairs: PairText) -> np.ndarray:
     higher_is_better=False,
 )
 def edit_distance(pairs: PairText) -> np.ndarray:
-    """Levenshtein distance in tokens, divided by the longer side's: float32 [n] in [0, 1]; 0 if
-    both sides are empty. Insertions, deletions and substitutions cost 1."""
+    """Levenshtein distance in tokens, divided by the longer side's length: float32 [n] in [0, 1];
+    0 if both sides are empty. Insertions, deletions and substitutions cost 1."""
     distance = cpdist(
         _strings(pairs.reference), _strings(pairs.translation), scorer=Levenshtein.distance
     )

@@ -72,11 +72,11 @@ class Estimated(BaseModel):
     jobs: dict[str, Job] = {}  # by stage
     left_out: list[str] = []  # scorers that were not timed
     not_timed: list[str] = []  # stages that are not among the jobs
-    requests: int  # of each generator of kind chat
+    requests: int  # sent to each generator of kind chat
     generators: dict[str, Requests] = {}  # the generators that have answered
-    translation_hours: float = 0.0  # of one machine
+    translation_hours: float = 0.0  # on one machine
     translation_cost: float | None = None  # with --gpu-hour
-    basis: list[str]  # of the estimates, in words
+    basis: list[str]  # what the estimates rest on, in words
 
 
 def command(

@@ -71,7 +71,7 @@ def read_beginnings(config: Config, command: str) -> BitextPreview:
 
 
 def draw(pairs: pa.Table, rows: int, seed: int) -> pa.Table:
-    """At most so many random pairs, in their order."""
+    """Draw at most this many random pairs; keep their order."""
     drawn = np.random.default_rng(seed).permutation(len(pairs))[:rows]
     return pairs.take(pa.array(np.sort(drawn))).combine_chunks()
 

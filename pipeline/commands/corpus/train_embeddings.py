@@ -1,4 +1,4 @@
-"""`paraloom train-embeddings`: an encoder of a run's corpus, or of files of pairs."""
+"""`paraloom train-embeddings`: trains an encoder on a run's corpus, or on files of pairs."""
 
 import json
 from typing import Annotated
@@ -30,7 +30,7 @@ def command(
     on_interrupt: OnInterrupt = None,
 ) -> None:
     """With --pairs, no configuration is needed: --out names the run folder, and --set sets
-    options such as embeddings.development. Names of columns, and several sources with weights:
+    options such as embeddings.development. To name columns, or to weight several files, set
     embeddings.pairs in a configuration.
 
     Stages that are up to date are not run again; an interrupted run resumes.

@@ -18,7 +18,7 @@ def command(
     model: OpenModels,
     sts: Annotated[
         list[str] | None,
-        option("DIR", "Folder with <year>/<data set>.tsv, or of the STS Benchmark; repeatable."),
+        option("DIR", "Folder with <year>/<data set>.tsv, or the STS Benchmark's; repeatable."),
     ] = None,
     sick: Sick = None,
     json: JsonFile = None,

@@ -22,7 +22,7 @@ from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 class Comparison:
     """A stage's accepted or rejected rows in two runs."""
 
-    name: str  # of the stage, followed by ", rejected" for its rejected rows
+    name: str  # stage, with ", rejected" for its rejected rows
     rows: tuple[int | None, int | None]
     """Number in the first and in the second run; None where the stage is not finished."""
     differences: Mapping[str, ColumnDiff]
@@ -66,7 +66,7 @@ def command(
 
     The exit code is 0 if the runs are the same, 1 if they differ; `--tolerance 1e-5` is for runs on
     different processors. Rows are sorted in files in TMPDIR. Without --selection, all stages are
-    compared, with those of named selections.
+    compared, also stages of named selections.
     """
     found, out = compare(first, second, selection), console(160)
     numbers = ("first run", "second run", "went", "came")

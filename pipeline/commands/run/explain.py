@@ -40,7 +40,7 @@ class Explanation:
     id: str
     in_corpus: bool  # whether a candidate of the pair is
     selection: str  # in words
-    steps: list[Step]  # of all candidates, in the order of the stages
+    steps: list[Step]  # for all candidates, in the order of the stages
     outdated: list[str]  # stages that an earlier configuration made
 
 
@@ -72,7 +72,7 @@ def command(
 
 
 def _place(step: Step, record: RunRecord) -> str:
-    """Where the input has the row: its file, and its number or those of its shard's rows."""
+    """Where the input has the row: its file, and its row number or the rows of its shard."""
     read, given = record.find(IngestRecord), record.config.input
     if not given or not read or not read.shard_rows:
         return ""

@@ -41,7 +41,7 @@ def command(
         float,
         option(
             "N",
-            "Share of the references in the split test; from 1 on, about so many rows; "
+            "Share of the references in the split test; from 1 on, about this many rows; "
             "0: no split test.",
             min=0,
         ),

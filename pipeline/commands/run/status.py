@@ -127,7 +127,7 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
     shown.state = "under way" if _is_running(folder) else "stopped"
     if shown.state == "under way":
         shown.seconds = max(now - start, 0)  # the clock may have been set back
-    if name.rsplit("/", 1)[-1] not in PAIR_STAGES:  # of any round: rounds/2/score
+    if name.rsplit("/", 1)[-1] not in PAIR_STAGES:  # the name may have a round: rounds/2/score
         return
     done = receipts(storage.join(folder, folder_of(name)))
     rows, total = sum(receipt.rows_in for receipt in done), _to_make(name, record)

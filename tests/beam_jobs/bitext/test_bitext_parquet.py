@@ -155,10 +155,10 @@ def test_no_number_changes(
 )  # fmt: skip
 def test_types_that_no_column_has(tmp_path: Path, values: pa.Array) -> None:
     texts = {"source": ["a"], "reference": ["b"]}
-    with pytest.raises(UserError, match=r"of n are of the type .*; keep text, numbers, true or f"):
+    with pytest.raises(UserError, match=r"n has values of type .*; keep text, numbers, true or f"):
         read_tables(tmp_path, pa.table({**texts, "n": values}), keep=("n",))
     for name, of in (("source", values), ("reference", UINT[:1]), ("source", BOOL[:1])):
-        with pytest.raises(UserError, match=f"0.parquet: the values of {name} are of the type"):
+        with pytest.raises(UserError, match=f"0.parquet: {name} has values of type"):
             read_tables(tmp_path, pa.table({**texts, name: of}))
 
 

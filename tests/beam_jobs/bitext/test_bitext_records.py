@@ -287,8 +287,8 @@ def test_numbers_may_be_of_both_kinds(tmp_path: Path) -> None:
     ("columns", "keep", "message"),
     [
         ({"source": "nothing"}, (), r"have no nothing, but id, .* checked; input\.columns names"),
-        ({"source": "year"}, (), r"the values of year are of the type int"),
-        ({}, ("translation",), r"translation(: no text or number| are of the type dict)"),
+        ({"source": "year"}, (), r"year has values of type int"),
+        ({}, ("translation",), r"translation(: no text or number| has values of type dict)"),
         ({}, ("genre",), r"input\.keep: genre: no text or number in the first rows of .*train"),
     ],
 )
@@ -350,5 +350,5 @@ def test_columns_of_lines_may_be_kept(tmp_path: Path) -> None:
     path.write_bytes(b"r1\t0.9\ta\tb\nr2\t\tc\td\n")
     (bitext,) = find_bitext("czeng16", [str(path)], Layout(keep=("score",)))
     assert [row["score"] for row in pairs(read(bitext))] == ["0.9", ""]
-    with pytest.raises(UserError, match="no column domain to keep; there are score"):
+    with pytest.raises(UserError, match="no column domain to keep; further columns: score"):
         find_bitext("czeng16", [str(path)], Layout(keep=("domain",)))

@@ -182,7 +182,7 @@ def test_a_kept_column_of_another_type() -> None:
         ("a = b", pa.bool_(), ""),
         ("a != b", pa.int64(), ""),
     ):
-        said = rf"'{text}': the values of a are of the type {kind}{more}$"
+        said = rf"'{text}': a has values of type {kind}{more}$"
         with pytest.raises(UserError, match=said):
             Predicate.parse(text).check_type(kind)
 
@@ -193,7 +193,7 @@ def test_a_kept_column_of_another_type() -> None:
         ("unigram_f1 = high", "unigram_f1 is compared by <="),
         *((f"unigram_f1_decile {n}", "deciles are whole numbers from 0 to 9")
           for n in ("in -1..3", "in 4..10", "<= 3.5")),
-        *((text, "is no column of the pairs; there are trigram_overlap, unigram_f1")
+        *((text, "is no column of the pairs; choose trigram_overlap, unigram_f1")
           for text in ("bleu <= 0.5", "bleu_decile >= 3", "source <= 1")),
     ],
 )  # fmt: skip

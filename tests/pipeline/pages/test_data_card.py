@@ -100,7 +100,7 @@ def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in text
     assert f"beam {nmt['beam']}" not in text
     nmt |= {"sampling": None, "no_repeat_ngram": 3, "repetition_penalty": 1.25}
-    assert "no 3 subwords twice, repetition penalty 1.25, 4 translations" in words(record)
+    assert "no repeated 3-gram of subwords, repetition penalty 1.25, 4 tra" in words(record)
 
 
 def test_it_says_what_was_cleaned_and_that_near_copies_were_rejected(made_run: MadeRun) -> None:

@@ -174,7 +174,7 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
         (["--license", "mine", "--license-link", "none"], "none"),
         (["--repo", "a/b/c", "--push"], "give --repo OWNER/NAME"),
         (["--held-out", "10000"], "--held-out: must be below the"),
-        (["--triplets", "far"], "--triplets far: there are near, number, negation"),
+        (["--triplets", "far"], "--triplets far: choose among near, number, negation"),
         (["--triplets", "near"], "has no encoder to find neighbours with; name one with --tripl"),
         (["--triplets", "near", "--triplets-model", "/nowhere"], "/nowhere: cannot be read"),
     ],
@@ -317,7 +317,7 @@ def test_a_push_that_is_refused(run: Path, hub: Hub, capsys: Capsys) -> None:
     hub.refuses = "403 Forbidden\nFor more information see the documentation"
     assert push(run) == 2
     line = one_line(capsys)
-    assert f"--push: {REPO} was not sent, or not all of it; the same command goes on" in line
+    assert f"--push: {REPO} was not sent completely; the same command resumes" in line
     assert "403 Forbidden For more" in line
     assert (run / "release").exists()
 

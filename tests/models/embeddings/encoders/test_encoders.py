@@ -205,7 +205,7 @@ def test_noise_is_new_for_every_token_and_unbiased(model: str, noise: str) -> No
 
 def test_names() -> None:
     assert kinds("word-avg + lstm + trigram-avg") == ["words", "trigrams"]
-    with pytest.raises(ValueError, match="model: no encoder is named 'avg', there are word-avg,"):
+    with pytest.raises(ValueError, match="no encoder is named 'avg'; choose among word-avg,"):
         kinds("word-avg+avg")
     with pytest.raises(ValueError, match="mix: vectors of lengths"):
         encoder_of("word-avg+bilstm-avg", mix="add")

@@ -88,13 +88,13 @@ def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "source", "message"),
     [
-        (b"reference\ttranslation\n", {}, "no pairs (no rows)"),
+        (b"reference\ttranslation\n", {}, "no rows to train on"),
         (b"a\tb\nc\n", {}, "row 2: 1 tab-separated columns, but column 2 is needed"),
-        (b"a\tb\n", {"first": "x"}, "no column 'x', there are a, b"),
+        (b"a\tb\n", {"first": "x"}, "no column 'x'; the columns are a, b"),
         (b"a\tb\nc\t\xff\n", {}, "row 2: not UTF-8"),
         (gzip.compress(tsv(rows()))[:-30], {}, "truncated or corrupt gzip"),
         (b"PAR1 and more", {}, "Parquet magic bytes"),
-        (None, {}, "no column 'translation', there are reference"),
+        (None, {}, "no column 'translation'; the columns are reference"),
     ],
 )
 def test_wrong_files_are_named(
@@ -147,7 +147,7 @@ def test_pairs_of_other_forms(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="6: reference or translation cannot be read as text"):
         copied(tmp_path, "6")
     (tmp_path / "7").write_bytes(b'{"a": "b", "c": "d"}')
-    with pytest.raises(UserError, match="no column 'reference', there are a, c"):
+    with pytest.raises(UserError, match="no column 'reference'; the columns are a, c"):
         copied(tmp_path, "7")
     assert copied(tmp_path, "7", first=2, second=1) == [{"first": "d", "second": "b"}]
 
