@@ -218,8 +218,8 @@ def test_kept_columns_go_through_all_stages(
         ({"keep": ["x_decile"]}, r"input\.keep: x_decile is another column"),
         ({"keep": ["domain"], "where": ["domains = a"]}, r"did you mean domain\?"),
         ({"columns": {"reference_": "a"}}, r"input\.columns: parquet takes source, reference, id"),
-        ({"keep": ["domain"], "where": ["domain <= 3"]}, r"'domain <= 3': the values of domain"),
-        ({"keep": ["meta.year"], "where": ["meta.year = old"]}, r"the values of meta\.year are of"),
+        ({"keep": ["domain"], "where": ["domain <= 3"]}, r"'domain <= 3': domain has values of type"),
+        ({"keep": ["meta.year"], "where": ["meta.year = old"]}, r"meta\.year has values of type"),
         ({"columns": {"source": "cs"}}, r"have no cs, but translation\.cs, translation\.en"),
     ],
 )  # fmt: skip
