@@ -96,9 +96,8 @@ class SelectOptions(Options):
         chosen = None if self.by in CHOSEN else self.deciles  # before a stage chose them
         deciles = None if chosen is None else tuple(chosen)
         where = tuple(Predicate.parse(text) for text in self.where)
-        most = self.max_tokens
         return Criteria(
-            by=self.by, deciles=deciles, where=where, max_tokens=most, size=None, seed=0
+            by=self.by, deciles=deciles, where=where, max_tokens=self.max_tokens, size=None, seed=0
         )
 
     def _check(self) -> None:

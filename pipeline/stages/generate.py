@@ -91,7 +91,7 @@ def make(run: Run, key: str) -> GenerateRecord:
     used = [of.generators for of in measured]
     record.generators = {}
     for of in config.chats:
-        own, prompt = f"{of.name}: ", of.template()
+        begins, prompt = f"{of.name}: ", of.template()
         usage = sum((u[of.name] for u in used), Usage())
         record.generators[of.name] = GeneratedBy(
             **usage.model_dump(),
@@ -100,9 +100,9 @@ def make(run: Run, key: str) -> GenerateRecord:
             prompt_text=prompt.text,
             license=of.license,
             rejected={
-                reason.removeprefix(own): rows
+                reason.removeprefix(begins): rows
                 for reason, rows in record.rejected.items()
-                if reason.startswith(own)
+                if reason.startswith(begins)
             },
             cost=usage.at_prices(dict(of.prices) if of.prices else None),
         )
