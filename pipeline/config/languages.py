@@ -45,7 +45,7 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
             rows = read_bitext(begun, rows=-(-_ROWS // len(some)), max_characters=MAX_CHARACTERS)
             blocks.append(next(rows).pairs)
         pairs = options.accepted(pa.Table.from_batches(blocks))
-    except (UserError, TypeError, pa.ArrowException):  # conditions on kept columns raise the others
+    except (UserError, TypeError, pa.ArrowException):  # the last two: from kept columns' conditions
         return
     codes = {"source": options.source_language, "reference": options.target_language}
     if READERS[options.format].is_mined:

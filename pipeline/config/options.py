@@ -161,7 +161,7 @@ class Config(Options):
 
     @property
     def written(self) -> dict[str, Any]:
-        """The keys as a run records them: without credentials and values of environment variables."""
+        """The keys as a run records them, without credentials and environment variables' values."""
         return dict(_recorded(self._written or self.model_dump()))
 
     @property

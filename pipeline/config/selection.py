@@ -37,8 +37,8 @@ class SelectOptions(Options):
     """Score whose deciles are selected. auto: deciles are chosen with `labelled`; judged: score
     and deciles are chosen with judgments of the run's pairs (`paraloom judge`); see judging.md."""
     precision: Fraction = 0.9
-    """Wanted share of good pairs for `by: judged`. If the Wilson interval of several cuts begins at
-    this share or above, the cut that keeps most of the pairs that meet `where` is selected."""
+    """Wanted share of good pairs for `by: judged`. Among the cuts whose Wilson interval begins at
+    this share or above, the one that keeps most of the pairs that meet `where` is selected."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
     """Least label of a good pair (0 to 100), for `by: judged` and the precision of the corpus; the
     label of a pair with several judges is their mean."""

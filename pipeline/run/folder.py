@@ -2,7 +2,7 @@
 
 A stage is finished if its folder has a `_stage.json`, which is written last; readers of data sets
 skip files that begin with an underscore. run.json has the run's configuration and the stages that
-the last command wanted. manifest.json repeats all records in one file, for readers.
+the last command wanted. manifest.json, made from the records, has them all in one file for readers.
 """
 
 import json

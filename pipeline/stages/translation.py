@@ -108,7 +108,7 @@ def forward(config: Config, trained: str = "") -> Model:
 
 
 def decoding(options: NmtOptions) -> list[Any]:
-    """Options for one translation of each text, for keys; `NmtOptions.several` returns the others."""
+    """The options for one translation of each text, for keys; `NmtOptions.several` has the rest."""
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
