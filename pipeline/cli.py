@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.getLogger().setLevel(logging.ERROR)  # Beam warns about unused clouds
     logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # warns about tensorboardX
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.jit")  # by fairseq
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.jit")  # from fairseq
     try:
         for argument in given:
             if problem := not_text(argument):

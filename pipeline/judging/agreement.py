@@ -104,8 +104,8 @@ def judged_rows(
     where: Sequence[Predicate] = (),
     more: Sequence[str] = (),
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
-    """The first of the run's rows with each judged pair's texts, whose `meets` is whether it meets
-    the conditions; and how many rows with different sides meet them, by score and decile."""
+    """Each judged pair's first row in the run, with a value `meets` for the conditions; and the
+    number of rows that meet the conditions and have different sides, by score and decile."""
     references = pa.array(sorted({reference for reference, _ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *more]
     columns += [*scores, *map(schema.decile, scores)]

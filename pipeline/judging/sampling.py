@@ -110,8 +110,8 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Random rows; or, with criteria, rows that fail exactly one condition, from each condition in
-    turn, the nearest to its bound first."""
+    """Random rows; or, with criteria, rows that fail exactly one condition: from each condition in
+    turn, the row nearest to its bound."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:

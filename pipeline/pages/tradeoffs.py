@@ -1,4 +1,4 @@
-"""How many pairs a selection's thresholds keep, and how good these are: random and judged pairs.
+"""Estimates how many pairs a selection's thresholds keep, and their quality, from a sample.
 
 Pairs are drawn from at most 40 part files, so that memory and time do not grow with the run. A
 threshold is a condition on a score with one bound; a range of scores or deciles has two thresholds.

@@ -46,7 +46,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
-_SENTENCES, _FEW = 2_000, 200  # rows in the sample; the second if another machine is to translate
+_SENTENCES, _FEW = 2_000, 200  # rows in the sample; _FEW if another machine is to translate
 
 
 @model(frozen=True, slots=True, kw_only=True)

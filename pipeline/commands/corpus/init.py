@@ -35,7 +35,7 @@ _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
 _IDS = ("id", "caption_id", "uid", "tuid")  # usual names of a column of ids
 _OPUS = "opus:"
 _SEGMENT = "xml:lang="  # prefix of the names of segments in TMX
-_ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # English; other languages
+_ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # English, multilingual
 
 
 def command(
