@@ -2,8 +2,8 @@
 
 A command is one module below `pipeline/commands/` with a function `command`, which Typer reads,
 and one line in `COMMANDS`. Its module is imported only when it runs: help and completion are fast.
-`paraloom papers COMMAND …` leads to the papers' other systems and analyses, in `PAPERS`; commands
-that use a model are there a second time, for models of these systems.
+`paraloom papers COMMAND …` runs the papers' other systems and analyses, in `PAPERS`; commands that
+use a model are there a second time, for models of these systems.
 """
 
 import importlib
@@ -53,13 +53,13 @@ class Command(NamedTuple):
 
     @property
     def panel(self) -> str:
-        """The group of commands that it belongs to."""
+        """The group of commands that this one belongs to."""
         return PANELS.get(self.module.partition(".")[0], "Commands")
 
     def load(self) -> Any:
         """Import the module and build the command that Typer runs."""
         if self.systems:
-            importlib.import_module(f"{_ROOM}.systems")  # makes them known
+            importlib.import_module(f"{_ROOM}.systems")  # registers the systems
         name = f"{self.folder}.{self.module}"
         import_fast(name)
         function = sys.modules[name].command
@@ -118,7 +118,7 @@ PAPERS = (
     _in_the_room("extract-phrases", "analyses.phrase_table", "Extract a phrase table", beam=True),
     _analysis("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
 )
-"""The commands of `paraloom papers`: the only way from here into that room."""
+"""The commands of `paraloom papers`: only they lead from here into the package `_ROOM`."""
 
 
 class _LazyGroup(TyperGroup):
@@ -132,11 +132,11 @@ class _LazyGroup(TyperGroup):
             return found, None, rest
         entry = next((entry for entry in self.entries if entry.name == found), None)
         if entry is None:
-            return found, listed, rest  # a group
+            return found, listed, rest  # `found` is a group
         if ctx.obj and not entry.beam:
             raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
-            at = rest.index("--json") if "--json" in rest else len(rest)  # its one option
+            at = rest.index("--json") if "--json" in rest else len(rest)  # the only option
             rest = [*rest[at : at + 2], "--", *rest[:at], *rest[at + 2 :]]
         return found, entry.load(), rest
 
@@ -153,9 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     end = given.index("--") if "--" in given else len(given)
     # torch's threads sleep while they wait: on busy cores they would starve each other.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that are not in use
-    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # at import: of tensorboardX
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.jit")  # by fairseq
+    logging.getLogger().setLevel(logging.ERROR)  # Beam warns about unused clouds
+    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # warns about tensorboardX
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.jit")  # from fairseq
     try:
         for argument in given:
             if problem := not_text(argument):
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = application().main(
             given[:end], prog_name="paraloom", standalone_mode=False, obj=given[end + 1 :]
         )
-    except SystemExit as error:  # Typer's and rich's way to say that stdout is a closed pipe
+    except SystemExit as error:  # from Typer and rich, if stdout is a closed pipe
         return 2 if error.code else 0
     except BaseException as error:  # a library in Rust panics with a type that is no `Exception`
         if not is_interrupt(error):
@@ -171,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         code = 130
     if code == 130:
-        if arguments is None:  # Ctrl-C again, while Python ends its threads, is a traceback
+        if arguments is None:  # else Ctrl-C while threads end prints a traceback
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         say(INTERRUPTED)
     return code or 0
@@ -181,7 +181,7 @@ def _prepare_streams() -> None:
     """Make standard streams that can print any text."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # few encodings have all characters
+            stream.reconfigure(errors="backslashreplace")  # most encodings lack characters
     if not isinstance(sys.stderr, Lossy):
         sys.stderr = Lossy(sys.stderr)
 

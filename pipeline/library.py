@@ -79,7 +79,7 @@ class OpenedRun:
 
 
 def open_run(folder: str | Path, beam: Sequence[str] = ()) -> OpenedRun:
-    """Open a run folder, on this machine or in an object store; `beam` has the options of Beam for
+    """Open a run folder, on this machine or in an object store; `beam` has Beam's options for
     object stores, as on the command line after `--`."""
     connect(beam, [str(folder)])
     return OpenedRun(str(folder))
@@ -98,7 +98,7 @@ def run(
         config: a YAML file, "sample", or a configuration's values.
         command: the last stage to make: `ingest`, `score`, `select`, …, or `corpus` for all.
         changes: `key.sub=value`, as on the command line after `--set`.
-        beam: options of Beam, as after `--`.
+        beam: Beam's options, as on the command line after `--`.
 
     >>> config = {
     ...     "run": "runs/own",
@@ -116,7 +116,7 @@ def run(
         options = parse_config(dict(config), changes)
     else:
         options = read_config(str(config), changes)
-    with redirect_stdout(sys.stderr):  # a program's output is its own
+    with redirect_stdout(sys.stderr):  # stdout belongs to the calling program
         run_stages(options, TARGETS[command], beam)
     return OpenedRun(options.run)
 

@@ -15,14 +15,14 @@ _MEMORY = ("MemoryError", "out of memory", "llocate memory", "bad_alloc")
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C caused an error; modules in C turn an interrupt of their import into one."""
+    """Whether Ctrl-C caused an error: during the import of a C module, it raises another error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def in_a_line(error: BaseException) -> str:
-    """An error as one line: the file that was read (the notes of the error), cause and remedy.
+    """An error as one line: the file that was read (from the error's notes), cause and remedy.
 
     The traceback of an unexpected error goes to a log file, which the line names.
     """
@@ -37,7 +37,7 @@ def in_a_line(error: BaseException) -> str:
         return f"{where}{known}"
     if any(words in text for words in _MEMORY):
         return f"{where}out of memory; `paraloom estimate` shows how much a run needs"
-    if isinstance(error, OSError):  # a name is too long, the disk full
+    if isinstance(error, OSError):  # for example, a name is too long or the disk is full
         name = error.filename if isinstance(error.filename, str) else None
         what = f"{name}: cannot be used" if name else "a file cannot be read or written"
         return f"{where}{what} ({error.strerror or error})"

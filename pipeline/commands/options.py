@@ -32,7 +32,7 @@ _stdout: ContextVar[IO[str]] = ContextVar("stdout")
 def _writable(context: typer.Context, file: str | None) -> str | None:
     if file == "-":
         _stdout.set(sys.stdout)
-        context.with_resource(redirect_stdout(io.StringIO()))  # nothing but the results is printed
+        context.with_resource(redirect_stdout(io.StringIO()))  # print nothing but the results
     elif file:
         check_writable(Path(file))
     return file
@@ -92,7 +92,7 @@ JsonFile = Annotated[
 
 
 def beam_options(context: typer.Context, on_interrupt: str | None = None) -> Sequence[str]:
-    """The options for Beam: the user's after `--`, and the answer to Ctrl-C."""
+    """Beam's options: the user's, after `--`, and what to do on Ctrl-C."""
     given: list[str] = context.obj
     return [*given, f"--on_interrupt={on_interrupt}"] if on_interrupt else given
 

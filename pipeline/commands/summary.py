@@ -23,7 +23,7 @@ from paraloom.pipeline.run.records import (
 
 
 def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
-    """Print the rows of every stage, the reasons of rejection, the results and their folder."""
+    """Print each stage's rows, the reasons for rejection, the results and their folder."""
     record = restrict(whole, whole.wanted)
     out = console(max(120, 24 * (2 + len(record.config.score.names))))
     table = _stages(record.stages, ran)

@@ -19,7 +19,7 @@ InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 
 MAX_CHARACTERS = 2_000
 """Longer sentences are rejected."""
-_CODE = re.compile("[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}")  # it may become the name of a file
+_CODE = re.compile("[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}")  # a code may become a file's name
 
 
 class InputOptions(Options):
@@ -31,26 +31,26 @@ class InputOptions(Options):
     """Files or globs; for moses `{source: …, reference: …}`; for hub data sets (`owner/name`,
     `owner/name@revision`) or folders like one; for opus names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
-    """Other names of the columns `source`, `reference` and `id` in parquet, jsonl and hub; a column
-    in a structure is named `translation.cs`. Without id, a column `id` (in TMX `tuid`) counts if
-    there is one; where it is missing, the texts of a row make its id."""
+    """Names that the columns `source`, `reference` and `id` have in parquet, jsonl and hub, if they
+    differ; a nested column is named `translation.cs`. Without id here, a column `id` (in TMX
+    `tuid`) is used if there is one; a row without an id gets one that is made from its texts."""
     keep: list[str] = Field(default=[])
     """Further columns (text, numbers, true or false) to copy into corpus and release; `where` and
     `select.where` may name them."""
     subset: str | None = None
-    """The subset of a data set of format hub; null: the only or the default one."""
+    """The subset of a data set of format hub; null: its only subset, or the default one."""
     split: str = "train"
     """The split of a data set of format hub."""
     shard_rows: Count | None = None
     """Input lines in a shard, which is the unit of parallel work and of resuming; null: 500 to
-    10,000, by the size of the input. A number keeps the shards of a corpus that grows."""
+    10,000, by the size of the input. With a number, a growing corpus keeps its finished shards."""
     source_language: str = "cs"
-    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); chooses the tag of
-    a model of several languages and the tokens of the source, and names the dictionaries of a model
-    trained here."""
+    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); determines the tag
+    for a multilingual model and the tokenisation of the source, and names the dictionaries of a
+    model trained here."""
     target_language: str = "en"
-    """Language code of the reference side, in which the paraphrases are; chooses the tag of a model
-    of several languages and the tokens of references and translations; see languages.md. With
+    """Language code of the reference side, and so of the paraphrases; determines the tag for a
+    multilingual model and the tokenisation of references and translations; see languages.md. With
     `format: text` it is the language of the text, which is translated into `source_language` and
     back."""
     check_languages: bool = True
@@ -58,14 +58,14 @@ class InputOptions(Options):
     languages. A certain mistake ends the command, a possible one prints a notice; false: no
     check."""
     language_identifier: Annotated[str | None, Field(exclude_if=operator.not_)] = None
-    """A function of your own that finds languages for `where` and `check_languages`: `FILE.py:NAME`
-    or `MODULE:NAME` of an installed package; null: fastText's lid.176. See languages.md."""
+    """Your own function to identify languages for `where` and `check_languages`: `FILE.py:NAME`, or
+    `MODULE:NAME` in an installed package; null: fastText's lid.176. See languages.md."""
     license: str | None = None
     """Licence of the bitext; copied into data card and model card."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
-    """How source and reference are cleaned before they are checked. entities: HTML's become their
-    characters, once; whitespace: tabs, line feeds and U+2028 become a space; nfc: characters get
-    Unicode's form NFC. The changed pairs are counted; see inputs.md."""
+    """How source and reference are cleaned before they are checked. entities: HTML entities become
+    their characters, once; whitespace: tabs, line feeds and U+2028 become a space; nfc: text is
+    normalised to Unicode's form NFC. The changed pairs are counted; see inputs.md."""
     where: list[str] = Field(default=[])
     """Conditions on a pair before its translation, all of which must hold: `source_tokens <= 60`,
     `token_ratio in 0.5..1.25`, `source_language = cs`, `identical = no`; see choosing-pairs.md."""

@@ -45,11 +45,11 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
             rows = read_bitext(begun, rows=-(-_ROWS // len(some)), max_characters=MAX_CHARACTERS)
             blocks.append(next(rows).pairs)
         pairs = options.accepted(pa.Table.from_batches(blocks))
-    except (UserError, TypeError, pa.ArrowException):  # the last two: conditions on kept columns
+    except (UserError, TypeError, pa.ArrowException):  # the last two: from kept columns' conditions
         return
     codes = {"source": options.source_language, "reference": options.target_language}
     if READERS[options.format].is_mined:
-        del codes["source"]  # the translation, in the same language
+        del codes["source"]  # it is a paraphrase, in the same language
     found = {s: spoken(pairs[s], code, options.identifier) for s, code in codes.items()}
     line, certain = judge(found, codes)
     if certain:
@@ -94,7 +94,7 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
     """Check that a model translates between the languages; it passes if its files name none. `key`
-    is the key that names it."""
+    is the configuration's key that names the model."""
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"
     if differ(target, wanted[1]):

@@ -27,7 +27,7 @@ from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
-"""By scorer, the key that names its model; the resource has the key's name."""
+"""For each scorer with a model, the key that names the model; its resource has the key's name."""
 
 
 class ScoreOptions(Options):
@@ -36,10 +36,10 @@ class ScoreOptions(Options):
     scorers: Annotated[list[str], Field(min_length=1)] = Field(
         default=["translation_score", "trigram_overlap", "paragram_similarity"]
     )
-    """Scores to compute; each becomes a column and gets deciles. Without this key and without word
-    vectors or phrases, paragram_similarity is left out, and `select` takes deciles 3 to 9 of
-    translation_score unless it says otherwise. A scorer of your own is named as an installed
-    package declares it, or as `FILE.py:NAME`; see scorers.md."""
+    """Scores to compute; each becomes a column and gets deciles. If this key, word vectors and
+    phrases are all missing, paragram_similarity is left out, and the default of `select` is deciles
+    3 to 9 of translation_score. Name a scorer of your own as an installed package declares it, or
+    as `FILE.py:NAME`; see scorers.md."""
     paragram: InputFile | None = None
     """Word vectors in text form (`word v1 … vd`); null trains them on `phrases`."""
     phrases: InputFile | None = None
@@ -55,13 +55,13 @@ class ScoreOptions(Options):
     compute_type: Literal["auto", "int8"] = "auto"
     """Weights of sentence_model and cross_encoder_model. auto: float16 on a GPU, otherwise float32.
     int8: 8 bits on a CPU, for networks like BERT; two to three times as fast as float32. Cosines of
-    MiniLM move by 0.006 on average and 0.03 at most; one pair in eight changes its decile."""
+    MiniLM change by 0.006 on average and 0.03 at most; one pair in eight changes its decile."""
     spacy: UncheckedFile | None = None
-    """Name or folder of a spaCy pipeline that parses, for same_roles."""
+    """Name or folder of a spaCy pipeline with a parser, for same_roles."""
     wordnet: UncheckedFile | None = None
-    """WordNet's folder for no_antonyms: /usr/share/wordnet of Debian's package wordnet-base."""
+    """WordNet's folder, for no_antonyms; Debian's package wordnet-base has /usr/share/wordnet."""
     resources: dict[str, InputFile] = Field(default={})
-    """Files or folders for scorers of your own, by the names of the scorers' resources."""
+    """Files or folders that your own scorers read, by the name of the scorer's resource."""
     columns: dict[str, InputGlob | list[InputGlob]] = Field(default={})
     """Scores that were computed elsewhere: `NAME: FILES` (paths or globs), Parquet or TSV with ids
     and values; see scorers.md."""
@@ -71,7 +71,7 @@ class ScoreOptions(Options):
     def names(self) -> list[str]:
         """The columns of the scores."""
         names = [*(column_of(entry) for entry in self.scorers), *self.columns]
-        return sorted(names, key=ENCODER.__eq__)  # the encoder's is added last
+        return sorted(names, key=ENCODER.__eq__)  # the encoder's column is added last
 
     @property
     def sources(self) -> list[ScorerSource]:
@@ -145,13 +145,13 @@ class Config(Options):
     """Beam resource hint for the stages that load a translation model, such as
     `type:nvidia-l4;count:1`; one process serves all GPUs of a machine, so `count` may be higher."""
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Largest share of its rows that a stage may reject; with more, the run stops: while the stage
-    runs, if the finished shards have 1,000 rows or more, otherwise at its end. Rows that
-    `input.where`, `unique` and `near_duplicates` reject do not count. 1: it never stops."""
+    """Largest share of its rows that a stage may reject. If it rejects more, the run stops: during
+    the stage, once the finished shards have 1,000 rows; otherwise at the stage's end. Rows that
+    `input.where`, `unique` and `near_duplicates` reject do not count. 1: the run never stops."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None
-    """The makers of candidates: `nmt`, language models; null: `nmt` alone; see generators.md."""
+    """What makes candidates: `nmt`, language models; null: `nmt` alone; see generators.md."""
     score: ScoreOptions = ScoreOptions()
     select: SelectOptions = SelectOptions()
     embeddings: AnyEmbeddingOptions = EmbeddingOptions()
@@ -161,7 +161,7 @@ class Config(Options):
 
     @property
     def written(self) -> dict[str, Any]:
-        """The keys as a run records them: no values of variables, no credentials."""
+        """The keys as a run records them, without credentials and environment variables' values."""
         return dict(_recorded(self._written or self.model_dump()))
 
     @property
@@ -176,7 +176,7 @@ class Config(Options):
 
     @property
     def languages(self) -> Languages:
-        """The languages that a translation model is asked for."""
+        """The languages that a translation model translates between."""
         return self.input.languages if self.input else Languages()
 
     @property
@@ -213,7 +213,7 @@ class Config(Options):
 
     @property
     def kept(self) -> list[str]:
-        """The columns besides scores that conditions may name."""
+        """The columns, other than scores, that conditions may name."""
         kept = self.input.keep if self.input else []
         return [*kept, *[schema.GENERATOR.name] * bool(self.generators)]
 
@@ -277,7 +277,7 @@ class Config(Options):
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
 
     def _check_mined(self) -> None:
-        """Refuse what needs a source or a translation model; drop it from the default scorers."""
+        """Refuse keys that need a source or a translation model; drop default scorers that do."""
         if self.generators is not None:
             raise ValueError(
                 "generators: input.format pairs has nothing to translate; take them out"
@@ -292,8 +292,8 @@ class Config(Options):
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Drop default scorers. The key stays unset, so that a copy with other keys decides
-        again."""
+        """Drop default scorers. The key stays unset, so that a copy with other keys chooses its
+        own default."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 
@@ -382,7 +382,7 @@ _QUERY = re.compile(r"\b(https?://[^\s?]*)\?[^\s,;)]*")
 
 
 def _recorded(value: Any) -> Any:
-    """JSON values without credentials: addresses have no user and, on the web, no query."""
+    """Remove credentials from JSON values: the user from addresses, and on the web the query."""
     if isinstance(value, Mapping):
         return {name: _recorded(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Reading a configuration: YAML, environment variables, changes of the command line."""
+"""Reads a configuration: YAML, environment variables, changes from the command line."""
 
 import os
 import re
@@ -19,8 +19,8 @@ SAMPLE = Path(__file__).resolve().parents[1] / "sample"
 def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str = "") -> Config:
     """Read a YAML file, if there is one, and apply `key.sub=value` changes to it.
 
-    `key.sub+=value` appends to a list. With a name, changes of `select` go to the named selection,
-    and the run's own selection stays. `sample` is the package's sample, if no file has that name.
+    `key.sub+=value` appends to a list. With a `name`, changes of `select` apply to the selection of
+    this name only. The path `sample` is the package's sample, if no file has that name.
     """
     if is_sample(path):
         path = SAMPLE / "sample.yaml"
@@ -31,7 +31,7 @@ def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str 
 
 
 def is_sample(path: str | Path | None) -> bool:
-    """Whether this names the package's sample: `sample`, and no file is called that."""
+    """Whether this names the package's sample: it is `sample`, and no file has that name."""
     return path == "sample" and not Path(path).exists()
 
 
@@ -42,7 +42,7 @@ def parse_config(
     *,
     where: str | Path | None = None,
 ) -> Config:
-    """The configuration from the values of a YAML file, which errors call `where`."""
+    """Make a configuration from the values of a YAML file; errors name the file by `where`."""
     own = [change for change in changes if name and change.startswith("select.")]
     select = values.get("select") or {}
     if own:
@@ -85,9 +85,9 @@ def _set(values: dict[str, Any], change: str) -> None:
 
 
 def _with_variables(values: dict[str, Any]) -> Config:
-    """The configuration with the values of environment variables; `written` keeps their names.
+    """Replace environment variables by their values; in `written`, their names remain.
 
-    `written` has a variable's value only where a name would be no valid value, such as a language
+    `written` has a variable's value only where its name would be invalid, such as in a language
     code, and in the last part of `run`, because cards show both.
     """
     shown: dict[str, str] = {}
@@ -135,7 +135,7 @@ def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
 
 
 def _checked(text: str, key: str) -> str:
-    """The text, if it is UTF-8, which names of files and JSON need."""
+    """Return the text if it is valid UTF-8, which file names and JSON require."""
     if problem := not_text(text):
         raise ValueError(f"{key}: {text!r} {problem}")
     return text

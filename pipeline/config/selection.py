@@ -34,17 +34,17 @@ class SelectOptions(Options):
     """Which pairs become the corpus."""
 
     by: str = "paragram_similarity"
-    """Score whose deciles decide; auto: the deciles are selected with `labelled`; judged:
-    with the judgments of the run's pairs (`paraloom judge`); see judging.md."""
+    """Score whose deciles are selected. auto: deciles are chosen with `labelled`; judged: score
+    and deciles are chosen with judgments of the run's pairs (`paraloom judge`); see judging.md."""
     precision: Fraction = 0.9
-    """Wanted share of good pairs for `by: judged`. Among the cuts whose Wilson interval begins here
-    or above, the cut is selected that keeps most of the pairs that meet `where`."""
+    """Wanted share of good pairs for `by: judged`. Among the cuts whose Wilson interval begins at
+    this share or above, the one that keeps most of the pairs that meet `where` is selected."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
-    """Least label of a good pair (0 to 100), for `by: judged` and the precision of the corpus; with
-    several judges, the mean label."""
+    """Least label of a good pair (0 to 100), for `by: judged` and the precision of the corpus; the
+    label of a pair with several judges is their mean."""
     labelled: UncheckedFile | list[UncheckedFile] | None = None
-    """Labelled pairs for `by: auto` and `loop.rounds`: a file, a folder or a list of them, in the
-    form of STS."""
+    """Labelled pairs for `by: auto` and `loop.rounds`, in the format of STS: a file, a folder, or a
+    list of files and folders."""
     auto: AutoOptions = AutoOptions()
     deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
         default=[8, 9]
@@ -60,8 +60,8 @@ class SelectOptions(Options):
     per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
     """Largest share of the corpus from one of the `generators`; null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Largest share of trigrams that two translations of a source share with `per_source:
-    diverse`."""
+    """With `per_source: diverse`, the largest overlap of trigrams between two selected translations
+    of a source."""
     where: list[str] = Field(default=[])
     """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
@@ -73,8 +73,8 @@ class SelectOptions(Options):
     `owner/name@revision`). Pairs with a side that equals one, contains one or is contained in one
     are left out; see choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
-    """Also leave out pairs with a side whose cosine with an evaluation sentence is above this, by
-    `score.sentence_model`; null: no cosines."""
+    """Also leave out pairs with a side whose cosine with an evaluation sentence, computed with
+    `score.sentence_model`, is above this; null: no cosines."""
     named: Annotated[dict[str, "NamedSelection | None"], Field(exclude_if=operator.not_)] = Field(
         default={}
     )
@@ -93,7 +93,7 @@ class SelectOptions(Options):
 
     def criteria(self) -> Criteria:
         """The criteria that do not depend on other pairs."""
-        chosen = None if self.by in CHOSEN else self.deciles  # before a stage chose them
+        chosen = None if self.by in CHOSEN else self.deciles  # a stage chooses them later
         deciles = None if chosen is None else tuple(chosen)
         where = tuple(Predicate.parse(text) for text in self.where)
         return Criteria(

@@ -90,7 +90,7 @@ def join(
 
 
 def by_pair(judgments: Iterable[Judgment]) -> dict[PairTexts, list[float]]:
-    """What judges gave each pair."""
+    """The labels that judges gave to each pair."""
     labels: dict[PairTexts, list[float]] = {}
     for judgment in judgments:
         labels.setdefault(judgment.pair, []).append(judgment.score)
@@ -104,8 +104,8 @@ def judged_rows(
     where: Sequence[Predicate] = (),
     more: Sequence[str] = (),
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
-    """The judged rows of the run, the first of those with equal texts, with the value `meets` for
-    the conditions; and the number of all rows that meet them, by score and decile."""
+    """Each judged pair's first row in the run, with a value `meets` for the conditions; and the
+    number of rows that meet the conditions and have different sides, by score and decile."""
     references = pa.array(sorted({reference for reference, _ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *more]
     columns += [*scores, *map(schema.decile, scores)]
@@ -139,7 +139,7 @@ def score_labels(
     """Score the pairs of a labelled file or folder, as `read_labelled` reads them.
 
     The default of `names` is all scorers that need only the two texts, or one of the `resources`.
-    Deciles are cut over the pairs with different sides. Labels become 0 to 100.
+    Deciles are computed over the pairs with different sides. Labels are scaled to 0 to 100.
     """
     if not Path(path).exists():
         raise UserError(f"--labels {path}: is not there")
@@ -227,7 +227,7 @@ def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> 
     )
 
 
-@lru_cache(maxsize=64)  # the report, and the card of each corpus, show all of them
+@lru_cache(maxsize=64)  # the report, and each corpus's card, need the labels of every corpus
 def _corpus_labels(judgments: Sequence[Judgment], shards: Sequence[Shard]) -> npt.NDArray[Any]:
     return join(judgments, shards, [], own={}).labels
 

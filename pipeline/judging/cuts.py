@@ -1,4 +1,4 @@
-"""The agreement of scores with people, its records, and the cut that has a wanted precision."""
+"""The agreement of scores with people, its records, and the cut that reaches a wanted precision."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -26,13 +26,13 @@ class Cut:
 
     score: str
     deciles: tuple[int, ...]
-    wanted: float  # precision
+    wanted: float  # wanted precision
     reached: bool
     """Whether enough pairs are judged, and the Wilson interval begins at `wanted` or above."""
-    rows: int  # in the deciles
+    rows: int  # number of rows in the deciles
     judged: int
     good: int  # judged pairs that are good
-    precision: float  # their share
+    precision: float  # share of good pairs among the judged pairs
     wilson: Interval
 
 
@@ -48,7 +48,7 @@ class ScoreAgreement(Lenient):
 
 
 class AgreementRecord(Lenient):
-    """The scores of judged pairs beside their labels."""
+    """The agreement of scores with the labels of judged pairs."""
 
     pairs: int  # judged pairs that are counted
     references: int
@@ -59,9 +59,9 @@ class AgreementRecord(Lenient):
     judges: int = 0
     alpha: float | None = None  # Krippendorff's, between the judges
     judgments: int = 0
-    gone: int = 0  # judgments of pairs that the run does not have, or with other texts now
+    gone: int = 0  # judgments of pairs that the run lacks, or whose texts have changed
     where: list[str] = Field(default=[])  # conditions on the pairs that are counted
-    outside: int = 0  # judged pairs that do not meet them
+    outside: int = 0  # judged pairs that do not meet these conditions
     scores: dict[str, ScoreAgreement]
     cuts: list[Cut]  # one for each wanted precision; empty if no cut can be measured
 
@@ -81,8 +81,8 @@ def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None
     """The cut that keeps most rows while its Wilson interval begins at `wanted` or above.
 
     If several cuts keep the same percentage of all rows, the one with the highest precision is
-    returned; if no interval begins at `wanted`, the cut with the interval that begins highest; None
-    if no score has a judged pair in its best decile with rows.
+    returned; if no interval begins at `wanted` or above, the cut whose interval begins highest;
+    None if no score has a judged pair in its best decile that has rows.
     """
     total = max((sum(of.rows) for of in scores.values()), default=0)
 
@@ -95,8 +95,8 @@ def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None
 
 
 def _cuts(score: str, of: ScoreAgreement, wanted: float) -> Iterable[Cut]:
-    """The cuts of the best 1, 2, … deciles of a score, up to the first with rows, but no judged
-    pair."""
+    """The cuts with the best 1, 2, … deciles of a score, up to the first decile that has rows, but
+    no judged pair."""
     order = range(DECILES)[:: -1 if of.higher_is_better else 1]
     for size, last in enumerate(order, 1):
         if of.rows[last] and not of.judged[last]:
@@ -128,7 +128,7 @@ def spearman(
     """
     if len(labels) < 2:
         return dict.fromkeys(scores, (None, None))
-    from scipy.stats import rankdata  # late: it takes most of a second
+    from scipy.stats import rankdata  # imported late, since it takes most of a second
 
     ranks = rankdata(np.column_stack([*scores.values(), labels]), axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):

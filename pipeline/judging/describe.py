@@ -40,7 +40,7 @@ def good_of(good: int, judged: int) -> str:
 
 
 def labelled_in_words(pearson: float, pairs: int) -> str:
-    """The number of labelled pairs, and the interval of a correlation × 100 with them.
+    """The number of labelled pairs, and the interval of a correlation × 100 measured on them.
 
     >>> labelled_in_words(70, 280), labelled_in_words(70, 12)
     ('280 labelled pairs, 95% interval 63.5 to 75.5', '12 labelled pairs, too few for an interval')
@@ -161,6 +161,6 @@ def alpha(judgments: Sequence[Judgment]) -> float | None:
     shared = values[:, (~np.isnan(values)).sum(axis=0) > 1]
     if len(np.unique(shared[~np.isnan(shared)])) < 2:
         return None
-    import krippendorff  # an extra
+    import krippendorff  # an optional dependency
 
     return float(krippendorff.alpha(reliability_data=shared, level_of_measurement="interval"))

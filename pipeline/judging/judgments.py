@@ -1,7 +1,7 @@
 """The judgments of a run, in RUN/judgments/<judge>.jsonl.
 
-A judge's file is a log of actions, one JSON object a line: a judgment, a skipped pair (`score` is
-null), or an action undone. The last action on a pair counts. `append` returns after the line is on
+A judge's file is a log of actions, one JSON object per line: a judgment, a skipped pair (`score` is
+null), or an undone action. The last action on a pair counts. `append` returns when the line is on
 the disk. A last line without a line feed counts if its JSON is complete; if not, the process died
 while it wrote the line.
 """
@@ -52,7 +52,7 @@ JudgeName = Annotated[str, AfterValidator(checked_name)]
 
 
 class PairName(BaseModel):
-    """The name of a pair in a run; `candidate` is None in runs with one translation a source."""
+    """The name of a pair in a run; `candidate` is None in runs with one translation per source."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -70,13 +70,13 @@ class Action(PairName):
 
     reference: str = ""
     translation: str = ""
-    score: Score | None = None  # same meaning; yes/no: 100 or 0; None: the judge skipped the pair
+    score: Score | None = None  # common meaning; yes/no: 100 or 0; None: the judge skipped the pair
     fluency: Fluency | None = None  # 0 nonsense, 1 understandable, 2 fluent
     undone: bool = False  # the pair counts as not shown
 
     @property
     def pair(self) -> PairTexts:
-        """The texts of the pair, which stay when ids change."""
+        """The texts of the pair, which name it even if ids change."""
         return self.reference, self.translation
 
 
@@ -110,7 +110,7 @@ def judgments_digest(run: str) -> str:
 class JudgeFile:
     """The file of one judge, to append actions to.
 
-    `actions` has the last action on each judged or skipped pair, in the order of time.
+    `actions` has the last action on each judged or skipped pair, in chronological order.
     """
 
     def __init__(self, run: str, judge: str) -> None:
@@ -126,7 +126,7 @@ class JudgeFile:
                     stream.write(b"\n")
 
     def append(self, actions: Iterable[Action]) -> None:
-        """Write actions and flush them to the disk; if this fails, the file is as it was."""
+        """Write actions and flush them to the disk; if this fails, restore the file."""
         new = list(actions)
         lines = [f"{action.model_dump_json(exclude_defaults=True)}\n" for action in new]
         self._path.parent.mkdir(exist_ok=True)
@@ -184,6 +184,6 @@ def _whole_lines(data: bytes) -> bytes:
 
 def _apply(found: dict[Key, Action], actions: Iterable[Action]) -> None:
     for action in actions:
-        found.pop(action.key, None)  # so that it becomes the last
+        found.pop(action.key, None)  # so that the action comes last
         if not action.undone:
             found[action.key] = action

@@ -1,7 +1,7 @@
 """The sample of pairs to judge, in order.
 
-The pairs are spread evenly over the deciles of each score. Deciles have the same number of rows, so
-the share of good pairs in the sample estimates the share in the corpus, for each score by itself.
+The pairs are spread evenly over the deciles of each score. For any one score, deciles have equal
+numbers of rows, so the share of good pairs in the sample estimates the share in the corpus.
 Pairs with equal sides are left out, since everybody would judge them alike; estimates do not cover
 them, and a decile with many of them has fewer pairs in the sample.
 """
@@ -30,7 +30,7 @@ _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)
 _HASH = "hash"
 _TURN, _DISTANCE = "turn", "distance"
-_NEXT = 10  # waiting pairs of a decile to choose the next one from
+_NEXT = 10  # number of a decile's pairs among which the next one is chosen
 
 Rows = npt.NDArray[np.int64]
 
@@ -75,7 +75,7 @@ class ScoredRun:
 def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> list[Pair]:
     """The pairs to judge, in an order that depends on the run's seed alone.
 
-    Every beginning of the order is spread evenly over the deciles, and a larger sample begins with
+    Any first part of the sample is spread evenly over the deciles, and a larger sample begins with
     the smaller one. Memory holds `pairs` rows per decile, however large the corpus. With
     `generators`, the pairs are spread evenly over the generators, too.
     """
@@ -110,8 +110,8 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Random rows; or, with criteria, rows that fail exactly one condition, from each condition in
-    turn, the nearest to its bound first."""
+    """Random rows; or, with criteria, rows that fail exactly one condition: from each condition in
+    turn, the row nearest to its bound."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:
@@ -124,7 +124,7 @@ def sample_rows(
 
 def _sample(tables: Iterable[pa.Table], spread: Sequence[str], count: int, seed: int) -> pa.Table:
     """Rows with different sides, spread evenly over the values of each column of `spread`; rows
-    with the same value come by distance and hash. A table without columns if there is none."""
+    with the same value are ordered by distance and hash. Without tables, one without columns."""
     kept: pa.Table | None = None
     for table in tables:
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
@@ -166,16 +166,16 @@ def _in_order(
 ) -> list[int]:
     """Row numbers in the order of the sample, without repeated texts.
 
-    The next row comes from the cell with fewest rows so far. Among the cell's first waiting rows,
-    the row is taken that keeps the cells of other columns even.
+    The next row comes from the cell with the fewest chosen rows so far. Among this cell's first
+    waiting rows, the one whose cells have the fewest chosen rows, over all columns, is taken.
     """
     waiting = {cell: rows.tolist() for cell, rows in cells.items()}
-    parts = Counter(name for name, _ in cells)  # cells of a column; with few, each has more rows
+    parts = Counter(name for name, _ in cells)  # cells per column; fewer cells have more rows each
     cells_of: dict[int, list[tuple[str, Any]]] = {}
     for cell, rows in waiting.items():
         for row in rows:
             cells_of.setdefault(row, []).append(cell)
-    shown = Counter[tuple[str, Any]]()  # by cell: its chosen rows, times the cells of its column
+    shown = Counter[tuple[str, Any]]()  # by cell: number of chosen rows × its column's cells
     chosen: list[int] = []
     taken: set[tuple[str, str]] = set()
     while len(chosen) < count and any(waiting.values()):

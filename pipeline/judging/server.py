@@ -32,7 +32,7 @@ from paraloom.pipeline.judging.sampling import Pair, ScoredRun
 
 PAGE = Path(__file__).parent / "page"
 PORT = 51397
-"""Always the same, since a browser remembers the judge's name by host and port."""
+"""Always the same port, since a browser stores the judge's name per host and port."""
 
 _HOST = "127.0.0.1"
 _BODY = 1 << 16  # bytes
@@ -67,7 +67,7 @@ class SentJudgment(Target):
 class Session:
     """The sample of pairs, and the judges' files.
 
-    Methods that take a pair raise a `Conflict` if it cannot be acted on.
+    Methods that take a pair raise a `Conflict` if the pair cannot be acted on.
     """
 
     def __init__(self, run: str, pairs: Sequence[Pair], scale: Scale) -> None:
@@ -77,7 +77,7 @@ class Session:
         self._lock = Lock()
 
     def state(self, judge: str) -> dict[str, Any]:
-        """A judge's next pair, None after the last one, and the progress."""
+        """The judge's next pair (None after the last one) and progress."""
         with self._lock:
             return self._state(self._file(judge))
 
@@ -93,7 +93,7 @@ class Session:
             return self._state(file)
 
     def undo(self, target: Target) -> dict[str, Any]:
-        """Undo the judge's last action, which must be on this pair; `undone` is the old label."""
+        """Undo the judge's last action, which must be on this pair; `undone` has its old label."""
         with self._lock:
             file = self._file(target.judge)
             done = self._done(file)
@@ -114,7 +114,7 @@ class Session:
         pairs = {(pair.reference, pair.translation): pair for pair in self._pairs.values()}
         found = dict[PairTexts, Action]()
         for action in file.actions.values():
-            found.pop(action.pair, None)  # so that it becomes the last
+            found.pop(action.pair, None)  # so that the action comes last
             found[action.pair] = action
         return [(pairs[texts], action) for texts, action in found.items() if texts in pairs]
 
@@ -142,7 +142,7 @@ class JudgingServer:
         token = secrets.token_urlsafe(24)
         app = _application(session, token, values)
         for number in (PORT, 0) if port is None else (port,):
-            # The server copies the socket. If it opened a used port itself, the process would end.
+            # The server copies this socket. If it were to open a port in use, it would exit.
             with suppress(OSError), socket.create_server((_HOST, number)) as listening:
                 own, fd = listening.getsockname()[1], listening.fileno()
                 self._server = make_server(
@@ -185,9 +185,9 @@ def judging_server(
 
 
 class _Handler(WSGIRequestHandler):
-    """Prints nothing: addresses have the secret."""
+    """Logs nothing, since addresses contain the secret."""
 
-    timeout = 30  # seconds that a connection may be silent
+    timeout = 30  # seconds that a connection may be idle
 
     def log(self, type: str, message: str, *args: Any) -> None:
         pass
@@ -204,7 +204,7 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     @app.before_request
     def check() -> None:
         hosts = [f"{name}:{app.config['PORT']}" for name in (_HOST, "localhost")]
-        if request.headers.get("Host") not in hosts:  # another name may lead here (DNS rebinding)
+        if request.headers.get("Host") not in hosts:  # names may resolve to us (DNS rebinding)
             abort(403, "wrong host; forward the same port number")
         given = request.path.split("/")[1]
         (request.view_args or {}).pop("token", None)

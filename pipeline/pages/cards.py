@@ -52,8 +52,8 @@ def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
 def data_card(
     record: RunRecord, size: int, release: Release | None = None, precision: str = ""
 ) -> str:
-    """The card of a run with a corpus as text. `size` is the bytes of the part files, `precision`
-    the line of `corpus_precisions`."""
+    """The text of the card of a run's corpus. `size` is the size of the part files in bytes,
+    `precision` the corpus's line from `corpus_precisions`."""
     source = record.config.input
     assert source is not None
     columns = schema.bucketed(tuple(record.config.score.names), **record.config.variant)
@@ -94,9 +94,9 @@ def meaning(
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of a run's encoder, or of the derived run's in a place, if it has changed.
+    """Write the card of the encoder of a run, or of the derived run in a place, if it has changed.
 
-    A card without Paraloom's mark is a person's, and stays.
+    A card without Paraloom's mark was written by a person, and is left alone.
     """
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
@@ -117,8 +117,8 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
 def encoder_card(
     view: RunRecord, settings: dict[str, Any], number: int = 0, corpus: RunRecord | None = None
 ) -> str:
-    """The card of an encoder as text, from its config.json and the record of the run; `number` is
-    its round, 0 if the encoder is the run's result, and `corpus` the run with its pairs."""
+    """The text of an encoder's card, from its config.json and the record of the run; `number` is
+    its round, 0 if the encoder is the run's result; `corpus` is the run that selected its pairs."""
     corpus = corpus or view
     options = saved_options(settings["options"])
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
@@ -158,8 +158,8 @@ def encoder_card(
 def _used_data_sets(
     view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
-    """The data sets of the evaluation that the training used, or the choice of an epoch, of deciles
-    or of a round.
+    """The evaluation's data sets that were also used to train the encoder, or to choose an epoch,
+    deciles or a round.
 
     They are recognised by the last two names of a path: `sts/2012`, `2014/images.tsv`,
     `SICK_trial.txt`.

@@ -104,7 +104,7 @@ def correlation(value: float | None) -> str:
 
 
 def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`".format) -> str:
-    """The conditions on a pair of the corpus; `code` marks names and conditions as code.
+    """The conditions that a pair of the corpus meets; `code` marks names and conditions as code.
 
     >>> chosen = SelectOptions(by="word_order", deciles=[1, 2, 4], where=["unigram_f1 <= 0.8"])
     >>> selection_in_words(chosen.replace(per_source="all", max_tokens=None))
@@ -126,7 +126,7 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
 
 
 def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
-    """Advice if the pairs of a corpus hardly differ; "" if they differ, or it is not known.
+    """Advice if the two sides of most pairs hardly differ; "" if they differ, or this is unknown.
 
     >>> near_copies(PairsRecord(unigram_f1=0.84), SelectOptions()).partition(";")[0]
     'The sides of most pairs differ little: the median unigram F1 of the corpus is 0.84'
@@ -185,7 +185,7 @@ def resolve_auto(record: RunRecord | Run) -> SelectOptions:
 
 
 def selection_lines(result: AutoSelectRecord) -> list[str]:
-    """Lines on the chosen trial, on the best other one, and on the trial with all deciles."""
+    """Lines on the chosen trial, the best of the other trials, and the trial with all deciles."""
 
     def words(of: DecileTrial) -> str:
         return f"{trial_name(of)}: {mean_deviation(of.scores)} with {of.pairs:,} pairs"
@@ -225,8 +225,8 @@ class EvaluationTable(NamedTuple):
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """The results of the rounds side by side; `evaluated` has the name of each round, "" for a
-    single one."""
+    """The results of the rounds side by side; `evaluated` has each round's name and record, with
+    the name "" if there is only one round."""
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
     columns = ["data set", "pairs"]

@@ -41,12 +41,12 @@ class Generator(BaseModel):
     """A generator, and the figures of its candidates; unknown figures are None."""
 
     name: str
-    candidates: int  # accepted ones
+    candidates: int  # number of accepted candidates
     selected: int
     share: float | None  # how much of the corpus it made
     distance: float | None  # from the reference: the median of 1 − unigram F1
     quartiles: dict[str, list[float]]  # by score
-    cost_of_1000: float | None  # selected pairs; None if fewer than ENOUGH are selected
+    cost_of_1000: float | None  # per 1,000 selected pairs; None if fewer than ENOUGH
     judged: int
     good: int
     asked: GeneratedBy | None  # the tokens, time and cost of a language model's answers
@@ -56,7 +56,7 @@ class Generators(BaseModel):
     """The JSON form of `paraloom generators`."""
 
     generators: list[Generator]
-    distances: list[tuple[str, str, float]]  # between two generators' candidates for a pair
+    distances: list[tuple[str, str, float]]  # two generators, and how much their candidates differ
 
     def tables(self) -> list[Shown]:
         """The comparison as tables, for the report and the command."""
@@ -125,7 +125,7 @@ def _count(shards: Sequence[Shard]) -> Counter[str]:
 
 
 def _labels(folder: str, shards: Sequence[Shard]) -> dict[str, list[float]]:
-    """The labels of the judged candidates that are no copies, by generator."""
+    """The labels of the judged candidates that differ from their reference, by generator."""
     labels, found = by_pair(read_judgments(folder)), defaultdict[str, list[float]](list)
     for pair, row in judged_rows(labels, shards if labels else (), more=[_NAME])[0].items():
         if pair[0] != pair[1]:
@@ -141,7 +141,7 @@ def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) ->
 
 
 def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[str, str, float]]:
-    """The distance between the first candidates of every two generators."""
+    """The distance between the first candidates, for every two generators."""
     first = {
         name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
         for name, mine in made.items()

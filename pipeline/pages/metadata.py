@@ -45,7 +45,7 @@ class Release(NamedTuple):
     repo: str | None  # name on the Hub, if it has one already
     seed: int  # seeds the hash that divides references into splits
     configurations: tuple[Configuration, ...]  # the first one, with all columns, is the default
-    negatives: tuple[tuple[str, str, int], ...] = ()  # kinds with their meaning and number
+    negatives: tuple[tuple[str, str, int], ...] = ()  # kind, meaning and number of each
     neighbours: str = ""  # the models that found negatives near the anchor
 
 
@@ -59,8 +59,8 @@ def license_name(license: str) -> str:
 
 
 def license_metadata(license: str | None, link: str | None = None) -> dict[str, str]:
-    """The metadata of a licence, unknown if None; `link` leads to the text of one that the Hub does
-    not list.
+    """A licence's metadata, for None an unknown licence's; `link` leads to the text of a licence
+    that the Hub does not list.
 
     >>> license_metadata("MIT"), license_metadata("CzEng: research only", "LICENSE")["license_name"]
     ({'license': 'mit'}, 'czeng-research-only')
@@ -113,7 +113,7 @@ def eval_results(
 
 
 def mteb_tasks(data_sets: Iterable[str]) -> list[str]:
-    """The tasks of MTEB that contain data sets, which are named as `<group> <name>`.
+    """The tasks of MTEB that contain these data sets, named `<group> <name>`.
 
     >>> mteb_tasks(["STS 2012 MSRpar", "STS 2012 SMTnews", "SICK test", "mine dev"])
     ['STS12', 'SICK-R']

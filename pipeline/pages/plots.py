@@ -1,5 +1,5 @@
-"""The pictures of the report: figures of the scores, counted over random pairs of a run and of its
-corpus; scales, ticks and shades. The pictures themselves are templates.
+"""The data for the report's pictures: counts of scores over random pairs of a run and of its
+corpus; scales, ticks and shades. Templates draw the pictures.
 
 A picture is WIDTH units wide, unless its template has another width. Plots are laid out in a grid,
 so that one unit is about one pixel on a laptop and on a phone, and text of 11 units is legible.
@@ -18,7 +18,7 @@ from paraloom.beam_jobs.transforms.shares import Deciles
 WIDTH = 340
 _SHADES = 6  # shades that show density
 BINS = 40
-CELLS = 32  # a side of the density's grid
+CELLS = 32  # cells on each side of the density's grid
 WORDING = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")
 _MEANING = ("sentence_similarity", "cross_encoder", "paragram_similarity", "translation_score")
 
@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 
 
 class Histogram(NamedTuple):
-    """The shares of the values of one score; values beyond the axis are in the outermost bins."""
+    """The shares of a score's values per bin; values beyond the axis are in the outermost bins."""
 
     edges: Array  # float64 [BINS + 1]
     pairs: Array  # histogram of the run's pairs: float64 [BINS]
@@ -71,8 +71,8 @@ def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density
 def axis(values: Array, bins: int) -> Array:
     """Edges of equal bins over values: float64 [bins + 1], increasing.
 
-    A long tail is cut, so that the middle stays visible: the axis reaches beyond the first and the
-    last tenth of the values by at most 1.5 times the distance between them.
+    A long tail is cut, so that the middle stays visible: the axis extends beyond the 0.1 and 0.9
+    quantiles by at most 1.5 times the distance between these two.
     """
     low, first, last, high = np.quantile(values.astype(np.float64), [0, 0.1, 0.9, 1])
     if (reach := 1.5 * (last - first)) > 0:
@@ -83,8 +83,8 @@ def axis(values: Array, bins: int) -> Array:
 
 
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
-    """A score of wording and a score of meaning, if possible ones that select (`limited`). Other
-    scores stand in for missing ones; None if there are fewer than two.
+    """A score of wording and a score of meaning, if possible scores that select (`limited`). If one
+    is missing, another score takes its place; None if there are fewer than two scores.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')
@@ -102,7 +102,7 @@ def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | N
 
 
 def _within(values: Array, edges: Array) -> Array:
-    """Values beyond the axis count in the outermost bins."""
+    """Move values beyond the axis to its ends, so that the outermost bins count them."""
     return np.clip(values.astype(np.float64), edges[0], edges[-1])
 
 
@@ -132,9 +132,9 @@ def padded(values: Iterable[float], start: float, end: float) -> Scale:
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
-    """The least count of each shade of a density, and the cells [x, y] with this shade.
+    """For each shade of a density, its least count, and the cells [x, y] with this shade.
 
-    The least count of a shade is a constant multiple of the lighter shade's.
+    A shade's least count is a constant multiple of the next lighter shade's.
     """
     most = max(int(data.pairs.max()), 1)
     steps = np.unique(np.geomspace(1, most, _SHADES, endpoint=False).round().astype(int))

@@ -56,8 +56,8 @@ def environment(**options: Any) -> Environment:
 
 @cache
 def _environment(*, html: bool) -> Environment:
-    """The environment of the report or of the cards: the functions of the modules on pages are
-    functions and filters."""
+    """The environment of the report or of the cards; the page modules' functions are available in
+    templates, as functions and as filters."""
     made = environment(autoescape=html, finalize=None if html else plain)
     modules = (describe, judged, plots, shown, sys.modules[__name__])
     functions = {
@@ -100,7 +100,7 @@ def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[
 
 
 def code_spans(words: str) -> Markup:
-    """Markdown's code spans as HTML."""
+    """Convert code spans in Markdown to HTML."""
     spans = words.split("`")
     tag = Markup("<code>{}</code>")
     return Markup("").join(tag.format(s) if i % 2 else escape(s) for i, s in enumerate(spans))
@@ -138,12 +138,12 @@ def code(value: object) -> Markdown:
 
 
 def type_name(of: pa.DataType) -> str:
-    """A column's type; the type of a kept column is known to its files only."""
+    """The name of a column's type; for a kept column, only its files know the type."""
     return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 
 def as_yaml(values: object) -> Markdown:
-    """Values in YAML's block style; it ends in a newline."""
+    """Values as YAML in block style, with a newline at the end."""
     return Markdown(yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=10**6))
 
 

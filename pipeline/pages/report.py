@@ -19,7 +19,7 @@ from paraloom.pipeline.run.records import AutoSelectRecord, BucketRecord, Evalua
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GenerateRecord
 
-_CORPUS, _SCORED, _MISSED = 200, 300, 10  # pairs in the page: random ones, and near misses
+_CORPUS, _SCORED, _MISSED = 200, 300, 10  # largest numbers of pairs in the page
 
 
 def document(folder: str, record: RunRecord) -> str:
@@ -74,8 +74,8 @@ def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[dict[
 def _selection(
     folder: str, record: RunRecord, view: RunRecord, bucket: BucketRecord
 ) -> dict[str, Any]:
-    """The values of the sections on the selection and the scores: figures of random pairs of the
-    run and of its corpus, the pairs that every threshold keeps, and pairs on both sides of it."""
+    """The values for the sections on the selection and the scores: figures of random pairs of the
+    run and its corpus, the pairs that each threshold keeps, and pairs on both sides of it."""
     select, seed = resolve_auto(view), view.config.seed
     scores, deciles = list(bucket.deciles), bucket.deciles
     sample = Sample.read(shards_of(folder, view.path(RANKED)), view, scores, read_judgments(folder))

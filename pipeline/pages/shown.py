@@ -33,7 +33,7 @@ def shown_configuration(record: RunRecord) -> dict[str, Any]:
 
 
 def run_name(record: RunRecord) -> str:
-    """The name of the run's folder, followed by the name of a selection."""
+    """The name of the run's folder, followed by the selection's name if it is a named selection."""
     kind, _, name = record.place.partition("/")
     return last_name(record.config.run) + f"-{name}" * (kind == "selections")
 
@@ -75,7 +75,7 @@ def served_name(model: str) -> str:
 
 
 def reasons(rejected: Mapping[str, int]) -> dict[str, int]:
-    """Rejected rows by reason, without the words of servers.
+    """Rejected rows by reason, without messages from servers.
 
     >>> reasons({"no answer: HTTP 400: at host": 1, "no answer: HTTP 400: ask me": 2})
     {'no answer: HTTP 400': 3}

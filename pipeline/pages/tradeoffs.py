@@ -1,7 +1,7 @@
-"""The pairs that a selection's thresholds keep, and their quality, over random and judged pairs.
+"""Estimates how many pairs a selection's thresholds keep, and their quality, from a sample.
 
-Pairs are drawn from at most 40 part files: memory and time do not grow with the run. A threshold is
-a condition on a score with one bound; a range of scores or deciles has two thresholds.
+Pairs are drawn from at most 40 part files, so that memory and time do not grow with the run. A
+threshold is a condition on a score with one bound; a range of scores or deciles has two thresholds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _TOKENS = ["reference_tokens", "translation_tokens"]
 
 def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str]) -> pa.Table:
     """At most `pairs` random rows, in their order, for figures of a whole run; a table without
-    columns if there are none."""
+    columns if there are no rows."""
     rng = np.random.default_rng(seed)
     some = [shard for shard in shards if shard.rows]
     some = [some[i] for i in np.sort(rng.permutation(len(some))[:_PART_FILES])]
@@ -55,7 +55,7 @@ def some(pairs: pa.Table, most: int, seed: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """The pairs that a selection with one or two other bounds keeps."""
+    """The pairs that a selection keeps if one or two of its bounds are changed."""
 
     bounds: tuple[float, ...]
     rows: int  # in the whole run, estimated from the sample
@@ -77,7 +77,7 @@ class Curve:
 
     moved: tuple[Predicate, ...]
     points: list[Kept]
-    chosen: Kept  # with the thresholds of the run's selection
+    chosen: Kept  # at the thresholds of the run's selection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ class Sample:
         scores: Sequence[str],
         judgments: Sequence[Judgment],
     ) -> Self:
-        """Read the part files of `bucket`, which have a row."""
+        """Read the part files of `bucket`, which must have at least one row."""
         deciles = map(schema.decile, scores)
         columns = [*TEXTS, *_TOKENS, *scores, *deciles, *record.config.kept]
         pairs = draw(shards, PAIRS, record.config.seed, columns)
@@ -141,7 +141,7 @@ class Sample:
         )
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
-        """Move a threshold over the values of its column, without the outermost."""
+        """Move a threshold over the values of its column, except the outermost values."""
         column = self.pairs[predicate.column].to_numpy()
         values = np.unique(np.quantile(column, np.linspace(0.005, 0.995, 40))).tolist()
         free = self.meet(rest)
@@ -149,9 +149,9 @@ class Sample:
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
-        """Move the bound on wording, and choose the bound on meaning that keeps as many pairs.
+        """Move the bound on wording, and set the bound on meaning so that as many pairs are kept.
 
-        None without two such scores, or if fewer than ENOUGH pairs of the sample are selected.
+        None without scores of both, or if fewer than ENOUGH pairs of the sample are selected.
         """
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]
@@ -183,7 +183,7 @@ class Sample:
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():
             values = values if values.dtype == object else np.round(values, 3)
             for row in np.flatnonzero(fails):
-                rows[row]["why"] = f"{reason}: {values[row]!s}"  # else a float32 has 16 digits
+                rows[row]["why"] = f"{reason}: {values[row]!s}"  # without !s, 16 digits
         return rows
 
 
@@ -197,8 +197,8 @@ def limits_of(criteria: Criteria) -> list[Predicate]:
 
 
 def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
-    """The thresholds of a selection on scores and deciles, each with the other criteria; none on
-    deciles with gaps."""
+    """The thresholds of a selection on scores and deciles, each with the remaining criteria;
+    deciles with gaps have no threshold."""
     words = [each for each in criteria.where if not each.numbers]
     if len(neighbouring(criteria.deciles or ())) > 1:
         where = [each for each in criteria.where if each.numbers]

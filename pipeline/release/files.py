@@ -14,14 +14,14 @@ from paraloom.pipeline.pages.metadata import Configuration, SplitFiles
 
 TRAIN, TEST = "train", "test"
 PAIRS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("anchor", "positive")])
-"""The columns of the configuration `pairs`: reference and translation, by the names and in the
-order that losses of sentence-transformers on pairs expect."""
+"""The columns of the configuration `pairs`: reference and translation, with the names and in the
+order that sentence-transformers' losses for pairs expect."""
 
 FILE_ROWS, FILE_BYTES, GROUP_ROWS = 1_000_000, 200_000_000, 100_000
-"""A file ends with the row group that brings it to this many rows or bytes."""
+"""A file ends with the row group with which it reaches FILE_ROWS or FILE_BYTES."""
 
-# The content decides where pages end: an added row changes few pages, and stores that divide files
-# by content, such as the Hub's, keep the others. The values are copied from `datasets`.
+# The content decides where pages end: an added row changes few pages, and stores that deduplicate
+# files by content, such as the Hub's, reuse the others. The values are copied from `datasets`.
 _CHUNKING = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_level": 0}
 
 
@@ -44,8 +44,8 @@ class SplitWriter:
         self.folder, self.split, self.columns = folder, split, columns
         self._files: list[Path] = []
         self._writer: pq.ParquetWriter | None = None
-        self._rows = self._file_rows = 0  # written, and in the file that is open
-        self._waiting = columns.empty_table()  # less than a row group
+        self._rows = self._file_rows = 0  # rows written in all, and to the open file
+        self._waiting = columns.empty_table()  # rows to write, fewer than a row group
 
     def write(self, rows: pa.Table) -> None:
         """Add rows."""
@@ -54,7 +54,7 @@ class SplitWriter:
             self._write_group()
 
     def finish(self) -> SplitFiles:
-        """Write the last rows, and give the files their names."""
+        """Write the last rows, and rename the files, whose number is now known."""
         if self._waiting.num_rows:
             self._write_group()
         self._end_file()
@@ -81,7 +81,7 @@ class SplitWriter:
             self._files[-1],
             self.columns,
             compression="zstd",
-            # Dictionaries of distinct texts only take space.
+            # A dictionary of texts that are all distinct would only take space.
             use_dictionary=[f.name for f in self.columns if not pa.types.is_string(f.type)],
             use_content_defined_chunking=_CHUNKING,
             write_page_index=True,

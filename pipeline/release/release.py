@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
 SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
 _SHARDS = [f"{at}/{split}-*" for at in ("data", "pairs", "triplets") for split in (TRAIN, TEST)]
-"""Patterns of the files that differ in number between releases: a push deletes the old ones."""
+"""Patterns of the files whose number may change between releases: a push deletes the old ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

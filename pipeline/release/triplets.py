@@ -44,8 +44,8 @@ KINDS = {
 _TRIPLETS = pa.schema(
     [*PAIRS, *(pa.field(name, pa.string(), nullable=False) for name in ("negative", "kind"))]
 )
-_ROWS = 8192  # pairs at once
-_JUDGED = 4  # candidates that a cross-encoder reads
+_ROWS = 8192  # pairs in a block
+_JUDGED = 4  # candidates for a pair that the cross-encoder scores
 _COLUMNS = ("source", "reference", "translation")
 
 
@@ -69,7 +69,7 @@ class TripletOptions:
             raise UserError(f"--triplets: {', '.join(changes)}: for English only; use {NEAR}")
 
     def neighbours(self) -> str:
-        """The names of the models that find neighbours, without paths; "" without the kind."""
+        """The names of the models that find neighbours, without paths; "" without kind `near`."""
         if NEAR not in self.kinds:
             return ""
         models = [self.model or "the run's encoder", self.cross_encoder or ""]
@@ -83,9 +83,9 @@ class TripletOptions:
 
 
 class Block(NamedTuple):
-    """Pairs of a split that follow each other."""
+    """Consecutive pairs of a split."""
 
-    start: int  # number of the first one
+    start: int  # number of the first pair
     anchors: pa.Array
     positives: pa.Array
 
@@ -132,8 +132,8 @@ def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
 
 
 class _Near:
-    """Makes negatives of kind `near`: the nearest positive of another pair within the bounds,
-    without paraphrases that the corpus knows."""
+    """Makes negatives of kind `near`: the nearest positive of another pair within the bounds, but
+    no sentence that the corpus has as a paraphrase."""
 
     def __init__(self, rows: Rows, options: TripletOptions) -> None:
         from paraloom.models.embeddings.applications.mining import write_texts
@@ -172,13 +172,13 @@ class _Near:
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
         """The found pairs that share the source or a text with the anchor's pair: bool [n, k]."""
         source, *texts = self.hashes
-        none = text_hashes(pa.array([""]))  # pairs that were never translated
+        none = text_hashes(pa.array([""]))  # the source of pairs that were never translated
         same = [(source[found] == source[own][:, None]) & (source[found] != none)]
         same += [theirs[found] == mine[own][:, None] for mine in texts for theirs in texts]
         return np.asarray(np.any(same, axis=0))
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
-        """The first usable pairs that the cross-encoder puts within the upper bounds, too."""
+        """The first usable pairs, if the cross-encoder's score is within the upper bounds, too."""
         from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
 
         asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
@@ -275,9 +275,9 @@ def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[
 
 
 def _triplets(block: Block, opened: Sequence[Maker]) -> pa.Table:
-    """The triplets of a block; the triplets of a pair stand together.
+    """The triplets of a block; the triplets of a pair are adjacent.
 
-    A negative that differs from its anchor or positive in case and punctuation only is left out.
+    A negative that differs from its anchor or positive only in case and punctuation is left out.
     """
     rows, negatives, kinds = [], [], []
     for kind, texts in ((kind, of) for make in opened for kind, of in make(block).items()):

@@ -1,1 +1,1 @@
-"""The running of stages: keys, records, derived runs; start reading at `make.run_stages`."""
+"""How stages run: keys, records, derived runs. Start reading at `make.run_stages`."""

@@ -1,8 +1,8 @@
 """A run folder: run.json, the `_stage.json` of each finished stage, manifest.json, and the lock.
 
 A stage is finished if its folder has a `_stage.json`, which is written last; readers of data sets
-skip files with an underscore. run.json has the run's configuration and the stages that the last
-command wanted. manifest.json has all records in one file for readers, and can be made again.
+skip files that begin with an underscore. run.json has the run's configuration and the stages that
+the last command wanted. manifest.json, made from the records, has them all in one file for readers.
 """
 
 import json
@@ -79,7 +79,7 @@ def read_run(folder: str) -> RunRecord:
 
 
 def recorded(record: RunRecord) -> RunRecord:
-    """The record of a run at work as `read_run` gives it."""
+    """The record of a run at work, in the form that `read_run` returns."""
     config = recorded_config(record.config.model_dump(mode="json"))
     return record.model_copy(update={"config": config})
 
@@ -94,7 +94,7 @@ def recorded_config(values: dict[str, Any]) -> Config:
 
 
 def settled(stages: dict[str, StageRecord], record: RunRecord) -> dict[str, StageRecord]:
-    """The stages, without those that were made from a result that has changed since."""
+    """The stages, without the one under way and those made from a result that has changed since."""
     left = {record.under_way.stage} if record.under_way else set()
     before = -1
     while before < len(left):
@@ -115,7 +115,7 @@ def read_stages(folder: str) -> dict[str, StageRecord]:
         paths = {name: path for name, path in paths.items() if Path(path).exists()}
 
     def read(name: str) -> StageRecord | None:
-        with suppress(ValueError):  # no record of a stage
+        with suppress(ValueError):  # the file is no record of a stage
             values = read_json(paths[name])
             return None if values is None else stage_record(name, values)
         return None
@@ -132,7 +132,7 @@ def read_json(path: str) -> Any:
 
 
 def write_json(path: str, values: dict[str, Any]) -> None:
-    """Write a record, unless it is there."""
+    """Write a record, unless the file has this content already."""
     data = json.dumps(values, indent=1, ensure_ascii=False).encode()
     with suppress(storage.MissingError):
         if storage.read_bytes(path) == data:
@@ -141,7 +141,7 @@ def write_json(path: str, values: dict[str, Any]) -> None:
 
 
 def shards_of(run: str, stage: str) -> list[Shard]:
-    """The part files of a stage of the run in a folder, in order."""
+    """The part files of a stage, in order; `run` is the run's folder."""
     found = receipts(storage.join(run, folder_of(stage)))
     return [shard for receipt in found for shard in receipt.shards]
 
@@ -169,8 +169,8 @@ def locked(folder: str) -> AbstractContextManager[None]:
 
 
 def with_selections(config: Config) -> Config:
-    """The configuration with the named selections that earlier commands gave the run, too, except
-    selections that it sets to null."""
+    """Add to the configuration the run's named selections from earlier commands, except those
+    that it sets to null."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config
@@ -225,7 +225,7 @@ def outdated(record: RunRecord) -> list[str]:
 
 def as_made(record: RunRecord) -> RunRecord:
     """The record with the configuration, versions and stages that made its corpus, even if they are
-    outdated; use it to describe this corpus. Without one, the same as `current`."""
+    outdated; use it to describe this corpus. The same as `current` if the run has no corpus."""
     made = record.stages.get("select")
     if made is None or "select" not in record.outdated:
         return current(record)
@@ -234,7 +234,7 @@ def as_made(record: RunRecord) -> RunRecord:
         names = set(read)
         read |= {name for n in names if n in record.stages for name in record.stages[n].reads}
     kept = [n for n in record.stages if n in names or n not in record.outdated]
-    config = recorded_config({**made.config, "run": record.config.run})  # it may have moved
+    config = recorded_config({**made.config, "run": record.config.run})  # the run may have moved
     update = {"config": config, "versions": made.versions}
     return restrict(record, kept).model_copy(update=update)
 

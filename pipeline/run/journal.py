@@ -1,4 +1,4 @@
-"""The records of a run at work: run.json, `_stage.json` of each stage, manifest.json."""
+"""Writes the records of a run at work: run.json, `_stage.json` of each stage, manifest.json."""
 
 import time
 from collections.abc import Iterable
@@ -27,8 +27,8 @@ class Journal:
     ) -> None:
         """Record all stages of the configuration, and the wanted stages, before they run.
 
-        `outdated` are the finished stages that another configuration made. Readers could not find
-        them out, since the recorded configuration has no values of variables.
+        `outdated` are the finished stages that another configuration made. Readers could not
+        compute them, since the recorded configuration lacks the values of environment variables.
         """
         self.record = RunRecord(
             config=Config.of(config.written),
@@ -46,14 +46,14 @@ class Journal:
             self.save()
 
     def start(self, step: PlannedStage) -> None:
-        """Record that a stage is under way, and since when; the record stays after a kill."""
+        """Record that a stage is under way, and since when; this record survives a kill."""
         step.run.records.pop(step.stage.name, None)
         storage.remove(storage.join(step.run.folder(step.stage.name), STAGE_RECORD))
         self.record.under_way = UnderWay(stage=step.path, since=round(time.time(), 3))
         self.save()
 
     def submitted(self, job: RemoteJob) -> None:
-        """Record a job on which the stage under way waits."""
+        """Record a job that the stage under way waits for."""
         if self.record.under_way:
             self.record.under_way.jobs = [*self.record.under_way.jobs, job]
             self.save()
@@ -62,7 +62,7 @@ class Journal:
         """Record a finished stage; before this, it does not count as finished."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
-        if step.stage.name == "embeddings":  # people share this folder
+        if step.stage.name == "embeddings":  # people share this folder, so it names no paths
             record.config = without_folders(record.config)
         record.versions = self.record.versions
         read = step.reads().values()
@@ -77,7 +77,7 @@ class Journal:
         self.save()
 
     def save(self) -> None:
-        """Write run.json, and manifest.json with it and all stages."""
+        """Write run.json, and manifest.json, which combines it with the records of all stages."""
         folder, record = self.run.config.run, self.record
         runs = (self.run, *self.run.children.values())
         found = {run.path(name): of for run in runs for name, of in run.records.items()}

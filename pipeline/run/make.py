@@ -1,4 +1,4 @@
-"""Running the stages of a run in order, each one only if it is not up to date."""
+"""Makes the stages of a run in order, except those that are up to date."""
 
 import shutil
 import time
@@ -40,15 +40,14 @@ def run_stages(
     selection: str = "",
     base: Run | None = None,
 ) -> Run:
-    """Bring a run up to `targets`; stages that are up to date are not run again.
+    """Make the stages `targets` and all that they depend on, except those that are up to date.
 
     Args:
-        targets: names of stages; the stages that they depend on are made before. With `select`,
-            the corpora of all named selections are made.
-        arguments: for Beam, as on the command line after `--`.
-        force: re-run the targets' stages even if up to date.
+        targets: names of stages; `select` also makes the corpora of all named selections.
+        arguments: Beam's options, as on the command line after `--`.
+        force: make `targets` again even if they are up to date.
         selection: the named selection that `targets` belong to, "" for the run itself.
-        base: for a run on a sample, the run whose trained models it uses.
+        base: the run whose trained models this run on a sample uses.
     """
     options.connect(arguments, remote_paths(config))
     config = with_selections(config)
@@ -63,7 +62,7 @@ def run_stages(
         check_visible(config, arguments)
     here = localised(config)
     check(here, closure(wanted, plan(Run(here, base=base))))
-    if base is None:  # else the command has checked the run's own input
+    if base is None:  # else the command on the sample has checked the input
         notices.notify(notices.of_configuration(here, names))
     if not names:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
@@ -93,8 +92,8 @@ def run_stages(
 def localised(config: Config) -> Config:
     """The configuration with remote paths replaced by the paths of local copies.
 
-    Libraries open word vectors, phrase pairs and labelled pairs by themselves. The bitext and the
-    translation model stay where they are: workers read them in pieces, or copy them.
+    Libraries that read word vectors, phrase pairs and labelled pairs need local files. The bitext
+    and the translation model stay where they are: workers read them in pieces, or copy them.
     """
 
     def local(key: str, path: str, mark: InputPath) -> str:
@@ -107,7 +106,7 @@ def localised(config: Config) -> Config:
 
 
 def check_visible(config: Config, arguments: Sequence[str]) -> None:
-    """Check that Dataflow's workers can read the run and its inputs, if jobs run there."""
+    """Check, if jobs run on Dataflow, that its workers can read the run and its inputs."""
     if not options.only_workers(arguments) and options.runner_of(arguments) == options.DATAFLOW:
         hub = config.files(lambda mark: mark.hub)
         read = config.files(lambda mark: not mark.copied)
@@ -122,7 +121,7 @@ def remote_paths(config: Config) -> list[str]:
 
 
 def check(config: Config, steps: Sequence[PlannedStage]) -> None:
-    """Check, before any work, the files of the configuration and the needs of the stages."""
+    """Check, before any stage runs, the files of the configuration and each stage's conditions."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
         first = path.partition(".pt:")[0] + ".pt" * (".pt:" in path)  # first of several checkpoints
@@ -132,7 +131,7 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
             raise UserError(
                 f"{key}: {path} is not there{looked_up(path)}{on_hub if is_name else ''}"
             )
-    checks = {}  # rounds share the run's
+    checks = {}  # each check once: rounds share the run's configuration
     for step in steps:
         own = step.run.config if step.run.place.startswith("selections/") else config
         checks[step.stage.check, id(own)] = own
@@ -142,7 +141,7 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
 
 @dataclass(slots=True)
 class _State:
-    forced: set[str]  # stages to make from nothing
+    forced: set[str]  # stages to make from scratch
     suspect: set[str] = field(default_factory=set)
     """Stages with a damaged part file. When such a stage is made, the checksums of all its part
     files are verified, and damaged part files are made again."""
@@ -163,7 +162,7 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
                 continue
         if stage.name in PAIR_STAGES:
             workers = options.threads_here(run.arguments) or 1
-            if workers > 1:  # they import modules while this process does
+            if workers > 1:  # start them now, so that they import modules while this process does
                 fork_server.prepare()
             import_fast("paraloom.beam_jobs.engine.launch")
         say(f"{path} …")

@@ -1,6 +1,6 @@
 """One-line notices of possible mistakes, such as test data that a training has seen.
 
-The work goes on, but its result may mean little.
+The command continues, but its result may mean little.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.languages import of_codes
 
 ENOUGH = 10_000
-"""A notice says that a training has few pairs if there are fewer."""
+"""With fewer training pairs than this, a notice is printed."""
 
 
 def notify(lines: Iterable[str]) -> None:
@@ -46,7 +46,7 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
 
 
 def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:
-    """A notice that few pairs, or random vectors to start from, make a poor encoder."""
+    """A notice that few pairs, or random initial vectors, make a poor encoder."""
     random = config.embeddings.initial_vectors in (None, AUTO) and not own_vectors
     starts = "it starts from random vectors, so that it knows no words but the corpus's"
     few = f"{pairs:,} pairs are few: 10,000 and more make an encoder that is good on other texts"
@@ -56,7 +56,7 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
 
 
 def of_models(languages: Mapping[str, str], data: str) -> Iterator[str]:
-    """Notices on the models, by their folders, that are not for English, which `data` is in."""
+    """Notices on models (folder: language) that are not for English, the language of `data`."""
     for folder, language in languages.items():
         if language != ENGLISH:
             yield f"{folder}: an encoder of {language_name(language)}; {data} English"

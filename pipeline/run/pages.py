@@ -14,8 +14,8 @@ from paraloom.pipeline.stages import folder_of
 
 
 def write_pages(folder: str, whole: RunRecord) -> None:
-    """Write the cards of the stages that a command wanted, and the report, unless those that are
-    there were made from the same record and judgments."""
+    """Write the report, and the cards of the stages that the last command wanted, unless the
+    existing pages were made from the same record and judgments."""
     record, report = restrict(whole, whole.wanted), report_path(folder)
     shown = {**whole.roll_up(), "wanted": None}
     key = content_key(VERSION, shown, whole.outdated, judgments_digest(folder))
@@ -34,7 +34,7 @@ def write_pages(folder: str, whole: RunRecord) -> None:
 
 
 def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
-    """The stage, the place below the run, and the path of each card."""
+    """Each card's stage, place below the run, and path."""
     for place in ("", *record.config.places):
         paths = {stage: record.derived(place).path(stage) for stage in ("select", "embeddings")}
         there = {stage: of for stage, of in paths.items() if of in record.stages}
@@ -47,7 +47,7 @@ def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
 
 
 def _state(key: str, pages: list[str]) -> dict[str, str]:
-    """The key of what the pages were made from, and their checksums: people change them, too."""
+    """The pages' key, and their checksums, which change if a person edits the pages."""
 
     def checksum(path: str) -> str:
         with suppress(storage.MissingError):

@@ -1,10 +1,10 @@
 """The stages of a run and its derived runs, their keys, and whether they are up to date.
 
-With `loop.rounds`, selection and training are repeated, and the result is the best round. The first
+With `loop.rounds`, selection and training are repeated, and the best round is the result. The first
 round's scores, deciles and automatic selection are in the run's own folders, as in a run with one
-round; its other stages, and later rounds, are in `rounds/<n>/`, derived runs. A round after the
-first ranks pairs by the similarity of the encoder before (ParaNMT, footnote 2), and trains its
-encoder from scratch, with the same options and seed.
+round; its other stages, and the later rounds, are derived runs in `rounds/<n>/`. A round after the
+first ranks pairs by similarity according to the previous round's encoder (ParaNMT, footnote 2), and
+trains its own encoder from scratch, with the same options and seed.
 
 After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. The run's own
 `select`, `embeddings` and `evaluate` are then copies from the best round.
@@ -24,25 +24,25 @@ from paraloom.pipeline.stages import RESULTS, folder_of
 
 
 class PlannedStage(NamedTuple):
-    """A stage of a run."""
+    """A stage, and the run that makes it."""
 
     run: Run
     stage: Stage
 
     @property
     def path(self) -> str:
-        """Its name, with the place of a derived run: `score`, `rounds/2/score`."""
+        """The stage's name, preceded by the place of a derived run: `score`, `rounds/2/score`."""
         return self.run.path(self.stage.name)
 
     def reads(self) -> dict[str, tuple[Run, str]]:
-        """The stages that it reads, with the runs that make them, by their names for the key."""
+        """The run and the name of each stage that it reads, by the stage's name in the key."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
         own = {name: (self.run.owner(name), name) for name in there}
         return own | {run.path(name): (run, name) for run, name in self.stage.others}
 
     def key(self) -> str:
-        """The key of everything that the result depends on, without the folder, so that a first
+        """The digest of everything that the result depends on, except the folder, so that a first
         round has the same keys as a run with one round."""
         digests = {
             folder_of(known): run.digest(name) if name in run.records else None
@@ -52,14 +52,14 @@ class PlannedStage(NamedTuple):
         return content_key(folder_of(self.stage.name), self.stage.version, values, digests)
 
     def is_up_to_date(self, key: str) -> bool:
-        """Whether it is finished, with its present key, and its files are valid."""
+        """Whether the stage is finished with this key, and its files are valid."""
         record = self.run.records.get(self.stage.name)
         current = record is not None and record.key == key
         return current and self.stage.is_valid(self.run, self.stage.name)
 
 
 def in_round(stage: Stage, run: Run) -> Stage:
-    """The stage in a round; after the first round, `score` adds a column to the run's scores."""
+    """The stage as a round makes it; after the first, `score` adds a column to the run's scores."""
     if run.before is None or stage.name != "score":
         return stage
     assert run.base
@@ -88,7 +88,7 @@ def best_of(stage: Stage, rounds: Sequence[Run]) -> Stage:
 
 
 def plan(run: Run) -> list[PlannedStage]:
-    """All stages of the configuration, in order, with the stages of derived runs."""
+    """All stages of the configuration, in order, including those of derived runs."""
     found: list[PlannedStage] = []
     rounds = [child for place, child in run.children.items() if place.startswith("rounds/")]
     selections = [child for child in run.children.values() if child not in rounds]
@@ -108,7 +108,7 @@ def plan(run: Run) -> list[PlannedStage]:
 
 
 def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[PlannedStage]:
-    """The steps of `targets`, and all steps that they depend on, directly or not, in order."""
+    """The steps of `targets`, and all steps that they depend on, even indirectly, in order."""
     by_path = {step.path: step for step in steps}
     found: set[str] = set()
 
@@ -139,11 +139,11 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """Copy a result with the same key, so that it is not made again; returns its record, if there
-    is one.
+    """Copy a result with the same key, so that it is not made again; returns its record, or None
+    without such a result.
 
-    A first round has the same keys as a run with one round, but other folders. After a change of
-    `loop.rounds`, one has the results that the other needs.
+    A first round and a run with one round have the same keys, but different folders. So after a
+    change of `loop.rounds`, results may be there in the other folder.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None
@@ -153,6 +153,6 @@ def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
         if record is None or record.key != key or not stage.is_valid(there, stage.name):
             return None
         stage.copy(there, run)
-    except DamagedError:  # then it is made
+    except DamagedError:  # then the caller makes it
         return None
     return record

@@ -1,8 +1,8 @@
 """The records of a run folder, as typed models.
 
-`StageRecord` is a stage's `_stage.json`; `RunRecord` is the run, with the records of its finished
-stages by name, such as `score` and `rounds/2/score`. Records keep unknown fields, and write only
-fields that were set.
+`StageRecord` is a stage's `_stage.json`; `RunRecord` is the run's record, with the records of its
+finished stages by name, such as `score` and `rounds/2/score`. Records keep unknown fields, and
+write only fields that were set.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StageRecord(Lenient):
     """The record of a finished stage.
 
     A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`;
-    `stage` may have several names.
+    `stage` may list several names.
     """
 
     stage: ClassVar[str] = ""
@@ -47,8 +47,8 @@ class StageRecord(Lenient):
     round: int | None = None  # the best round, if the result is copied from it
     config: dict[str, Any] = {}  # the configuration that made it
     versions: dict[str, str] = {}  # versions of libraries
-    reads: dict[str, str] = {}  # the digests of the stages that it was made from, by their names
-    jobs: list[RemoteJob] = []  # on a service, that made it or that it waited for
+    reads: dict[str, str] = {}  # digests of the stages that it was made from, by stage
+    jobs: list[RemoteJob] = []  # jobs on a service that made it, or that it waited for
 
     def __init_subclass__(cls, *, stage: str = "", **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -57,7 +57,7 @@ class StageRecord(Lenient):
 
 
 class PairsRecord(StageRecord, stage="select"):
-    """A stage that produces pairs."""
+    """The record of a stage that produces pairs."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -66,16 +66,16 @@ class PairsRecord(StageRecord, stage="select"):
     shards: int = 0  # number of part files
     worker_seconds: float = 0.0  # time that workers spent on rows, added up
     metrics: dict[str, Any] = {}  # the job's Beam counters
-    saved: dict[str, Saved] = {}  # rows spared from translation, by the configuration's key
+    saved: dict[str, Saved] = {}  # rows not translated, by key: nmt.reuse, input.unique
     cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind
-    unigram_f1: float | None = None  # for a corpus: the median of (a sample of) its pairs
+    unigram_f1: float | None = None  # for a corpus: the median over up to about 10,000 pairs
     text: str = ""  # for a corpus: `tsv_state` of its text form
-    earlier: int | None = None  # pairs of the corpus that this one replaced; None without one
-    still: int | None = None  # how many of these are in this corpus, by id
+    earlier: int | None = None  # number of pairs in the corpus that this one replaced, if any
+    still: int | None = None  # how many of those pairs are in this corpus, too, by id
 
 
 class InputFile(Lenient):
-    """A file of the bitext, or a file or folder of a training."""
+    """A file of the bitext, or a file or folder that a training read."""
 
     path: str
     bytes: int = 0
@@ -83,11 +83,11 @@ class InputFile(Lenient):
 
 
 class IngestRecord(PairsRecord, stage="ingest"):
-    """The pairs of the input."""
+    """The pairs read from the input."""
 
     inputs: list[InputFile] = []
     terms: list[dict[str, str]] = []  # version, licence and citation of each OPUS corpus
-    ids: list[str] = []  # where they come from (`Bitext.ids`); empty: in earlier versions
+    ids: list[str] = []  # where ids come from (`Bitext.ids`); empty in earlier versions
     shard_rows: int = 0  # input lines in a shard
 
 
@@ -119,7 +119,7 @@ class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
 
 
 class BackTranslateRecord(PairsRecord, stage="back_translate pivot"):
-    """Pairs with translations; plain text with the sources that the forward model made."""
+    """Pairs with translations; for `pivot`, plain text with sources that the forward model made."""
 
     model: TranslationModel = TranslationModel()
 
@@ -139,7 +139,7 @@ class ScoreRecord(PairsRecord, stage="score"):
 
 
 class BucketRecord(PairsRecord, stage="bucket"):
-    """Pairs with deciles; `deciles` is by scorer."""
+    """Pairs with deciles; `deciles` has each scorer's."""
 
     deciles: dict[str, Deciles] = {}
 
@@ -152,10 +152,10 @@ class IdfRecord(StageRecord, stage="idf"):
 
 
 class TrainingRecord(StageRecord, stage="embeddings paragram nmt forward_nmt"):
-    """A stage that trains; `training` has the metrics, none if word vectors come from a file."""
+    """A stage that trains; `training` has the metrics, empty if word vectors come from a file."""
 
     training: dict[str, Any] = {}
-    files: dict[str, InputFile] = {}  # read by an encoder's training, by the configuration's key
+    files: dict[str, InputFile] = {}  # files that an encoder's training read, by key
 
 
 class DecileTrial(Lenient):
@@ -177,14 +177,14 @@ class AutoSelectRecord(StageRecord, stage="auto_select"):
 
     trials: list[DecileTrial] = []
     chosen: DecileTrial
-    labelled: int = 0  # pairs
+    labelled: int = 0  # number of labelled pairs
 
 
 class LoopRecord(StageRecord, stage="loop"):
-    """The rounds compared."""
+    """The comparison of all rounds."""
 
-    labelled: list[float]  # Pearson × 100 of each round's encoder with the labelled pairs
-    data_sets: int  # size of the labelled data
+    labelled: list[float]  # Pearson × 100 of each round's encoder on the labelled pairs
+    data_sets: int  # number of labelled data sets
     pairs: int
     best: int  # number of the best round, from 1
 
@@ -246,8 +246,8 @@ class RunRecord(Lenient):
     wanted: list[str] = []  # the stages of the last command
     outdated: list[str] = []  # finished stages that an earlier configuration made
     stages: dict[str, SerializeAsAny[StageRecord]] = {}
-    under_way: UnderWay | None = None  # the stage at work, or at which a process was killed
-    place: str = ""  # below the run's folder, of a derived run
+    under_way: UnderWay | None = None  # the stage at work, or at work when the process was killed
+    place: str = ""  # a derived run's folder, below the run's
 
     @field_validator("stages", mode="before")
     @classmethod
@@ -263,8 +263,8 @@ class RunRecord(Lenient):
         return {**values, "config": self.config.model_dump(mode="json")}
 
     def roll_up(self) -> dict[str, Any]:
-        """The content of manifest.json; a stage has its configuration and versions if they differ
-        from the run's."""
+        """The content of manifest.json; it repeats a stage's configuration and versions only if
+        they may differ from the run's."""
         stages = {}
         for name, of in self.stages.items():
             left = {"reads", "inputs", *(["config"] if name not in self.outdated else [])}
@@ -286,12 +286,12 @@ class RunRecord(Lenient):
         return found if isinstance(found, kind) else None
 
     def path(self, stage: str) -> str:
-        """The name of a stage among the stages of the run and of its derived runs."""
+        """The name of a stage, preceded by the place of this derived run if it makes the stage."""
         return f"{self.place}/{stage}" if self.place and stage in own(self.place) else stage
 
     def derived(self, place: str) -> RunRecord:
         """The record of the derived run in a place, with the stages that it takes from this run;
-        without a place, this run's record without its derived runs."""
+        with the place "", this run's record without its derived runs."""
         mine = own(place) if place else ()
         stages = {n: of for n, of in self.stages.items() if "/" not in n and n not in mine}
         stages |= {n: self.stages[p] for n in mine if (p := f"{place}/{n}") in self.stages}
@@ -325,7 +325,7 @@ class RunRecord(Lenient):
 
     @property
     def bleu(self) -> float | None:
-        """BLEU on held-out pairs of the translation model that the run trained, if it did."""
+        """BLEU, on held-out pairs, of the translation model that the run trained, if it did."""
         return (self.find(TrainingRecord, "nmt") or TrainingRecord()).training.get("bleu")
 
     @property
@@ -335,7 +335,7 @@ class RunRecord(Lenient):
 
 
 def stage_record(name: str, values: Any) -> StageRecord:
-    """The record of a stage from JSON values; its own class counts if its module is imported."""
+    """Make a stage's record from JSON values; it has its own class if that class is imported."""
     name = name.rpartition("/")[2]
     common = PairsRecord if name in TABLE and TABLE[name].pairs else StageRecord
     return StageRecord.classes.get(name, common).model_validate(values)

@@ -29,20 +29,20 @@ from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 
 @dataclass(eq=False)
 class Run:
-    """A run at work, for code that makes stages; `RunRecord` is for code that reads a run folder.
+    """A run that makes stages; code that only reads a run folder uses `RunRecord`.
 
-    A derived run has a base, and takes the stages from it that are not its own.
-    A round or a named selection has a place below its base. A preview has its own folder and input,
-    and takes the trained models from its base.
+    A derived run has a base, and takes from it the stages that it does not make itself.
+    A round or a named selection has a place below its base's folder. A preview has its own folder
+    and input, and takes the trained models from its base.
     """
 
     config: Config
-    arguments: Sequence[str] = ()  # for Beam
+    arguments: Sequence[str] = ()  # Beam's options
     base: Run | None = None
-    place: str = ""  # its folder, below the base's folder
-    before: Run | None = None  # the round before, whose encoder scores the pairs
+    place: str = ""  # folder of a round or named selection, below the base's folder
+    before: Run | None = None  # the previous round, whose encoder scores the pairs
     records: dict[str, StageRecord] = field(default_factory=dict)  # its own finished stages
-    forced: bool = False  # whether the stage under way is made from nothing
+    forced: bool = False  # whether the stage under way is made from scratch
 
     @classmethod
     def open(cls, config: Config, arguments: Sequence[str] = (), base: Run | None = None) -> Run:
@@ -50,13 +50,13 @@ class Run:
         return cls(config, arguments, base, records=read_stages(config.run))
 
     def derived(self, place: str, before: Run | None = None) -> Run:
-        """The run with this base in a place below it: `rounds/2`, `selections/strict`."""
+        """The derived run in a place below this run's folder: `rounds/2`, `selections/strict`."""
         records = read_stages(storage.join(self.config.run, place))
         return Run(self.config.derived(place), self.arguments, self, place, before, records)
 
     @cached_property
     def children(self) -> dict[str, Run]:
-        """The runs that are derived from this one, by their places."""
+        """The rounds and named selections of this run, by place."""
         found: dict[str, Run] = {}
         for place in self.config.places if not self.place else ():
             before = [of for name, of in found.items() if name.startswith("rounds/")]
@@ -65,13 +65,13 @@ class Run:
 
     @property
     def trained_on(self) -> Run:
-        """The run whose corpus its encoder is trained on: itself, or `embeddings.selection`."""
+        """The run whose corpus trains the encoder: this one, or `embeddings.selection`."""
         name = self.config.embeddings.selection
         return self.children[f"selections/{name}"] if name else self
 
     @cached_property
     def own(self) -> tuple[str, ...]:
-        """The stages that it makes itself."""
+        """The stages that this run makes itself."""
         if self.base and self.place:
             return own(self.place)
         trained = self.base.records if self.base else {}  # a preview's base has trained models
@@ -83,7 +83,7 @@ class Run:
         return self if self.base is None or stage in self.own else self.base.owner(stage)
 
     def path(self, stage: str) -> str:
-        """The name of a stage among the stages of the base and of its derived runs."""
+        """The name of a stage, preceded by the place of the run that makes it: `rounds/2/score`."""
         return "/".join(filter(None, (self.owner(stage).place, stage)))
 
     def digest(self, stage: str) -> str:
@@ -110,7 +110,7 @@ class Run:
         return shards_of(self.owner(stage).config.run, self.path(stage))
 
     def local_folder(self, stage: str) -> Path:
-        """The folder on this machine in which a stage writes; `folder` unless that is remote."""
+        """The folder on this machine that a stage writes to: `folder`, unless that is remote."""
         return remote.local_workdir(self.config.run) / folder_of(self.path(stage))
 
     def publish(self, stage: str) -> str:
@@ -156,12 +156,12 @@ class Run:
         return self.config.language
 
     def with_language(self, values: Any) -> Any:
-        """Add the language to the values of a key, except English."""
+        """Add the language to the values that a key is made from, unless it is English."""
         return values if self.language == ENGLISH else [values, self.language]
 
     @property
     def ranked_by(self) -> list[str]:
-        """The scores that may select pairs; in a round after the first, the encoder's score."""
+        """The scores that may select pairs; after the first round, only the encoder's."""
         return [ENCODER] if self.before else self.config.score.names
 
     @property
@@ -170,7 +170,7 @@ class Run:
         return (self.find(ScoreRecord) or ScoreRecord()).scorers
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
-        """The criteria of `select` for these deciles of a score; None takes all deciles."""
+        """The criteria of `select`, for these deciles of the score `by`; None selects all."""
         options = self.config.select
         return replace(
             options.criteria(),
@@ -190,7 +190,7 @@ class Run:
 
     @property
     def exclusion(self) -> Exclusion | None:
-        """The evaluation sentences that no pair may hold, once they are read."""
+        """The evaluation sentences that no pair may contain; None before `exclude` has ended."""
         options = self.config.select
         if not options.exclude or "exclude" not in self.owner("exclude").records:
             return None

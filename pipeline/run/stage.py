@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa.Table:
-    """About this many rows, from the beginnings of at most 10 part files; use it where all
-    candidates of a pair must be together, which a random sample would separate."""
+    """About this many rows, from the beginnings of at most 10 part files; use it where the
+    candidates of a pair must stay together: a random sample would separate them."""
     filled = [shard for shard in shards if shard.rows]
     some = filled[:: -(-len(filled) // 10)]
     return pa.concat_tables(read_shard(of, columns).slice(0, rows // len(some)) for of in some)
@@ -43,23 +43,23 @@ def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One step of a run: its module has the fields as functions and constants."""
+    """One step of a run; its module defines the fields as functions and constants."""
 
     name: str
     depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] | None = None
-    """The stages that it reads, if they are not as in the table; may depend on the configuration.
-    The configuration may lack some of them."""
+    """The stages that it reads, or a function that returns them; None: those in the table. A
+    configuration may lack some of them."""
     others: tuple[tuple[Run, str], ...] = ()  # stages of other runs that it reads
-    version: int = 1  # bump when the stage makes another result from the same input
+    version: int = 1  # bump when the stage makes a different result from the same input
     fingerprint: Callable[[Run], Any]
     """JSON values that the result depends on besides `depends_on` and `version`."""
     make: Callable[[Run, str], StageRecord]
     """Does the work, given the run and the stage's key; returns the stage's record. The record's
     `digest` stands for the result in the keys of the stages that read it."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
-    """Whether the files that the record describes are still there, given the run and the name. In
-    modules, the default is `shards_are_valid` for pairs, `folder_is_valid` for a resource; without
-    files the record is the result."""
+    """Whether the files that the record describes still exist, given the run and the stage's name.
+    Modules that do not define it get `shards_are_valid` for pairs, `folder_is_valid` for a
+    resource; any other stage counts as valid, since its record is its result."""
     check: Callable[[Config], object] = lambda config: None
     """Raises a UserError, before any stage runs, if the stage cannot run."""
     copy: Callable[[Run, Run], None] | None = None
@@ -69,7 +69,7 @@ class Stage:
 
     @classmethod
     def of(cls, name: str, module: Mapping[str, Any]) -> Stage:
-        """The stage of a module: whatever has the name of a field."""
+        """Make a stage from a module's values: those whose names are fields of `Stage`."""
         given = {of.name: module[of.name] for of in fields(cls) if of.name in module}
         if name in RESOURCES or TABLE[name].pairs:
             is_valid = shards_are_valid if TABLE[name].pairs else folder_is_valid
@@ -81,7 +81,7 @@ class Stage:
         return TABLE[self.name].when(config)
 
     def dependencies(self, config: Config) -> tuple[str, ...]:
-        """The stages of its run that it may read, under a configuration."""
+        """The stages of its run that it may read, with this configuration."""
         if callable(self.depends_on):
             return self.depends_on(config)
         return tuple(TABLE[self.name].reads.split()) if self.depends_on is None else self.depends_on
@@ -102,9 +102,9 @@ def stages() -> dict[str, Stage]:
 
 
 def folder_is_valid(run: Run, stage: str) -> bool:
-    """`Stage.is_valid` of a stage that calls `Run.publish`: the folder has the record's digest.
+    """`Stage.is_valid` for a stage that calls `Run.publish`: the folder has the record's digest.
 
-    Its card does not count, because people write their own, and Paraloom adds one to encoders.
+    The folder's card is ignored: people write their own, and Paraloom adds one to encoders.
     """
     folder = run.folder(stage)
     if not remote.exists(folder):
@@ -113,8 +113,8 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 
 def shards_are_valid(run: Run, stage: str) -> bool:
-    """`Stage.is_valid` of a pair stage: the receipts have the record's digest, and the folder has
-    their files with the right sizes and no others, such as a late attempt may leave.
+    """`Stage.is_valid` for a pair stage: the receipts have the record's digest, and the folder has
+    their files, with the right sizes, and no others, which a late attempt may have left.
     """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]

@@ -4,9 +4,9 @@
         pivot ↗     generate ↗  paragram, idf, … ↗
 
 A stage is a row here, and a module with functions such as `fingerprint` and `make`: the fields of
-`paraloom.pipeline.run.stage.Stage`. A stage that makes the resource of a scorer is only a module in
-`resources`, with the name of the resource; its `depends_on` names the stages that it reads.
-`paraloom.pipeline.run.plan` describes the runs that make some of the stages again.
+`paraloom.pipeline.run.stage.Stage`. A stage that makes a scorer's resource needs no row here: it is
+a module in `resources` with the resource's name, and `depends_on` names the stages that it reads.
+`paraloom.pipeline.run.plan` describes derived runs, which make some of the stages again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A stage of the table."""
+    """A row of the table: a stage."""
 
     name: str
-    reads: str  # stages, if the configuration has them
-    makes: str  # columns of the pairs, or another result
+    reads: str  # stages that it reads, if the configuration has them
+    makes: str  # columns that it adds to the pairs, or another result
     command: str = ""  # the command, besides `corpus`, that brings the stage up to date
-    folder: str = ""  # the folder, if it has another name than the stage; keys have this name
-    again: int = 0  # derived runs with this number or a lower one make the stage for themselves
+    folder: str = ""  # the folder's name, if not the stage's; keys contain the folder's name
+    again: int = 0  # derived runs of this kind or a lower one make the stage for themselves
     pairs: bool = False  # whether it makes part files of pairs
     when: Callable[[Config], bool] = lambda config: True  # whether a configuration has it
 
@@ -43,11 +43,11 @@ RESOURCES = (
     ),
     "columns",
 )
-"""The stages that make resources of scorers; the encoder comes from the round before."""
+"""The stages that make scorers' resources, except the encoder, which the previous round makes."""
 
 
 def needed(resource: str, config: Config) -> bool:
-    """Whether a configuration has the stage of a resource: whether its scorers need it."""
+    """Whether a configuration has a resource's stage, because its scorers need the resource."""
     if resource == "columns":
         return bool(config.score.columns)
     used = (SCORERS[scorer] for scorer in config.score.scorers if scorer in SCORERS)
@@ -55,7 +55,7 @@ def needed(resource: str, config: Config) -> bool:
 
 
 def resource_row(name: str) -> Row:
-    """The row of a resource."""
+    """The row of the stage that makes a resource."""
     return Row(name, "", "", "train-paragram" * (name == "paragram"), when=partial(needed, name))
 
 
@@ -138,21 +138,21 @@ TABLE = {row.name: row for row in _ROWS}
 """The stages by name, in their order."""
 
 PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
-"""The stages that produce pairs, in their order; only plain text has `pivot`, only `generators`
-have `generate`."""
+"""The stages that produce pairs, in their order; only plain text needs `pivot`, only the key
+`generators` needs `generate`."""
 
 
 def pairs_before(stage: str, config: Config) -> str:
-    """The stage whose pairs a stage of pairs reads, the last one before it in a configuration."""
+    """The stage whose pairs a pair stage reads: the configuration's last pair stage before it."""
     before = PAIR_STAGES[: PAIR_STAGES.index(stage)]
     return next(name for name in reversed(before) if TABLE[name].when(config))
 
 
 RANKED = "bucket"
-"""The stage whose pairs selection reads, as do judging and the report."""
+"""The stage whose pairs selection, judging and the report read."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages that every derived run makes for itself; the run copies the best round's results."""
+"""The stages that every derived run makes for itself; the run copies the best round's, if any."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
     "corpus": tuple(TABLE)[list(TABLE).index("select") :],
@@ -165,7 +165,7 @@ TARGETS: dict[str | None, tuple[str, ...]] = {
 
 
 def own(place: str) -> tuple[str, ...]:
-    """The stages that the derived run in a place below a run makes for itself.
+    """The stages that the derived run in a place makes for itself.
 
     >>> own("rounds/1"), own("selections/strict")[:2]
     (('select', 'embeddings', 'evaluate'), ('auto_select', 'judged'))

@@ -21,7 +21,7 @@ version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:
-    """The options of decoding, and the model if `nmt.model` names it."""
+    """The decoding options, and the model if `nmt.model` names it."""
     options, model = run.config.nmt, backward(run)
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
@@ -38,7 +38,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check the model, its files and languages, and the run whose translations are kept."""
+    """Check the model's files and languages, and that `nmt.reuse` names a run."""
     if (other := config.nmt.reuse) and not is_run(other):
         raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run")
     if config.nmt.model:

@@ -34,7 +34,7 @@ def depends_on(config: Config) -> tuple[str, ...]:
 def _uses_own_vectors(config: Config) -> bool:
     """Whether `initial_vectors: auto` stands for the vectors of the stage `paragram`.
 
-    If the run reads the vectors from a file, only `tasks.train` compares their dimension.
+    The dimension of vectors from a file is not checked here; `tasks.train` does that.
     """
     options, score = config.embeddings, config.score
     wanted = options.task == "paraphrases"

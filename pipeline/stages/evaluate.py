@@ -11,7 +11,7 @@ from paraloom.pipeline.run.run import Run
 
 
 def evaluation_path(run: Run) -> str:
-    """The file of the results, beside the folder of the encoder."""
+    """The path of the file with the results, beside the encoder's folder."""
     return storage.join(run.folder("evaluate").rpartition("/")[0], "evaluation.json")
 
 

@@ -1,4 +1,4 @@
-"""forward_nmt: train the model that finds the way back to the source, if no key names one."""
+"""forward_nmt: train the model that translates references into sources, if no key names one."""
 
 from functools import partial
 

@@ -23,14 +23,14 @@ version = VERSIONS["generate"]
 
 
 class GeneratedBy(Usage, Lenient):
-    """A generator: model and prompt, the use of its server, and its rejected rows by reason."""
+    """A generator: model and prompt, its usage of the server, and its rejected rows by reason."""
 
     model: ServedName = ""
-    prompt: str = ""  # its name
+    prompt: str = ""  # the prompt's name
     prompt_text: str = ""
     license: str | None = None
     rejected: dict[str, int] = Field(default_factory=dict)
-    cost: float | None = None  # by the prices of the configuration
+    cost: float | None = None  # at the configuration's prices
 
 
 class GenerateRecord(PairsRecord, stage="generate"):
@@ -40,7 +40,7 @@ class GenerateRecord(PairsRecord, stage="generate"):
 
 
 def fingerprint(run: Run) -> Any:
-    """The requests, the languages, and the model that scores if `nmt.model` names it."""
+    """The requests, the languages, and the scoring model, if `nmt.model` names one."""
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
@@ -110,7 +110,7 @@ def make(run: Run, key: str) -> GenerateRecord:
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
-    """The record of each generator, with the present licence and prices of the configuration."""
+    """The record of each generator, with the configuration's present licence and prices."""
     found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
     for of in record.config.chats:
         if made := found.get(of.name):
@@ -120,7 +120,7 @@ def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
 
 
 def check(config: Config) -> None:
-    """Check the prompts, before anything is translated, and the library."""
+    """Check the prompts, and that the library is installed, before anything is translated."""
     columns = {*schema.INGEST.names, *(config.input.keep if config.input else ())}
     known = columns | variables("", "", n=1, json=False).keys()
     for of in config.chats:

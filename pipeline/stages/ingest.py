@@ -1,4 +1,4 @@
-"""ingest: bitext into pairs."""
+"""ingest: read bitext into pairs."""
 
 from typing import Any
 
@@ -84,11 +84,11 @@ def check(config: Config) -> None:
 
 
 def check_replaces(run: Run, key: str) -> None:
-    """Check the languages of the first rows, and that a finished run is not replaced by one of
-    wholly other files: no recorded path and no recorded content is in the input.
+    """Check the languages of the first rows, and refuse to replace a finished run whose files were
+    all different: the input has none of the recorded paths, and none of the recorded contents.
 
-    Call it before the run records that it begins, unless `--force` is given. It does nothing if
-    the finished pairs have the stage's `key`, or if the run reads a sample of its base's input.
+    Call it before the run's start is recorded, unless `--force` is given. It does nothing if the
+    finished pairs have the stage's `key`, or if the run reads a sample of its base's input.
     """
     found = run.records.get("ingest")
     if run.base or (found and found.key == key):

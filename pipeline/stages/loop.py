@@ -1,4 +1,4 @@
-"""loop: the best round, by its encoder on labelled pairs."""
+"""loop: find the best round, whose encoder agrees best with labelled pairs."""
 
 import numpy as np
 
@@ -14,8 +14,8 @@ fingerprint, check = auto_select.labelled_digests, auto_select.read_labelled
 def make(run: Run, key: str) -> LoopRecord:
     """Evaluate the encoder of every round on the labelled pairs.
 
-    A score is Pearson × 100, the mean over the data sets; a data set on which an encoder gives all
-    pairs the same similarity counts as 0. The first of equally good rounds is best.
+    A score is Pearson × 100, averaged over the data sets; a data set counts as 0 if an encoder
+    computes the same similarity for all its pairs. Among equally good rounds, the first is best.
     """
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder

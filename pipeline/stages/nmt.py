@@ -18,8 +18,8 @@ is_valid = folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
-    """The options of the training; keys that are null do not count, so that new keys change no
-    fingerprint."""
+    """The training options; keys that are null are left out, so that a key added in a new version
+    changes no fingerprint."""
     options, languages = run.config.nmt.training, [run.input.source_language]
     if run.input.target_language != "en":
         languages.append(run.input.target_language)
@@ -28,8 +28,8 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str, *, forward: bool = False) -> TrainingRecord:
-    """Train on the pairs of the input; `forward`: from the language of the references."""
-    if find_spec("fairseq") is None:  # the training process would find out late, in its log
+    """Train on the pairs of the input; `forward` trains from references to sources."""
+    if find_spec("fairseq") is None:  # else training fails late, and says so only in its log
         raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
 
@@ -59,7 +59,7 @@ def swapped(pairs: list[Path], folder: Path) -> list[Path]:
 
 
 def check(config: Config) -> None:
-    """Check that the two languages differ, since they name the files of the model."""
+    """Check that the two languages differ, since their codes name the files of the model."""
     source, target = config.languages.source, config.languages.target
     if source == target:
         raise UserError(

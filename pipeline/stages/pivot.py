@@ -1,4 +1,4 @@
-"""pivot: the sources of plain text: translations of the references by a forward model."""
+"""pivot: sources for plain text: a forward model translates the references."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:
-    """The options of decoding, and the forward model."""
+    """The decoding options, and the forward model."""
     model = forward(run.config)
     shared = ["unique source"] if shares_translations(run.config) else []
     return [*decoding(model.options), model.digest, *model.tags(), *shared]

@@ -20,12 +20,12 @@ version = VERSIONS["score"]
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """The stages of the table; pairs of one language come from ingest."""
+    """The stages that the table names, and `ingest` if it reads pairs of one language."""
     return ("ingest",) * config.is_mined + tuple(TABLE["score"].reads.split())
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
-    """By scorer that is not Paraloom's, everything besides the pairs that its values depend on."""
+    """For each scorer that is not Paraloom's, all that its values depend on besides the pairs."""
     given = config.score.resources
     return {
         source.name: [
@@ -39,7 +39,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 
 def fingerprint(run: Run) -> Any:
-    """The names of the scorers, the keys of the user's own scorers, and versions above 1."""
+    """The names of the scorers, the keys of the user's own scorers, and scorer versions above 1."""
     scores, own = run.config.score.names, plugin_keys(run.config)
     versions = {name: _version(run.config, name) for name in scores if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version != 1}
@@ -55,8 +55,8 @@ def _version(config: Config, name: str) -> Any:
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """By column, the key of everything besides the pairs that it depends on; `digests` are the
-    resources', `own` comes from `plugin_keys`."""
+    """For each column, the key of everything that it depends on besides the pairs. `digests` are
+    the resources' digests; `own` is the result of `plugin_keys`."""
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}
@@ -72,8 +72,8 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
 
 
 def make(run: Run, key: str) -> ScoreRecord:
-    """Score the translations. A round after the first only adds a score to the first round's
-    scores: the similarity by the encoder of the round before.
+    """Score the translations. A round after the first only adds one score to the first round's
+    scores: the similarity according to the previous round's encoder.
     """
     from paraloom.beam_jobs import score
 

@@ -51,11 +51,11 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> PairsRecord:
-    """Select pairs; an empty corpus is an error, before anything is trained on it."""
+    """Select pairs; an empty corpus is an error, so that nothing is trained on it."""
     from paraloom.beam_jobs import select
 
     earlier = np.empty(0, np.uint64)
-    with suppress(UserError):  # damaged or gone
+    with suppress(UserError):  # the earlier corpus is damaged or gone
         ended = storage.exists(compacted(place := run.folder("select")))
         earlier = np.concatenate([earlier, *_named(receipts(place) if ended else ())])
     work = units(run.shards(RANKED), key)

@@ -25,7 +25,7 @@ from paraloom.pipeline.run.stage import pairs_record
 from paraloom.pipeline.stages import pairs_before
 
 ENGINE = "ctranslate2"
-"""The only engine; it stands in keys, because earlier versions had others."""
+"""The only inference engine; keys contain it, because earlier versions had others."""
 
 
 class Model(NamedTuple):
@@ -38,24 +38,24 @@ class Model(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Its folder on this machine; fetched if it is elsewhere."""
+        """Its folder on this machine, to which a model from elsewhere is fetched."""
         return hub.fetch(remote.localise(self.name), self.key)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its files; a checkpoint that is chosen and `nmt.tokenizer` count, too."""
+        """SHA-256 of its files, the name of a chosen checkpoint, and `nmt.tokenizer`."""
         path, tokenizer = self.folder, self.options.tokenizer
         own = digest(path.parent if path.suffix == ".pt" else path)
         more = [path.name] * (path.suffix == ".pt") + [digest(of) for of in [tokenizer] if of]
         return content_key(own, *more) if more else own
 
     def open(self) -> NmtModel:
-        """Its files, without the weights."""
+        """Open its files, except the weights."""
         return open_model(self.folder, self.languages, self.options.tokenizer)
 
     @property
     def factory(self) -> TranslatorFactory:
-        """The model for workers, who fetch the same commit from the Hub."""
+        """Opens the model on workers, which fetch the same commit from the Hub."""
         return TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
 
     def record(self) -> TranslationModel:
@@ -70,9 +70,9 @@ class Model(NamedTuple):
         )
 
     def tags(self) -> list[Any]:
-        """The languages for keys, as the tags that they choose; empty without tags."""
+        """The model's language tags, in the form for keys; empty if it has none."""
         layout = self.open().layout
-        # The key has a prompt because version 0.2 had.
+        # Keys contain a prompt, because they did in version 0.2.
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self, options: InputOptions | None) -> None:
@@ -94,21 +94,21 @@ def license_of(folder: Path) -> str | None:
 
 
 def backward(run: Run) -> Model:
-    """The model from the language of the sources into the language of the references."""
+    """The model that translates sources into the references' language."""
     options = run.config.nmt
     return Model(options.model or run.folder("nmt"), options, run.config.languages)
 
 
 def forward(config: Config, trained: str = "") -> Model:
-    """The model from the language of the references, in a folder that the run has `trained` if no
-    key names one. Plain text gets its best translations as sources."""
+    """The model that translates references into the sources' language; `trained` is the folder of
+    the run's own model, used if no key names one. For plain text, its translations are sources."""
     options = config.nmt.replace(candidates=1, sampling=None, tokenizer=None)
     languages, name = config.languages.reversed(), config.nmt.forward_model or trained
     return Model(name, options, languages, "nmt.forward_model")
 
 
 def decoding(options: NmtOptions) -> list[Any]:
-    """The options of a single translation, for keys; `NmtOptions.several` has the others."""
+    """The options for one translation of each text, for keys; `NmtOptions.several` has the rest."""
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
@@ -122,14 +122,14 @@ def shares_translations(config: Config) -> bool:
 def translate(
     run: Run, direction: Direction, model: Model, depends_on: list[Any]
 ) -> BackTranslateRecord:
-    """Run a translation job. The key of a shard covers everything that a translation depends on,
-    but no other shards: after new input, only new shards are translated.
+    """Run a translation job. The key of a shard covers everything that its translations depend on,
+    but no other shard: if the input grows, only new shards are translated.
     """
     from paraloom.beam_jobs import back_translate
 
     used, options = model.record(), model.options
     own = [decoding(options), options.several(), used.sha256, model.tags()]
-    # Samples depend on their shard. A run on a sample measures, or has other sentences.
+    # No reuse: sampling depends on the shard; runs on a sample measure, or have other sentences.
     other = None if run.forced or run.base else run.config.nmt.reuse
     job = back_translate.TranslationJob(
         model=model.factory,

@@ -1,7 +1,7 @@
 """`paraloom estimate`: time, cost and disk of a run, from the receipts of a run on a sample.
 
-The run on the sample is in a temporary folder, and trains nothing. The seconds that its workers
-spent on rows are extrapolated; the start of a job is not.
+The run on the sample is in a temporary folder, and trains nothing. The time that its workers spent
+on rows is extrapolated; the time to start a job is not.
 """
 
 import argparse
@@ -46,14 +46,14 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
-_SENTENCES, _FEW = 2_000, 200  # rows of the sample; fewer if another machine is to translate
+_SENTENCES, _FEW = 2_000, 200  # rows in the sample; _FEW if another machine is to translate
 
 
 @model(frozen=True, slots=True, kw_only=True)
 class Requests:
     """Time, tokens and cost of a generator's answers to all pairs, at the measured speed."""
 
-    answers: int  # measured, to pairs of the sample
+    answers: int  # number of measured answers, to pairs of the sample
     seconds: float
     tokens_in: float
     tokens_out: float
@@ -64,15 +64,15 @@ class Estimated(BaseModel):
     """An estimate, and its JSON form."""
 
     rows: int
-    counted: bool  # the rows; else they are estimated from the files' sizes and beginnings
+    counted: bool  # whether rows were counted, not estimated from files' sizes and beginnings
     rejected: float  # share of the rows that cannot be used
-    kept: float  # share of the others that `where`, `unique` and `near_duplicates` keep
+    kept: float  # share of the usable rows that `where`, `unique` and `near_duplicates` keep
     translated: float  # share of the kept rows whose texts are translated
     sampled: int  # sentences that were translated
     jobs: dict[str, Job] = {}  # by stage
     left_out: list[str] = []  # scorers that were not timed
     not_timed: list[str] = []  # stages that are not among the jobs
-    requests: int  # sent to each generator of kind chat
+    requests: int  # number of requests to each generator of kind chat
     generators: dict[str, Requests] = {}  # the generators that have answered
     translation_hours: float = 0.0  # on one machine
     translation_cost: float | None = None  # with --gpu-hour
@@ -136,10 +136,10 @@ def estimate(
     requests: int = 0,
     arguments: Sequence[str] = (),
 ) -> Estimated:
-    """Take a sample through the stages of pairs on this machine, and extrapolate.
+    """Take a sample through the pair stages on this machine, and extrapolate.
 
-    `elsewhere` is the rate of another machine that is to translate, and its name; `arguments` are
-    for Beam. The others are the options of the command.
+    `elsewhere` is the rate and name of another machine that is to translate; `arguments` are
+    Beam's options. The other arguments are the command's options.
     """
     run, has_candidates = Run.open(config), config.translates or config.is_mined
     if config.translates and config.nmt.model is None and "nmt" not in run.records:
@@ -166,7 +166,7 @@ def estimate(
     )
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--runner")
-    _, here = parser.parse_known_args(arguments)  # all but the runner
+    _, here = parser.parse_known_args(arguments)  # all arguments but --runner
     asked, ranked = dict[str, GeneratedBy](), ("score", RANKED, "select")
     with tempfile.TemporaryDirectory() as folder:
         if config.chats and requests:
@@ -209,7 +209,7 @@ def estimate(
         if (took := asked.get(of.name)) and took.requests:
             found.generators[of.name] = _all_requests(of, took, found.requests)
     if answered := [*found.generators.values()]:
-        seconds = max(of.seconds for of in answered)  # all servers are asked at once
+        seconds = max(of.seconds for of in answered)  # all servers are asked in parallel
         job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
         found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
@@ -220,7 +220,7 @@ def estimate(
 
 
 def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Requests:
-    """Extrapolate the measured answers of a generator to all requests."""
+    """Extrapolate a generator's measured answers to all requests."""
     scale = requests / took.requests
     least = 60 / of.requests_per_minute if of.requests_per_minute else 0
     return Requests(
@@ -274,7 +274,7 @@ def _size(size: float) -> str:
 
 
 def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
-    """Lines on the basis of the estimates, except the translation's."""
+    """Lines that explain the basis of all estimates but the translation's."""
     how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of those read cannot be used.",
@@ -301,10 +301,10 @@ def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[s
 
 
 def rate(value: float) -> str:
-    """Two digits of a small number, thousands of a large one."""
+    """A number with two significant digits, and commas between thousands."""
     return f"{two_digits(value):,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def two_digits(value: float) -> float:
-    """The value, rounded to two digits."""
+    """The value, rounded to two significant digits."""
     return float(f"{value:.2g}")

@@ -30,12 +30,12 @@ from paraloom.pipeline.config.read import SAMPLE, is_sample, parse_config
 from paraloom.pipeline.pages.render import environment
 from paraloom.pipeline.stages import back_translate
 
-_READ = 500  # rows whose languages are identified
+_READ = 500  # number of rows whose languages are identified
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
-_IDS = ("id", "caption_id", "uid", "tuid")  # names that people give to columns of ids
+_IDS = ("id", "caption_id", "uid", "tuid")  # usual names of a column of ids
 _OPUS = "opus:"
-_SEGMENT = "xml:lang="  # prefix of the names of TMX's segments
-_ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # for English; for others
+_SEGMENT = "xml:lang="  # prefix of the names of segments in TMX
+_ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # English, multilingual
 
 
 def command(
@@ -66,7 +66,7 @@ def command(
     options, seen = _opus(files, codes) if named else find_input(files)
     text = "# From `paraloom init`; all keys: `paraloom corpus --help`, docs/configuration.md.\n"
     text += f"run: {_free_run(Path(files[0]).name, out)}\ninput:\n"
-    for key, value in options.items():  # JSON within a line is YAML
+    for key, value in options.items():  # JSON on one line is valid YAML
         text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
     source, target = (options.get(f"{of}_language", "") for of in ("source", "target"))
     if start:
@@ -83,8 +83,8 @@ def command(
             has_encoder=hub.cached(encoder),
         )
     values = parse_yaml(text, str(out))
-    config = parse_config(values, where=str(out))  # an error before it is written
-    if source == ENGLISH != target and not named:  # the format has no names of columns to swap
+    config = parse_config(values, where=str(out))  # raises errors before `out` is written
+    if source == ENGLISH != target and not named:  # unnamed columns cannot be swapped
         say(
             f"init: {files[0]}: English comes first and becomes the source, so that paraphrases "
             f"are {language_name(target)}; for English ones, swap the columns of the file"
@@ -187,11 +187,11 @@ def _format(path: str) -> str:
 
 
 def _columns(form: str, paths: list[str]) -> dict[str, str]:
-    """The columns with most text in two languages; the English one has the references."""
+    """The columns of the two languages with the longest texts; English ones are the references."""
     names = _names(form, paths[0])
     found: dict[str, tuple[float, str]] = {}  # by language: mean length, and the column
     for name in names:
-        with suppress(UserError):  # no text
+        with suppress(UserError):  # the column has no text
             seen = _preview(form, paths[:1], Layout(columns={"source": name, "reference": name}))
             length = pc.mean(pc.utf8_length(seen.pairs["source"])).as_py()
             language = _language(seen, "source")
@@ -207,9 +207,9 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
 
 
 def _ids(form: str, paths: list[str], layout: Layout, seen: BitextPreview) -> str:
-    """The name of a column with another id in each row that is read, else ""."""
+    """The name of a column that has a different id in each row read; "" if there is none."""
     for name in (name for name in _IDS if name in _names(form, paths[0])):
-        with suppress(UserError):  # neither text nor numbers
+        with suppress(UserError):  # the column has neither text nor numbers
             columns = {**layout.columns, "id": name}
             ids = _preview(form, paths, replace(layout, columns=columns)).pairs["id"]
             if len(ids) == len(seen.pairs) == pc.count_distinct(ids).as_py():
@@ -237,10 +237,10 @@ def _names(form: str, path: str) -> list[str]:
 
 
 def _sections(start: str) -> str:
-    """The text of all sections of a configuration but run and input."""
+    """The text of all sections of a configuration, except run and input."""
     path = SAMPLE / "sample.yaml" if is_sample(start) else Path(start)
     text = path.read_text("utf-8-sig")
-    text = text.replace("${PARALOOM_SAMPLE}/cs-en", "null")  # it knows the sample's sentences only
+    text = text.replace("${PARALOOM_SAMPLE}/cs-en", "null")  # knows only the sample's sentences
     text = text.replace("${PARALOOM_SAMPLE}", str(SAMPLE))
     sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
     return "".join(of for of in sections if not re.match("(run|input):", of))

@@ -38,7 +38,7 @@ def command(
 
 
 def prepare(run: Run, rows: int) -> tuple[str, Config]:
-    """Write the sample; returns the last stage of its run, and the configuration of its run."""
+    """Write the sample; returns the last stage to make from it, and the configuration for that."""
     config = run.config
     seen = small_run.read_beginnings(config, "preview")
     sample = small_run.draw(seen.pairs, rows, config.seed)
@@ -61,7 +61,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
 
 
 def _without_training(run: Run) -> tuple[dict[str, dict[str, Any]], str]:
-    """Changes to sections, so that nothing is trained, and the last stage that can be made."""
+    """Changes to sections, with which nothing is trained, and the last stage that can be made."""
     config, target = run.config, "select"
     left = small_run.scorers_at_hand(run)
     out = [scorer for scorer in config.score.scorers if scorer not in left]

@@ -23,6 +23,6 @@ def command(
     with atomic_folder(folder) as work:
         shutil.copytree(SAMPLE, work, dirs_exist_ok=True)
         config = work / "sample.yaml"
-        _, text = config.read_text("utf-8").split("\n", 1)  # without the line for editors
+        _, text = config.read_text("utf-8").split("\n", 1)  # without the line that is for editors
         config.write_text(text.replace("${PARALOOM_SAMPLE}", str(folder)), "utf-8")
     show(f"paraloom corpus --config {folder / 'sample.yaml'}")

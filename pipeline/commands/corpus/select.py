@@ -37,9 +37,9 @@ class Counted(BaseModel):
     """The JSON form of `paraloom select --dry-run`."""
 
     run: str
-    selection: str  # its name
-    rows: dict[str, int]  # by reason of rejection, and at the end `selected`
-    pairs: list[dict[str, Any]]  # of --show
+    selection: str  # the selection's name
+    rows: dict[str, int]  # number of rows by reason for rejection; the last one is `selected`
+    pairs: list[dict[str, Any]]  # those that --show prints
 
 
 def command(
@@ -109,7 +109,7 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
 
 
 def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteria) -> pa.Table:
-    """At most `size` random selected pairs, with the scores that select."""
+    """At most `size` random selected pairs, with the scores that selected them."""
     count = len(found.rows)
     chosen = np.sort(np.random.default_rng().permutation(count)[:size])
     where = (predicate.column for predicate in criteria.where)

@@ -1,4 +1,4 @@
-"""Runs on a sample of the input, for `preview` and `estimate`, and the measured stages of them."""
+"""Runs on a sample of the input, for `preview` and `estimate`, and measurements of their stages."""
 
 import io
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 
 READ = 20_000
-"""Rows at the beginnings of the files, which samples are drawn from."""
+"""Number of rows, at the beginnings of the files, from which samples are drawn."""
 
 
 @model(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A stage as it is estimated."""
+    """The estimate of a stage."""
 
-    rows: int  # to read; for a translation, to translate
+    rows: int  # number of rows to read, or to translate
     rate: float  # rows per second on `cores` cores
     size: float  # bytes written
     memory: int  # bytes, the largest peak of a worker on the sample
@@ -48,8 +48,8 @@ class Job:
     device: str = "a core"
 
     def of(self, rows: float, share: float = 1.0, many: int = 1) -> "Job":
-        """The stage on `rows` rows, if it writes a `share` of them, and the measured rate counted
-        each of them `many` times."""
+        """The estimate for `rows` rows, of which the stage writes a `share`, if the measured rate
+        counts each row `many` times."""
         size = self.size / self.rows * rows * share
         return replace(self, rows=round(rows), rate=self.rate / many, size=size)
 
@@ -106,8 +106,8 @@ def scorers_at_hand(run: Run) -> list[str]:
 
 
 def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
-    """The configuration of a run on the sample, without training and scorers that lack a resource;
-    with `chats`, language models make the candidates, not the translation model."""
+    """The configuration of a run on the sample, without training, and without scorers that lack a
+    resource; with `chats`, language models make the candidates, not the translation model."""
     config, given = run.config, run.config.score
     score: dict[str, Any] = {"phrases": given.phrases if "paragram" in run.records else None}
     score["scorers"] = scorers_at_hand(run) or ["translation_score"]
@@ -127,19 +127,19 @@ def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) 
 
 
 def _has_models(config: Config) -> bool:
-    """Whether a scorer has a model: then one process scores with all cores."""
+    """Whether a scorer has a model; if so, one process scores with all cores."""
     from paraloom.beam_jobs.score import Scoring
 
     return bool(Scoring(config.score.names, {}, config.score.sources).models)
 
 
 def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
-    """Make a stage on this machine, and if pairs are `ranked`, all stages up to the selection.
+    """Make the stage `first` on this machine, and if `ranked`, all stages up to the selection.
 
-    Without a model, one process scores both shards, so that it opens resources once.
+    If no scorer has a model, one process scores both shards, so that it opens resources once.
     """
     one = [] if _has_models(config) else ["--direct_num_workers=1"]
-    with redirect_stdout(io.StringIO()):  # without the summary
+    with redirect_stdout(io.StringIO()):  # drops the summary
         made = run_stages(config, [first], arguments, base=base)
         if ranked:
             with redirect_stderr(io.StringIO()):  # the first stage has printed all messages
@@ -150,13 +150,13 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
 
 
 def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
-    """The rate, size and memory of a stage on the sample; models had as many cores as `workers`.
+    """The rate, size and memory of a stage on the sample; models used `workers` cores.
 
-    The unit that ended first is left out of the rate, if there are others, because it opened the
-    resources.
+    If there are several units, the one that ended first is left out of the rate, because it opened
+    the resources.
     """
     done = sorted(receipts(run.folder(stage)), key=lambda receipt: receipt.ended)
-    # Nothing is opened while a model translates, and on a GPU the units overlap.
+    # Translation times include no opening of resources, and on a GPU the units overlap.
     timed = done if stage in ("pivot", "back_translate") else done[1:] or done
     shards = (shard for of in done for shard in (*of.shards, *of.rejected_shards))
     size = sum(shard.size or 0 for shard in shards)

@@ -35,7 +35,7 @@ def command(
     report = evaluate_models(data, [each.evaluated for each in opened])
     distinct = pa.concat_arrays([side for of in data for side in (of.first, of.second)]).unique()
     order = np.random.default_rng(1).permutation(len(distinct))
-    sentences = distinct.take(pa.array(order)).to_pylist()  # in random order
+    sentences = distinct.take(pa.array(order)).to_pylist()  # in a random order
     costs = [cost(each, sentences) for each in opened]
     table = report.table()
     table.add_row("sentences/s", "", *(f"{each.sentences_per_second:,.0f}" for each in costs))

@@ -36,7 +36,7 @@ _PAIRS = pa.schema(
 
 @dataclass
 class Mining:
-    """What `mine` found."""
+    """The result of `mine`."""
 
     sentences: int
     distinct: int
@@ -86,7 +86,7 @@ def command(
 
             def blocks() -> Iterator[pa.StringArray]:
                 for at in range(0, n, _ROWS):
-                    # Not a slice: Arrow's kernels fail on a cast one, whose text begins elsewhere.
+                    # No slice: Arrow's kernels fail on a cast slice, since its text has an offset.
                     yield texts.take(pa.array(np.arange(at, min(at + _ROWS, n)))).cast(pa.string())
                     progress.set(min(at + _ROWS, n))
 
@@ -117,7 +117,7 @@ def command(
 
 
 def _sentences(bitexts: list[Bitext], rejected: Counter[str]) -> Iterator[pa.StringArray]:
-    """The usable lines of all files in blocks: not empty, valid, without control characters."""
+    """Blocks of all files' usable lines: not empty, valid, without control characters."""
     done = 0
     with meter("read", unit="sentences") as progress:
         for bitext in bitexts:

@@ -24,15 +24,15 @@ class Comparison:
 
     name: str  # stage, with ", rejected" for its rejected rows
     rows: tuple[int | None, int | None]
-    """Number in the first and in the second run; None where the stage is not finished."""
+    """Number of rows in the first and the second run; None if a run has not finished the stage."""
     differences: Mapping[str, ColumnDiff]
-    """The differences in each column; the column `ROW` counts rows that only one run has."""
+    """The differences by column; under the name `ROW`, the rows that only one run has."""
     tolerance: float = 0.0  # the largest difference of floats that count as equal
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def alone(self) -> tuple[int, int]:
-        """Rows that went, which only the first run has; rows that came, only in the second."""
+        """The number of rows that only the first run has, and that only the second run has."""
         rows = self.differences[ROW].rows if ROW in self.differences else 0
         more = (self.rows[1] or 0) - (self.rows[0] or 0) if rows else 0
         return (rows - more) // 2, (rows + more) // 2
@@ -80,7 +80,7 @@ def command(
         rows.add_row(stage.name, *counts, *moved, "same" if stage.same else "different")
         for column, difference in stage.differences.items():
             cells = [stage.name, column, f"{difference.rows:,}"]
-            for example in difference.examples:  # the first by id
+            for example in difference.examples:  # the first differences, by id
                 values.add_row(*cells, *map(str, example))
                 cells = [""] * 3
     out.print(rows)
@@ -102,7 +102,7 @@ def command(
 
 
 def _rounding(found: list[Comparison]) -> str:
-    """A line if only the last bits of floats differ, or deciles because of them, else ""."""
+    """A line if only floats' last bits differ, or deciles and rows because of them; else ""."""
     columns = [(name, of.largest) for stage in found for name, of in stage.differences.items()]
     others = {name for name, largest in columns if largest == inf}
     largest = max((largest for _, largest in columns if largest < inf), default=0.0)
@@ -114,7 +114,7 @@ def _rounding(found: list[Comparison]) -> str:
 
 def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
     """Compare two run folders stage by stage, then further rounds and selections; with the name of
-    a selection, only its corpora. Outdated stages are left out."""
+    a selection, only this selection's corpora. Outdated stages are left out."""
     finished = [_stages(folder, selection) for folder in (first, second)]
     either = set.union(*finished)
     found = []

@@ -29,7 +29,7 @@ class Counts(BaseModel):
 
     rows: int
     found: int  # rows with a sentence of any data set
-    data_sets: dict[str, dict[str, int]]  # number of `sentences`, and of rows found by each rule
+    data_sets: dict[str, dict[str, int]]  # number of `sentences`, and rows found by each rule
 
 
 def command(
@@ -86,8 +86,8 @@ def contamination(
     """Look for sentences in a corpus.
 
     Returns:
-        the number of rows by data set, and for any data set, and by the first rule that finds a
-        sentence: int64 [data sets + 1, rules]; the number of all rows; the examples of each rule:
+        the number of rows, int64 [data sets + 1, rules], by data set (the last entry: any of them)
+        and by the first rule that finds a sentence; the number of all rows; each rule's examples:
         place, text, evaluation sentence.
     """
     names = pa.array([*sentences_of(sentences.table)])

@@ -14,23 +14,23 @@ from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, option, write_json
 from paraloom.pipeline.run.folder import versions
 
-_SENTENCES = 256  # equal ones, for the speed of a model
+_SENTENCES = 256  # number of equal sentences with which a model's speed is measured
 Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 _COLORS = {"ok": "green", "fails": "red", "no": "yellow"}
 
 
 class Check(BaseModel):
-    """One check; `no` is what this machine or installation does without."""
+    """One check; its state is `no` if this machine or installation lacks an optional thing."""
 
     name: str
     state: Literal["ok", "fails", "no"]
-    found: str  # or what to do
+    found: str  # what was found, or what to do
 
 
 class Doctor(BaseModel):
     """The JSON form of `paraloom doctor`."""
 
-    sound: bool  # nothing fails that is installed
+    sound: bool  # whether no check fails
     checks: list[Check]
 
 
@@ -64,7 +64,7 @@ def command(
     for name, required, check in checks:
         try:
             works, text = (True, check) if isinstance(check, str) else check()
-        except Exception as error:  # whatever an import or a driver raises is the finding
+        except Exception as error:  # imports and drivers may raise anything; it is the finding
             first, *_ = str(error).splitlines() or [""]
             works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
             if extra := missing_extra(text):
@@ -80,7 +80,7 @@ def command(
 
 
 def _model(name: str, source: str | None, target: str | None, sentence: str) -> dict[str, str]:
-    """What a translation model is, what it makes of a sentence, and how fast."""
+    """Describe a translation model, its translation of a sentence, and its speed."""
     import ctranslate2
 
     from paraloom.models.hub import fetch

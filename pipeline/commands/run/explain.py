@@ -24,7 +24,7 @@ from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A pair's row as one stage left it; a rejected row has a reason."""
+    """A pair's row as one stage wrote it; a rejected row has a reason."""
 
     stage: str
     rejected: bool
@@ -38,8 +38,8 @@ class Explanation:
 
     run: str
     id: str
-    in_corpus: bool  # whether a candidate of the pair is
-    selection: str  # in words
+    in_corpus: bool  # whether the corpus has a candidate of the pair
+    selection: str  # the selection in words
     steps: list[Step]  # for all candidates, in the order of the stages
     outdated: list[str]  # stages that an earlier configuration made
 
@@ -108,7 +108,7 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
 
 
 def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
-    """The rows of a part file with the id; of other local files, only the ids are read."""
+    """The rows of a part file with the id; if a local file lacks it, only the ids are read."""
     wanted = pc.field("id") == id
     if storage.is_remote(shard.path):
         return list(read_shard(shard).filter(wanted).to_pylist())

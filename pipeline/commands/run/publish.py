@@ -19,9 +19,9 @@ class Published(BaseModel):
     """The JSON form of `paraloom publish`."""
 
     folder: str
-    files: dict[str, int]  # by name, their sizes
-    rows: dict[str, int]  # by split
-    sent: str | None  # the address
+    files: dict[str, int]  # size in bytes, by name
+    rows: dict[str, int]  # number of rows by split
+    sent: str | None  # the address on the Hub; None if it was not sent
 
 
 def command(

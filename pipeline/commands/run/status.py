@@ -36,7 +36,7 @@ class StageStatus(BaseModel):
     """Wall-clock time; for a stage under way, since it was started or resumed."""
     rate: float | None = None  # rows a second
     remaining: float | None = None  # seconds to the end at this rate
-    jobs: list[RemoteJob] = []  # on a service
+    jobs: list[RemoteJob] = []  # jobs on a service
 
 
 class Asked(Usage):
@@ -139,8 +139,8 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
 
 
 def _is_running(folder: str) -> bool:
-    """Whether a process on this machine holds the run's lock (`folder.locked`); True for a run on
-    an object store, which may be at work anywhere."""
+    """Whether a process on this machine holds the run's lock (`folder.locked`); True for a run in
+    an object store, since any machine may be working on it."""
     if storage.is_remote(folder):
         return True
     try:
@@ -148,7 +148,7 @@ def _is_running(folder: str) -> bool:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # no lock
+    except OSError:  # there is no lock
         return False
     return False
 
@@ -175,7 +175,7 @@ def _progress(done: int | None, total: int | None) -> str:
 
 
 def _asked(folder: str) -> dict[str, Asked]:
-    """The use of each generator so far."""
+    """Each generator's usage so far."""
     configured = {of.name: of.prices for of in started(folder).config.chats}
     done = receipts(storage.join(folder, "generate"))
     used = [receipt.measured(GenerateMeasurements).generators for receipt in done]

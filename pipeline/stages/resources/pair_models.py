@@ -1,7 +1,7 @@
 """Models that score pairs: sentence-transformers, spaCy, WordNet, translation models.
 
-Their stages make no files: the record names the model, and its digest is part of the keys of the
-scores.
+Their stages make no files: the record names the model, and the keys of the scores contain the
+model's digest.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def _stage(key: str, find: Callable[[str], Path]) -> Stage:
 
 
 def translation_models(run: Run) -> dict[str, Model]:
-    """The translation models that scorers ask, by resource."""
+    """The translation models that scorers use, by resource."""
     models = {
         "translation_model": backward(run),
         "forward_model": forward(run.config, run.folder("forward_nmt")),
@@ -64,7 +64,7 @@ def translation_models(run: Run) -> dict[str, Model]:
 
 
 def _translation_stage(name: str, trained: str) -> Stage:
-    """The stage of a translation model, which the stage `trained` makes if no key names it."""
+    """The stage of a translation model; the stage `trained` makes the model if no key names one."""
 
     def fingerprint(run: Run) -> Any:
         """The options that scores depend on, and the model if a key names it."""
@@ -77,7 +77,7 @@ def _translation_stage(name: str, trained: str) -> Stage:
     def make(run: Run, key: str) -> StageRecord:
         model = translation_models(run)[name]
         made = content_key(fingerprint(run), model.digest)
-        if trained == "nmt":  # the record of the translations has the model
+        if trained == "nmt":  # the record of `back_translate` names the model
             return StageRecord(digest=made)
         return ScoringModelRecord(model=model.record(), digest=made)
 
@@ -106,7 +106,7 @@ STAGES = {
 
 
 def model_names(config: Config) -> dict[str, str]:
-    """The models of the scorers, by resource; names on the Hub include the commit."""
+    """The scorers' models, by resource; a name on the Hub includes the commit."""
     return {
         key: hub.pinned(getattr(config.score, key))
         for scorer, key in MODEL_KEYS.items()

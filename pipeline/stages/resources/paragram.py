@@ -12,7 +12,7 @@ resource = "compact"
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the vectors; or the phrase pairs, and the options of the training."""
+    """The digest of the file of vectors; or the digest of the phrase pairs, and the options."""
     options = run.config.score
     if options.paragram:
         return digest(options.paragram)

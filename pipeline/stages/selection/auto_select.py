@@ -1,4 +1,4 @@
-"""auto_select: the deciles of `select.by: auto`, by training small encoders (ParaNMT, section 6.3).
+"""auto_select: choose deciles for `select.by: auto` with small encoders (ParaNMT, section 6.3).
 
 For every contiguous range of deciles of one score, encoders are trained on its pairs, up to
 `select.auto.pairs`, and evaluated on labelled pairs. The range with the best mean over the seeds is
@@ -28,7 +28,7 @@ version = 2
 
 
 def read_labelled(config: Config) -> list[LabelledPairs]:
-    """The labelled pairs, checked; also the `Stage.check` of a stage that reads them."""
+    """Read and check the labelled pairs; serves as `Stage.check` for stages that read them."""
     return read_ranking(config.select.labelled_paths, "select.labelled")
 
 
@@ -71,7 +71,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     options, encoder, seed = run.config.select.auto, run.config.embeddings, run.config.seed
     score, folder = tried_score(run), run.folder("auto_select")
     most = min(options.pairs, run.config.select.size or options.pairs)
-    # All translations of a source and all deciles; ten times as many pairs as a probe trains on.
+    # From all deciles and translations of a source, draw ten times the pairs that a probe uses.
     criteria = replace(
         run.criteria(score), size=10 * most, per_source="all", per_generator=None, rank=None
     )

@@ -1,4 +1,4 @@
-"""exclude: the sentences of the data sets in `select.exclude`, which the corpus must not hold."""
+"""exclude: read the sentences of `select.exclude`, which the corpus must not contain."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,14 +30,14 @@ is_valid = folder_is_valid
 class ExcludeRecord(StageRecord, stage="exclude"):
     """Evaluation sentences that are kept out of the corpus."""
 
-    data_sets: dict[str, int] = Field(default_factory=dict)  # their different sentences
+    data_sets: dict[str, int] = Field(default_factory=dict)  # number of distinct sentences
 
 
 _SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.string()})
 
 
 def read_data_sets(paths: Sequence[str]) -> pa.Table:
-    """The sentences of files and folders: data_set, row, text; of equal ones of a set the first."""
+    """The distinct sentences of each data set: data_set, row of the first occurrence, text."""
     found = []
     for name, file in sentence_files(*paths).items():
         parts = [
@@ -57,7 +57,7 @@ def read_data_sets(paths: Sequence[str]) -> pa.Table:
 
 
 def sentences_of(table: pa.Table) -> dict[str, int]:
-    """The number of different sentences of each data set."""
+    """The number of distinct sentences of each data set."""
     counts = pc.value_counts(table["data_set"].combine_chunks())
     return dict(zip(*(of.to_pylist() for of in counts.flatten()), strict=True))
 
@@ -69,7 +69,7 @@ def _model(config: Config) -> Path | None:
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the files by name, and the model that encodes them."""
+    """The content of the files, by name, and the model that encodes their sentences."""
     files = {
         name: digest(file) for name, file in sentence_files(*run.config.select.exclude).items()
     }
