@@ -89,7 +89,7 @@ def read_vectors(path: Path | str) -> WordVectors:
     for names, block in _blocks(Path(path)):
         words.append(names)
         if filled + len(block) > len(matrix):
-            # The system grows it in place (mremap), without a copy.
+            # The system grows the matrix in place (mremap), without a copy.
             room = max(len(matrix) * 9 // 8, filled + len(block))
             matrix.resize((room, block.shape[1]), refcheck=False)
         matrix[filled : filled + len(block)] = block

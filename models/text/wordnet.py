@@ -7,7 +7,7 @@ from pathlib import Path
 from paraloom.models.errors import UserError, in_one_line
 
 _FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "r": "data.adv"}
-_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, numbers of the two words
+_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, its kind, both words' numbers
 
 
 def find_wordnet(folder: str | Path) -> Path:
