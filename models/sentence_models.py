@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def find_model(
     name: str, option: str = "score.sentence_model", settings: str = "modules.json"
 ) -> Path:
-    """Find a model folder with the file `settings`, by path or Hub name; errors name `option`."""
+    """Find a model folder with a file `settings` by path or Hub name; `option` begins errors."""
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
         raise UserError(
@@ -63,7 +63,7 @@ _LARGEST = {
     r".*positions?(_embeddings)?": 1 << 20,
 }
 # A module's settings may hold arguments for Transformers' loaders. Some are dangerous, such as
-# `weights_only: false`, which unpickles. `_HARMLESS` are the allowed ones.
+# `weights_only: false`, which unpickles. Only `_HARMLESS` are allowed.
 _FOR_LOADERS = re.compile(r"(model|tokenizer|processor|config)_(args|kwargs)")
 _HARMLESS = {
     *("dtype", "torch_dtype", "attn_implementation", "add_pooling_layer", "padding_side"),

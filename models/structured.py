@@ -77,7 +77,7 @@ def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
         check_sizes(path, value, largest)
 
 
-_MOST = 10_000  # maximum of values that YAML aliases may add
+_MOST = 10_000  # maximum number of values that YAML aliases may add
 
 
 class _Loader(yaml.SafeLoader):

@@ -21,7 +21,7 @@ from paraloom.models.chat.answers import Answer, Request, parse
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
-ATTEMPTS = 6  # at a request; then it fails, or all do if no other was answered meanwhile
+ATTEMPTS = 6  # attempts at a request; then it fails, or the job if nothing was answered meanwhile
 FIRST_PAUSE = 1.0  # seconds, doubled with every attempt
 LONGEST_PAUSE = 300.0
 _LARGEST = 4 << 20  # bytes of a response
@@ -87,7 +87,7 @@ class _Client:
             keep(answer)
 
     async def _ask(self, key: str, prompt: str) -> Answer:
-        """Send a request until an answer arrives, or it cannot succeed."""
+        """Send a request, with retries; return the answer, or an answer with an `error`."""
         of, random_pause, failures, since = self.generator, random.Random(key), 0, time.monotonic()
         for retries in itertools.count():
             await self._turn()

@@ -28,7 +28,7 @@ _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
 
 
 class PairsOptions(Options):
-    """A source of paraphrase pairs to train on, not the corpus; the key `pairs` lists sources."""
+    """A source of pairs to train on instead of the corpus; the key `pairs` is a list of sources."""
 
     paths: InputFiles
     """Files of pairs: Parquet, tab-separated, CSV, JSON Lines; folders of Parquet files."""
@@ -72,8 +72,8 @@ class EmbeddingOptions(Options):
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
     """Pairs to train on instead of the corpus; null: the corpus."""
     selection: str | None = None
-    """Corpus to train on, by its name in `select.named`; null: the run's own. An encoder may learn
-    more from more pairs than people want to read (choosing-pairs.md)."""
+    """Corpus to train on, by its name in `select.named`; null: the run's own. An encoder may profit
+    from more pairs than people want to read (choosing-pairs.md)."""
     language: str | None = None
     """Language code of the texts of `pairs`; null: `input.target_language`, or English if there is
     no `input`."""

@@ -39,7 +39,7 @@ class _Tokens(NamedTuple):
 
 
 class Vocabulary:
-    """Names of an embedding matrix's rows: words, or trigrams of padded words or sentences.
+    """Maps words or character trigrams (of padded words or sentences) to embedding matrix rows.
 
     Text is tokenised as for scoring (Moses' rules for its language, lower-cased). `trigrams` pads
     every word with a space on either side and takes all windows of three characters (`" cat "`

@@ -13,8 +13,8 @@ class Resource:
     """An input of a scorer besides the texts."""
 
     name: str
-    """Shared by the function's parameter, `PairScorer`'s keyword, and the stage that makes the
-    resource; for plug-ins, the key in `score.resources`, where a file or folder is named."""
+    """Also the name of the function's parameter, of `PairScorer`'s keyword, and of the stage that
+    makes the resource; for plug-ins, the key in `score.resources`, with a file or folder."""
     open: Callable[[Path], Any]  # loads it from a file or folder
     remedy: str  # ends the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads it with 8-bit weights, on a CPU
@@ -53,7 +53,7 @@ class Scorer:
     range: tuple[float | None, float | None] = (0.0, 1.0)
     """Bounds of the values; None: no bound. A row with a value outside is rejected."""
     failure: str = ""
-    """For Paraloom's checks (1: pass, 0: fail), the reason with which `select.where` rejects."""
+    """For Paraloom's checks (1: pass, 0: fail), why `select.where` rejects a failing pair."""
     higher_is_better: bool = True  # whether pairs with higher values are better paraphrases
     reads: tuple[str, ...] = ("reference", "translation")
     """Columns that the function reads; `source`, `id` and `translation_score` are passed only if

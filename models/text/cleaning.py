@@ -19,13 +19,13 @@ _BREAK = "[\t-\r\x85\u2028\u2029]"
 def _character(entity: re.Match[str]) -> str:
     name = entity[0][1:]
     found = unescape(entity[0]) if name[0] == "#" else html5.get(name, "")
-    return entity[0] if found in ("", "\ufffd") else found  # also U+0000, half a surrogate pair
+    return entity[0] if found in ("", "\ufffd") else found  # \ufffd: U+0000, half a surrogate pair
 
 
 CLEANERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "entities": (_ENTITY, partial(re.compile(_ENTITY).sub, _character)),
     "whitespace": (_BREAK, partial(re.compile(f" *{_BREAK}(?: |{_BREAK})*").sub, " ")),
-    "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # NFC keeps other characters
+    "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # NFC changes no others
 }
 """Kinds of cleaning, in order: a pattern that finds affected texts (in RE2 and in Python), and a
 function that cleans a text."""

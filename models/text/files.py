@@ -252,8 +252,8 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the column separator from the first `CHUNK` bytes of a file; None if it is no CSV.
 
-    Unless `named` (the file's name says CSV), the first line must be column names, and all rows
-    must have equally many columns, by commas or semicolons: plain sentences have commas, too.
+    Plain sentences have commas, too. So unless `named` (the file's name says CSV), line 1 must have
+    column names, and all rows equally many columns, separated by commas or semicolons.
     """
     text = io.StringIO(head.decode(errors="replace"), newline="")
     lines = list(islice(text, _LINES))

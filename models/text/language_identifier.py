@@ -82,7 +82,7 @@ def _probable(found: Any, least: float) -> list[str]:
 
 
 def check_language(code: str, own: bool = False) -> None:
-    """Check that a code is in `LANGUAGES`, or with `own` valid; the ValueError suggests a code."""
+    """Check that a code is in `LANGUAGES`, or valid for an `own` identifier; errors suggest one."""
     if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"

@@ -106,7 +106,7 @@ def load_vectors(path: Path) -> WordVectors:
 def write_vectors(
     path: Path | str, words: Sequence[str] | pa.StringArray, matrix: np.ndarray
 ) -> None:
-    """Write the text form; reading it gives the same float32 values."""
+    """Write the text form; reading it restores the same float32 values."""
     words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
     bad = pc.filter(words, pc.match_substring_regex(words, r"^$|[ \t\r\n]"))
     if len(bad):

@@ -32,7 +32,7 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # least distance below the positive's cosine, as a share of that
+    relative_margin: float = 0.1  # the negative's is lower by this share of the positive's
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
         """Whether the scores [n, k] are within the bounds, given the positives' scores [n]."""
@@ -93,7 +93,7 @@ class Neighbours:
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
         """Rows of the nearest vectors, nearest first, and their cosines: [queries, k]; rows and
-        cosines are -1 if fewer than k were found."""
+        cosines are -1 where fewer than k were found."""
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)
         return np.concatenate(rows), np.concatenate(scores)

@@ -83,7 +83,7 @@ def _pairs(
     means: NDArray[np.float32],
     least: float,
 ) -> Mined:
-    """Pairs found from a block of rows; if both rows find a pair, it counts for the earlier row."""
+    """Pairs found from a block of rows; a pair found from both rows counts for the earlier row."""
     theirs, cosine = near[at : at + _BLOCK], cosines[at : at + _BLOCK]
     own = np.arange(at, at + len(theirs))[:, None]
     mutual = (near[theirs] == own[:, :, None]).any(axis=2)

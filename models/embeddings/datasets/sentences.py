@@ -27,16 +27,16 @@ from paraloom.models.text.files import is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 Column = tuple[np.ndarray, pa.StringArray]
-"""For n texts of a column: the index of each text's row in the block, int64 [n]; the texts."""
+"""Each text's row index in the block, int64 [n], and the n texts themselves."""
 Place = tuple[object, ...]  # path to a column: its name or number, then fields within it
 
 _ROWS = 20_000  # rows per block
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
-# Minimum of the median words in a sentence column: names, labels, ids and addresses have fewer.
+# Minimum median word count of a sentence column; names, labels, ids and addresses have fewer.
 _WORDS = 3
 _LABEL = r"^(?:\d|[A-Z]{2,6}:[a-z]+) "  # in lines of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
-"""Suffixes of files without sentences in the folder of a data set; JSON may have rows."""
+"""Suffixes of files in folders that are no data; JSON files are data if they have rows."""
 _SUFFIXES = re.compile(rf"(\.(tsv|csv|txt|jsonl|parquet))?({PACKED.pattern})?$")
 _FALLBACK = "latin-1"  # used by some transfer tasks
 
@@ -105,7 +105,7 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
-    """Yield blocks of row numbers, and each block's columns by place."""
+    """Yield blocks: the numbers of their rows, and their text columns by place."""
     form = form_of(path)
     if form == PARQUET:
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:

@@ -66,7 +66,7 @@ class EmbeddingMatrix(nn.Module):
         self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ since s
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
-        """Look up the present vectors of distinct `rows`; they collect a gradient if enabled."""
+        """Look up present vectors of distinct `rows`; a leaf tensor if gradients are enabled."""
         index = torch.from_numpy(rows).to(self.weight.device)
         vectors = self.weight.index_select(0, index)
         if not self.trained:

@@ -55,7 +55,7 @@ class LSTM(nn.Module):
 
 
 class _States(torch.autograd.Function):
-    """Computes states, [nodes, hidden], from gates before recurrence, [v, 4 hidden] (i, f, g, o).
+    """Maps gates before recurrence, [v, 4 hidden] (torch's i, f, g, o), to states, [nodes, hidden].
 
     All nodes of a level are computed at once. Only nodes with children ("inner" nodes) are
     multiplied by the recurrent weights; the gradients of children are summed before that product.

@@ -115,7 +115,7 @@ def tokens_by_row(
 class _WeightedSums(torch.autograd.Function):
     """The sums as a sparse matrix product, and its transpose for the gradient.
 
-    Each is a call of `embedding_bag`; torch's own gradient of that takes far longer on a CPU.
+    Each is one call of `embedding_bag`, whose own gradient takes far longer on a CPU.
     """
 
     @staticmethod

@@ -60,7 +60,7 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """Share of the first sentences in `texts` to which tokeniser and vocabulary give equal ids."""
+    """Share of the first sentences in `texts` with equal ids from tokeniser and vocabulary."""
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0
@@ -96,7 +96,7 @@ def _stop(code: str) -> str:
 
 
 def _abbreviations(code: str) -> tuple[str, str]:
-    """Moses' abbreviations, as two regex alternations: in any place, and only before numbers."""
+    """Two regex alternations of Moses' abbreviations: those for any place, those before numbers."""
     folder = files("mosestokenizer") / "share" / "nonbreaking_prefixes"
     path = folder / f"nonbreaking_prefix.{code}"
     if not path.is_file():  # Moses' default

@@ -35,7 +35,7 @@ class Pairs(Pool["Pairs"]):
     """n pairs of sentences as ids, and counts of pairs left out on reading."""
 
     sides: Sequence[Sentences]
-    """n left and n right sentences; if any pair has a hard negative, n of these, some empty."""
+    """n left and n right sentences; with hard negatives, n of these, empty where there is none."""
     keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, on either side
     sources: NDArray[np.uint64] | None = None  # [n]: equal for translations of one source
     identical: int = 0  # pairs left out because both sides are equal after tokenisation

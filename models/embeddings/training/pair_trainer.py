@@ -26,7 +26,7 @@ class PairTrainer(Trainer[Pairs]):
         return self.options.mega_batch * self.options.batch_size
 
     def train_on(self, batch: Pairs) -> None:
-        """Select a mega-batch's negatives with the present weights, then step once a mini-batch."""
+        """Select a mega-batch's negatives with the present weights; then step per mini-batch."""
         options, progress, n, sides = self.options, self.progress, len(batch), batch.sides
         if options.scramble:
             position = [self.seed, progress.epoch, progress.pool, progress.row]
@@ -53,8 +53,7 @@ class PairTrainer(Trainer[Pairs]):
     ) -> NDArray[np.int64]:
         """Select each sentence's negative, [2, n], as a row in `sentences`: n left, then n right.
 
-        If n given hard negatives follow, each replaces the selected negative where it is nearer
-        than that.
+        If n given hard negatives follow, each replaces the selected negative where it is nearer.
         """
         n = keys.shape[1]
         self.encoder.eval()

@@ -228,7 +228,7 @@ class Trainer(Generic[Batch]):
         """Hook to add regularisation gradients before clipping; adds none here."""
 
     def report(self, before: int) -> None:
-        """Evaluate, check the losses, log and save if due, after a `train_on` at step `before`."""
+        """After a `train_on` from step `before` on, evaluate, check losses, log and save if due."""
         options, progress = self.options, self.progress
 
         def due(every: int) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from paraloom.models.nmt.translate import Translator
 
 _found: WeakKeyDictionary[PairText, tuple[Translator, np.ndarray]] = WeakKeyDictionary()
-"""The model and its scores for the pairs in work, so that two scorers compute them once."""
+"""The model and its scores for the pairs being scored, so that two scorers use them."""
 
 
 _FORWARD_MODEL = Resource(
@@ -41,7 +41,7 @@ _FORWARD_MODEL = Resource(
 def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """log p(source | translation) per subword, with the end of sentence: float32 [n], at most 0.
 
-    Computed by `log_probability`. Use it to find wrong translations: from these, a model seldom
+    Computed by `log_probability`. Use it to find wrong translations: from these, the model seldom
     recovers the source.
     """
     assert pairs.source_text is not None

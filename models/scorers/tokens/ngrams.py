@@ -60,7 +60,7 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     key.sort()
 
     # An n-gram's last occurrence in the reference is sorted before its first in the translation.
-    differ = np.append(key[:-1] ^ key[1:], 2)  # 0: same n-gram and side, 1: same n-gram only
+    differ = np.append(key[:-1] ^ key[1:], 2)  # 0: same n-gram and side, 1: other side only
     last = np.flatnonzero(differ == 1)
     shared = np.bincount(key[last] >> (bits + 1), minlength=count)
     last = last[(differ[last - 1] < 2) & (differ[last + 1] < 2)]  # several on both sides

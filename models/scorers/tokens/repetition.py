@@ -19,8 +19,8 @@ def repetition(pairs: PairText) -> np.ndarray:
     """Tokens that repeat the phrase just before them in the translation, divided by all: float32
     [n] in [0, 1); 0 without tokens.
 
-    Counted are phrases of 1 to 50 tokens that are repeated whole, once or more, if the repeats have
-    at least 3 tokens ("very very" has 1, "hand in hand in" 2), or 6 where letters are tokens.
+    A phrase of 1 to 50 tokens counts if it is repeated whole, once or more, and the repeats have at
+    least 3 tokens ("very very" has 1, "hand in hand in" 2), or 6 where letters are tokens.
     Punctuation alone is no phrase.
     """
     side, least = pairs.translation, _LEAST[is_unspaced(pairs.language)]
