@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 CORES = "PARALOOM_CORES"
-"""Environment variable that limits a worker if several workers share the machine."""
+"""Environment variable that limits a worker's cores if several workers share the machine."""
 
 
 def cores() -> int:
@@ -18,8 +18,8 @@ def cores() -> int:
 
 
 def allow_avx512() -> None:
-    """Let CTranslate2 use AVX-512 on CPUs with VNNI; it defaults to AVX2, since older CPUs clock
-    down."""
+    """Let CTranslate2 use AVX-512 on CPUs with VNNI. By default it uses AVX2, since AVX-512 lowers
+    the clock rate of older CPUs."""
     try:
         flags = Path("/proc/cpuinfo").read_text().split("flags", 2)[1].split("\n")[0].split()
     except (OSError, IndexError):  # not Linux on x86

@@ -41,7 +41,7 @@ class EmptyFileError(UserError):
 
 @contextmanager
 def reading(what: object) -> Iterator[None]:
-    """Name what was being read in any exception; the command line begins its message with it.
+    """Note in any exception what was being read; the command line's message begins with the note.
 
     >>> with reading("a.json"):
     ...     raise ValueError("line 3: a comma is missing")

@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Hashable)
 LOCKS = "PARALOOM_LOCKS"
 """Environment variable; `off` disables locks, for file systems without them."""
 
-_LARGE = 1 << 20  # bytes; smaller files are read as fast as a kept digest
+_LARGE = 1 << 20  # bytes; a smaller file is digested as fast as a cached digest is read
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
 _SETTLED = 2.0  # seconds; two changes within them may leave a file the same times
 
@@ -89,7 +89,7 @@ def _former(scratch: Path, path: Path) -> Path:
 
 
 def finish_killed(path: Path) -> None:
-    """Finish or remove what killed processes left of `atomic_folder(path)`."""
+    """Finish or remove what `atomic_folder(path)` left behind when a process was killed."""
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
         if not scratch.name[-8:].isdigit():  # a user's folder that ends in a date
             with suppress(OSError), _locked_folder(scratch):
@@ -201,7 +201,7 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
 
     It ignores hidden files and folders, which hold caches; model cards and records that a run
     writes, which change with its results; and the relative paths in `ignored`. Digests of large
-    files are kept, see `kept_digest`.
+    files are cached, see `kept_digest`.
     """
     path = Path(path)
     if path.is_dir():
@@ -236,8 +236,8 @@ def kept_digest(
 ) -> str:
     """SHA-256 of a file, which is read again only if it may have changed.
 
-    Digests are kept in the user's cache, under a name made from the file's place and `state`, as
-    `file_state` gives it. A damaged cache file is ignored and rewritten.
+    Digests are stored in the user's cache, under a name made from the file's place and its state,
+    which `state` returns as `file_state` does. A damaged cache file is ignored and rewritten.
     """
     started, (before, _) = time.time(), state()
     record = digest_record(place, before)
@@ -245,7 +245,7 @@ def kept_digest(
         if _SHA256.fullmatch(known := record.read_bytes()):
             return known.decode()
     sha256 = compute()
-    with suppress(OSError, UserError):  # without a kept digest, the next call reads the file again
+    with suppress(OSError, UserError):  # without a cached digest, the next call reads the file
         after, changed = state()
         if after == before and changed < started - _SETTLED:
             with atomic_file(record) as temporary:
@@ -254,12 +254,12 @@ def kept_digest(
 
 
 def digest_record(place: str, state: list[Any]) -> Path:
-    """Path of a kept digest; the place is hashed, because it may hold a password."""
+    """Path of a cached digest; the place is hashed, because it may hold a password."""
     return user_cache() / "digests" / hashlib.sha256(repr((place, state)).encode()).hexdigest()
 
 
 def file_state(path: Path) -> tuple[list[Any], float]:
-    """A value that differs if a file may have changed, and the time of its last change."""
+    """A value that differs if a file may have changed, and the time of the file's last change."""
     of = path.stat()
     state = [of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns]
     return state, max(of.st_mtime, of.st_ctime)
@@ -276,7 +276,7 @@ def _writing(path: Path) -> Iterator[None]:
             raise OSError("it is not a regular file; choose another path")
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
-    except Exception as error:  # Rust libraries have their own classes
+    except Exception as error:  # errors of Rust libraries are no OSError
         rust = "(os error " in str(error) and not isinstance(error, UserError)
         if not isinstance(error, OSError) and not rust:
             raise

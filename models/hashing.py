@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
-    """Hash each number for every seed; each input bit changes half of the output bits."""
+    """Hash each number with a seed; flipping one input bit flips about half of the output bits."""
     with np.errstate(over="ignore"):
         x = x + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

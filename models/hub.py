@@ -52,7 +52,7 @@ def fetch(model: str, key: str = "nmt.model") -> Path:
 
 
 def cached(model: str) -> Path | None:
-    """Snapshot of a model in the Hub's cache; None if it has none with weights."""
+    """Snapshot of a model in the Hub's cache; None if no snapshot with weights is there."""
     import huggingface_hub
 
     repo, revision = _parts(model)

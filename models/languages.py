@@ -10,8 +10,8 @@ from langcodes.tag_parser import LanguageTagError
 ENGLISH = "en"
 
 _FAR = 80
-"""Minimum CLDR distance of languages that few people can both read: Czech and Slovak have 24,
-Croatian and Serbian 59, Czech and Polish 84."""
+"""From this CLDR distance on, few readers of one language can read the other. Czech and Slovak
+have 24, Croatian and Serbian 59, Czech and Polish 84."""
 
 _UNSPACED = (
     *("Hani", "Hans", "Hant", "Hira", "Jpan", "Kana", "Khmr", "Lana", "Laoo", "Mymr"),
@@ -84,8 +84,8 @@ def differ(code: str, other: str) -> bool:
 def short_code(code: str) -> str:
     """Shortest code of a language, for tokenisers and keys; equal for all its spellings.
 
-    Regions and usual scripts are dropped. A country means its most spoken language (`cz`, `jp`). An
-    unknown code is returned in lower case.
+    Regions and usual scripts are dropped. A country code (`cz`, `jp`) stands for the country's most
+    spoken language. An unknown code is returned in lower case.
 
     >>> [short_code(code) for code in ("ces_Latn", "cz", "en-GB", "zho_Hans", "sr-Latn")]
     ['cs', 'cs', 'en', 'zh', 'sr-Latn']

@@ -17,7 +17,7 @@ _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def import_fast(name: str) -> None:
-    """Import a module; modules leave no garbage, and visiting all their objects takes long."""
+    """Import a module without garbage collection: it would visit many objects and free none."""
     if name not in sys.modules:
         gc.disable()
         try:
@@ -54,8 +54,8 @@ def check_zip(path: Path, archive: zipfile.ZipFile) -> None:
 def bounded_by_files(folder: Path) -> Iterator[None]:
     """Limit the tensors that this thread makes in the block by the size of a model's files.
 
-    Libraries allocate the tensors described in config.json before they look for them in the
-    weights.
+    Libraries allocate the tensors described in config.json before they look for them in the weight
+    files.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode

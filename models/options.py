@@ -29,10 +29,10 @@ Nearness = Annotated[float, Field(ge=0.5, le=1)]
 class InputPath:
     """Marks a configuration key as the path of an input file or folder, or of several."""
 
-    copied: bool = True  # from an object store to this machine, before a stage reads it
+    copied: bool = True  # copied from an object store to this machine before a stage reads it
     checked: bool = True  # the path must exist when a run starts
     hub: bool = False  # it may also be a name on the Hugging Face Hub
-    keyword: str | None = None  # a value that is not a path
+    keyword: str | None = None  # an allowed value that is not a path
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -145,7 +145,7 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
         return f"{name}: is missing"
     if first["type"] == "value_error":  # in a section, or in a list of sections
         return f"{''.join(_path(values, first['loc']))}.{first['ctx']['error']}"
-    # A union's value has one error per type; the type that fits best gets furthest.
+    # For a union, pydantic has one error per type; the best-fitting type's has the longest path.
     found = [(_path(values, item["loc"]), item) for item in errors if item["loc"][0] == name]
     path, problem = max(found, key=lambda item: len(item[0]))
     said = [_said(item) for at, item in found if at == path]

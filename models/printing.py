@@ -31,7 +31,7 @@ def visible(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    r"""`visible`, and line feeds as `\n`."""
+    r"""Apply `visible`, and show line feeds as `\n`."""
     return visible(text).replace("\n", "\\n")
 
 
@@ -43,7 +43,7 @@ def _escaped(found: re.Match[str]) -> str:
 class Lossy:
     """A stream for messages and logs that ignores write errors (a full disk, a closed pipe).
 
-    Messages that nobody can read must not end a run, and Beam prints an error before it reports it.
+    A failed write must not end a run, nor hide an error that Beam prints before it reports it.
     """
 
     def __init__(self, stream: Any) -> None:

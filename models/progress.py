@@ -25,7 +25,7 @@ _TELLING = threading.Lock()
 
 
 def hear_batches(model: Any) -> None:
-    """Report the size of every batch in a model of sentence-transformers."""
+    """Report the size of every batch that a model of sentence-transformers computes."""
 
     def tell(_: Any, inputs: tuple[Any, ...], __: Any) -> None:
         with _TELLING:  # batches may be computed in parallel
@@ -44,7 +44,7 @@ class Meter:
         self._printed = time.monotonic()
 
     def set(self, done: float, *, total: float | None = None, **fields: Any) -> None:
-        """Set the finished units; `note` (a loss, a count) is printed beside the rate."""
+        """Set the number of finished units; `note` (a loss, a count) is printed beside the rate."""
         self._bar.update(self._task, completed=done, total=total, **fields)
         if self._bar.disable and time.monotonic() - self._printed >= _LINE_EVERY:
             self._printed = time.monotonic()

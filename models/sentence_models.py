@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def find_model(
     name: str, option: str = "score.sentence_model", settings: str = "modules.json"
 ) -> Path:
-    """Find a model folder by path or Hub name, check for `settings`; errors begin with `option`."""
+    """Find a model folder with a file `settings` by path or Hub name; `option` begins errors."""
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
         raise UserError(
@@ -56,14 +56,14 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
 
 _TRUSTED = ("sentence_transformers.", "torch.nn.", "paraloom.models.embeddings.")
 _NAMING = ("modules.json", "router_config.json", "config.json")  # files that name classes
-# These cost time or Python objects; `bounded_by_files` sees only tensors.
+# Bounds on settings that cost time or Python objects, since `bounded_by_files` counts only tensors.
 _LARGEST = {
     r".*(layer|block|depth|stage|expert|group|head)(s|_sizes)?": 1_000,
     r"num_labels": 1 << 16,
     r".*positions?(_embeddings)?": 1 << 20,
 }
-# A module's settings may hold arguments for Transformers' loaders, which can do anything:
-# `weights_only: false` would unpickle. These are harmless.
+# A module's settings may hold arguments for Transformers' loaders. Some are dangerous, such as
+# `weights_only: false`, which unpickles. Only `_HARMLESS` are allowed.
 _FOR_LOADERS = re.compile(r"(model|tokenizer|processor|config)_(args|kwargs)")
 _HARMLESS = {
     *("dtype", "torch_dtype", "attn_implementation", "add_pooling_layer", "padding_side"),
@@ -101,7 +101,7 @@ def _check_values(file: Path, values: Any) -> None:
 
 
 def _classes(values: Any) -> Iterator[str]:
-    """Names of classes and functions in settings, as the library finds them."""
+    """Names of classes and functions in settings, under the keys that the library reads."""
     if isinstance(values, list):
         for value in values:
             yield from _classes(value)

@@ -34,8 +34,8 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def front_matter(path: Path) -> Any:
-    """Read the YAML between two lines `---` at the beginning of a text, such as a card; None
-    without."""
+    """Read the YAML between two lines `---` at the beginning of a text file, such as a card; None
+    if there is none."""
     with in_one_line(f"{path}: cannot be read"):
         text = path.read_text("utf-8-sig", errors="replace")
     found = re.match(r"\s*---\r?\n(.*?)\n---\s*$", text, re.DOTALL | re.MULTILINE)
@@ -77,7 +77,7 @@ def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
         check_sizes(path, value, largest)
 
 
-_MOST = 10_000  # values that YAML aliases may expand to
+_MOST = 10_000  # maximum number of values that YAML aliases may add
 
 
 class _Loader(yaml.SafeLoader):
@@ -105,7 +105,7 @@ class _Loader(yaml.SafeLoader):
 def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
     """Count the values in a node with aliases expanded; `known` has the counts so far."""
     if node not in known:
-        known[node] = 0  # until its values are counted
+        known[node] = 0  # being counted
         pairs = isinstance(node, yaml.MappingNode)
         inner = chain.from_iterable(node.value) if pairs else node.value
         inner = inner if isinstance(node, yaml.CollectionNode) else ()

@@ -8,8 +8,8 @@ from typing import Any
 
 
 class Board:
-    """TensorBoard's event files for one training in `<place>/logs/tensorboard/<name>`, beside the
-    model's `folder`; replaces earlier ones. Without tensorboard, does nothing."""
+    """Writes one training's TensorBoard event files to `logs/tensorboard/<name>`, beside the model
+    folder `<name>`, and removes earlier ones. Writes nothing if tensorboard is not installed."""
 
     def __init__(self, folder: Path) -> None:
         self.place = folder.parent / "logs" / "tensorboard" / folder.name

@@ -22,8 +22,8 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Digest of everything that an answer depends on: the generator's name, not its address,
-        since servers move."""
+        """Digest of everything that an answer depends on. It covers the generator's name instead of
+        the address, since servers move."""
         of = self.generator
         values = json.dumps([of.name, of.parameters(), self.prompt], sort_keys=True)
         return sha256(values.encode()).hexdigest()[:32]
@@ -35,7 +35,7 @@ _OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # JSON in any surrounding 
 
 
 class Choice(BaseModel):
-    """One answer to a request; `refused` names a refusal or a filter."""
+    """One answer to a request; `refused` is empty unless the model or a filter refused it."""
 
     text: str = ""
     finish: str = ""
@@ -50,12 +50,12 @@ class Answer(BaseModel):
     key: str
     choices: list[Choice] = []
     error: str = ""
-    model: str = ""  # the server's name for it
+    model: str = ""  # the model's name on the server
     tokens_in: int = 0
     tokens_out: int = 0
     retries: int = 0
     seconds: float = 0.0  # duration of the successful attempt
-    time: float = 0.0  # since the epoch
+    time: float = 0.0  # when it arrived, in seconds since the epoch
 
     @property
     def usage(self) -> Usage:

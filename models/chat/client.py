@@ -21,7 +21,7 @@ from paraloom.models.chat.answers import Answer, Request, parse
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
-ATTEMPTS = 6  # attempts at a request without any other answer in between
+ATTEMPTS = 6  # attempts at a request; then it fails, or the job if nothing was answered meanwhile
 FIRST_PAUSE = 1.0  # seconds, doubled with every attempt
 LONGEST_PAUSE = 300.0
 _LARGEST = 4 << 20  # bytes of a response
@@ -30,7 +30,7 @@ _STOPS = {
     403: "denies access with the key of {key}",
     404: "knows no model {model}, or its interface is not at base_url",
 }
-_AGAIN = (408, 409, 425, 429)  # and 5xx
+_AGAIN = (408, 409, 425, 429)  # retried, as 5xx are
 
 
 class Clients:
@@ -43,7 +43,7 @@ class Clients:
         Thread(target=self._loop.run_forever, daemon=True).start()
 
     def ask(self, requests: Iterable[Request], keep: Callable[[Answer], None]) -> None:
-        """Send all requests; `keep` gets each answer as it arrives. The first error ends all."""
+        """Send all requests; `keep` gets each answer as it arrives. The first error cancels all."""
         work: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
             work[request.generator.name].append(request)
@@ -87,7 +87,7 @@ class _Client:
             keep(answer)
 
     async def _ask(self, key: str, prompt: str) -> Answer:
-        """Retry until an answer arrives."""
+        """Send a request, with retries; return the answer, or an answer with an `error`."""
         of, random_pause, failures, since = self.generator, random.Random(key), 0, time.monotonic()
         for retries in itertools.count():
             await self._turn()
@@ -131,7 +131,7 @@ class _Client:
         await asyncio.sleep(begin - now)
 
     async def _send(self, prompt: str) -> tuple[int, Mapping[str, str], str]:
-        """Send a request once; return status (0 without a connection), headers, body or reason."""
+        """Send a request once; return status (0 without a response), headers, body or reason."""
         import openai
 
         messages = [{"role": "user", "content": prompt}]
@@ -163,7 +163,7 @@ class _Client:
 
 
 def _key(of: ChatGenerator) -> str:
-    """Read the key without the white space around it that secret files have; `none` if unset."""
+    """Read the key, stripped of white space, which files of secrets add; `none` if it is unset."""
     key = os.environ.get(of.api_key_env, "").strip()
     if " " in key or not (key.isascii() and key.isprintable()):
         raise UserError(f"generators: {of.name}: {of.api_key_env} has a character that no key has")

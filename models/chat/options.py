@@ -48,7 +48,7 @@ class ChatGenerator(Options):
     prompt: str = "paraphrase"
     """translate, paraphrase, reword, or a template of Jinja2; see generators.md."""
     response: Literal["text", "json"] = "text"
-    """text: an answer is a candidate; json: it is an object with a list `paraphrases`."""
+    """text: an answer is a candidate; json: an answer is an object with a list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
     """Candidates per pair; with `response: text` the server is asked for this number of choices."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None

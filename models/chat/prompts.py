@@ -57,7 +57,7 @@ class Prompt(NamedTuple):
 
 
 def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:
-    """Variables of a prompt beside the pair's columns; languages by name."""
+    """Variables of a prompt besides the pair's columns; languages have their English names."""
     return {
         "source_language": language_name(source),
         "target_language": language_name(target),

@@ -11,7 +11,7 @@ Vectors = NDArray[np.floating]  # vectors of n sentences, [n, dim]
 Scores = NDArray[np.float64]  # scores of n pairs, [n]
 Embed = Callable[[pa.StringArray], Vectors]  # from sentences [n] to vectors
 Compare = Callable[[Vectors, Vectors], Scores]
-"""From vectors of n first and n second sentences to scores of pairs."""
+"""Maps the vectors of n first and of n second sentences to the scores of n pairs."""
 
 
 def cosines(a: Vectors, b: Vectors) -> Scores:

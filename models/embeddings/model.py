@@ -103,14 +103,14 @@ class SentenceEncoder:
     def similarity(
         self, a: Sequence[str] | pa.StringArray, b: Sequence[str] | pa.StringArray
     ) -> Scores:
-        """Similarity of sentences a[i] and b[i], [n]; see `compare`. 0 by cosine if one has no
+        """Compare sentences a[i] and b[i] by `compare`, [n]. A cosine is 0 if a sentence has no
         token."""
         return self.compare(self.embed(a), self.embed(b))
 
     @property
     def compare(self) -> Compare:
-        """Function from vectors to scores: the label that the head predicts, or the dot product if
-        the encoder was trained on it, or the cosine."""
+        """Function from both sides' vectors to scores: the labels that the head, if any, predicts;
+        else dot products, if the encoder was trained on them; else cosines."""
         if self.head is not None:
             predict: Compare = self.head.predict
             return predict
@@ -132,8 +132,8 @@ class SentenceEncoder:
         """Write the model folder atomically: weights, config, vocabularies.
 
         `metrics` are written to metrics.json, and the file `log` is copied to metrics.jsonl. A
-        message on standard error reports if sentence-transformers gives other vectors for the first
-        `texts`, or needs Paraloom's module.
+        message is printed if sentence-transformers tokenises some of the first `texts` differently,
+        or needs Paraloom's module to load the folder.
         """
         with atomic_folder(folder) as temporary:
             found = self.write(temporary, texts)
@@ -148,7 +148,7 @@ class SentenceEncoder:
         self, folder: Path, texts: Iterable[pa.StringArray] = (), *, native: bool = True
     ) -> dict[str, Any]:
         """Write the model's files into an existing folder; return how sentence-transformers loads
-        it, with its own module if there is one and `native` allows it."""
+        them: with the library's own module if one fits and `native` allows it."""
         vocabulary = next(iter(self.vocabularies.values()))
         native = native and files.is_static_embedding(self.encoder, tags=vocabulary.tags)
         tokenizer = words_tokenizer(vocabulary) if native else None

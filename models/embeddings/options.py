@@ -24,11 +24,11 @@ Column = Annotated[str, Field(min_length=1)] | Count
 AUTO = "auto"
 _RUNTIME = ("checkpoint_every", "device")
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Keys of version 0.2 with their only present values, so that content keys stay the same."""
+"""Former keys (version 0.2) with their now fixed values, so that content keys stay the same."""
 
 
 class PairsOptions(Options):
-    """A source of paraphrase pairs to train on instead of the corpus; the key is a list of them."""
+    """A source of pairs to train on instead of the corpus; the key `pairs` is a list of sources."""
 
     paths: InputFiles
     """Files of pairs: Parquet, tab-separated, CSV, JSON Lines; folders of Parquet files."""
@@ -37,7 +37,7 @@ class PairsOptions(Options):
     tab-separated file, or a number from 1, for files without a header. A tab-separated file that
     names neither `reference` nor `translation` is read by numbers 1 and 2."""
     second: Column = "translation"
-    """Column of its paraphrase, in the same way."""
+    """Column of the paraphrase, given like `first`."""
     negative: Column | None = None
     """Column with a hard negative: a sentence that is no paraphrase of the two, or empty; null:
     negatives come from the other pairs only."""
@@ -72,11 +72,11 @@ class EmbeddingOptions(Options):
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
     """Pairs to train on instead of the corpus; null: the corpus."""
     selection: str | None = None
-    """Corpus to train on, by its name in `select.named`; null: the run's own. What people want to
-    read is not all that an encoder learns from (choosing-pairs.md)."""
+    """Corpus to train on, by its name in `select.named`; null: the run's own. An encoder may profit
+    from more pairs than people want to read (choosing-pairs.md)."""
     language: str | None = None
-    """Language code of the texts of `pairs`; null: `input.target_language`, English without
-    `input`."""
+    """Language code of the texts of `pairs`; null: `input.target_language`, or English if there is
+    no `input`."""
 
     # The encoder
     model: str = "word-avg"
@@ -95,7 +95,7 @@ class EmbeddingOptions(Options):
     initial_vectors: Literal["auto"] | Annotated[str, InputPath(keyword=AUTO)] | None = AUTO
     """Initial word vectors: a file in text form (PARAGRAM, GloVe) or word2vec's binary form, plain
     or compressed; auto: the run's own PARAGRAM vectors, if it has them and they have `dim`
-    dimensions, else random; null: random. Task paraphrases only: others take auto as null."""
+    dimensions, else random; null: random. For tasks other than paraphrases, auto means null."""
     max_vocabulary: Count | None = 200_000
     """Number of most frequent words (or trigrams) with a vector of their own; null: all."""
 
@@ -137,16 +137,16 @@ class EmbeddingOptions(Options):
     """Steps between two evaluations on `development` within an epoch (checked after each
     mega-batch); null: only after each epoch."""
     patience: Count | None = None
-    """Training ends after this number of evaluations without a better one; null: after all epochs.
-    """
+    """Training ends after this number of evaluations without a better score; null: after all
+    epochs."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to train; auto takes a GPU if there is one. There, recurrent encoders compute in TF32,
-    which is faster: losses differ from a CPU's by up to 0.006."""
+    """Where to train; auto takes a GPU if there is one. On a GPU, recurrent encoders compute in
+    TF32, which is faster: losses differ from a CPU's by up to 0.006."""
 
     @model_validator(mode="before")
     @classmethod
     def _has_its_task(cls, values: Any) -> Any:
-        """Name the command of other tasks, before keys are called unknown."""
+        """Name the command for other tasks, before their keys are reported as unknown."""
         task = values.get("task") if isinstance(values, Mapping) else None
         if task in {"similarity", "malstm", "phrases", "context"} - cls.tasks.keys():
             raise ValueError(f"task: {task} is for `paraloom papers`")
@@ -175,9 +175,9 @@ class EmbeddingOptions(Options):
         }
 
     def of_weights(self) -> dict[str, Any]:
-        """Keys that change the trained weights, for content keys, with digests for files.
+        """Values of keys that change the trained weights, for content keys; digests for files.
 
-        The automatic choice of initial vectors is null: it depends on the run.
+        `initial_vectors` is null for auto, since that choice depends on the run.
         """
         values = {**_FORMER, **self.map_files(lambda key, path, mark: digest(path)).chosen()}
         if self.initial_vectors == AUTO:
@@ -228,7 +228,7 @@ def read_options(values: Any) -> EmbeddingOptions:
 
 
 def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
-    """The options in the folder of an encoder, without what is no option any more."""
+    """Options of a saved encoder; keys that no longer exist are dropped."""
     options = {k: v for k, v in values.items() if k in KNOWN[-1].model_fields}
     for source in options.get("pairs") or ():
         source.pop("weight", None)
@@ -271,9 +271,9 @@ class Loading(_Settings):
 class EncoderSettings(_Settings):
     """config.json in an encoder's folder, which need not be trusted."""
 
-    format: Literal[1, 2]  # 1: version 0.2. Bump it when this code could not read the folder
+    format: Literal[1, 2]  # 1: version 0.2. Bump it if this code could not read new folders
     options: AnyEmbeddingOptions
-    vocabularies: dict[str, int]  # entries, by kind
+    vocabularies: dict[str, int]  # number of entries, by kind
     language: str = ENGLISH
     outputs: Count | None = None
     head: dict[str, Any] | None = None  # arguments of `EmbeddingOptions.open_head`

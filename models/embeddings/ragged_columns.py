@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from paraloom.models.hashing import splitmix64
 
 Kind = Literal["words", "trigrams", "sentence-trigrams"]
-"""Kind of entries that ids number: words or trigrams."""
+"""Kind of entries that ids stand for: words or trigrams."""
 
 
 class RaggedIds(NamedTuple):
@@ -71,12 +71,12 @@ def join(columns: Sequence[RaggedIds]) -> RaggedIds:
 
 
 def take_all(sentences: Sentences, rows: NDArray[np.integer]) -> Sentences:
-    """`take` in every vocabulary."""
+    """Apply `take` in every vocabulary."""
     return {kind: take(column, rows) for kind, column in sentences.items()}
 
 
 def join_all(batches: Sequence[Sentences]) -> Sentences:
-    """`join` in every vocabulary."""
+    """Apply `join` in every vocabulary."""
     return {kind: join([batch[kind] for batch in batches]) for kind in batches[0]}
 
 

@@ -1,9 +1,9 @@
 """Module that lets sentence-transformers load encoders beyond its own modules.
 
-Encoders that its modules can compute are saved as these (`paraloom.models.embeddings.export`); all
-other folders name this class. From version 6 on, sentence-transformers loads third-party modules
-only on request: `SentenceTransformer(folder, trust_remote_code=True)`. No code is ever read from
-the folder.
+If one of the library's modules can compute an encoder, the folder names that module
+(`paraloom.models.embeddings.export`); all other folders name the class below. From version 6 on,
+sentence-transformers loads third-party modules only on request: `SentenceTransformer(folder,
+trust_remote_code=True)`. No code is ever read from the folder.
 """
 
 from collections.abc import Sequence

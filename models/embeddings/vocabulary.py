@@ -27,7 +27,7 @@ _MAGIC = "paraloom-vocabulary"
 _TAGS: dict[str, Tags] = {"tags": True, "no-tags": False, "start-tag": "start", "end-tag": "end"}
 _HEAD = rf"{_MAGIC} ({'|'.join(get_args(Kind))}) ({'|'.join(_TAGS)}) \d+ ([^ ]*)"
 _MAX_DISTINCT = 4_000_000  # distinct words held while counting; about 200 MB
-_MERGE_AT = 1_000_000  # rows of unmerged counts
+_MERGE_AT = 1_000_000  # unmerged rows of counts that cause a merge
 _CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
 
 
@@ -39,7 +39,7 @@ class _Tokens(NamedTuple):
 
 
 class Vocabulary:
-    """Rows of an embedding matrix: words, or character trigrams of padded words or sentences.
+    """Maps words or character trigrams (of padded words or sentences) to embedding matrix rows.
 
     Text is tokenised as for scoring (Moses' rules for its language, lower-cased). `trigrams` pads
     every word with a space on either side and takes all windows of three characters (`" cat "`
@@ -182,7 +182,7 @@ def build_vocabularies(
 def ids_by_kind(
     vocabularies: Mapping[Kind, Vocabulary], text: pa.StringArray
 ) -> dict[Kind, RaggedIds]:
-    """Ids of the same sentences in vocabularies of one language; tokenised once."""
+    """Ids of sentences in several vocabularies of one language; texts are tokenised once."""
     tokens = _tokens(text, next(iter(vocabularies.values())).language)
     return {kind: vocabulary._look_up(tokens) for kind, vocabulary in vocabularies.items()}
 
@@ -233,8 +233,8 @@ def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Arr
 def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Trigram keys of each word or sentence, concatenated, and offsets, [words + 1].
 
-    Words are joined by two spaces, with one around all. Trigrams are the windows centred on a word
-    character, never on one of two spaces (a sentence has single ones).
+    Words are joined by two spaces, with one space at either end. Trigrams are all windows except
+    those centred on one of two adjacent spaces; spaces within a sentence are single.
     """
     points = np.frombuffer(f" {'  '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
     windows = points[:-2] << 2 * _CODE | points[1:-1] << _CODE | points[2:]

@@ -1,8 +1,8 @@
 """Scores of (reference, translation) pairs.
 
 To add a scorer, write a module with a function from `PairText` (and the scorer's resource, if any)
-to float32 [n], and declare it by the decorator `base.scorer`. The value of a row must depend on
-that row alone and not on its batch: to the last bit, or up to rounding for neural models.
+to float32 [n], and declare it with the decorator `base.scorer`. A row's value must depend on that
+row alone, not on its batch: to the last bit, or up to rounding for neural models.
 
 Scorers in `tokens/` compare tokens, those in `checks/` pass or fail a pair, those in `learned/` use
 vectors or neural models. `plugins` loads scorers from other packages and files, and `columns` reads

@@ -13,14 +13,14 @@ class Resource:
     """An input of a scorer besides the texts."""
 
     name: str
-    """Name of the function's parameter, of `PairScorer`'s keyword, and of the stage that makes it;
-    for plug-ins, the key in `score.resources` with its file or folder."""
+    """Also the name of the function's parameter, of `PairScorer`'s keyword, and of the stage that
+    makes the resource; for plug-ins, the key in `score.resources`, with a file or folder."""
     open: Callable[[Path], Any]  # loads it from a file or folder
     remedy: str  # ends the message "<scorer> needs …" if the resource is missing
-    open_int8: Callable[[Path], Any] | None = None  # the same with 8-bit weights, on a CPU
+    open_int8: Callable[[Path], Any] | None = None  # loads it with 8-bit weights, on a CPU
     is_model: bool = False
-    """Whether it is a neural model that uses all cores or the GPU: loaded once per process. Other
-    resources are opened by each of its threads that scores."""
+    """Whether it is a neural model that uses all cores or the GPU: it is loaded once per process.
+    Other resources are opened once per scoring thread."""
 
 
 class Outcome(NamedTuple):
@@ -31,8 +31,8 @@ class Outcome(NamedTuple):
 
     values: np.ndarray  # float32 [n]; any number for a pair with a reason
     reasons: np.ndarray | None = None
-    """Text [n]: a short reason if a pair has no value, else empty. The pair is rejected with this
-    reason, after the scorer's name. None: every pair has a value."""
+    """Text [n]: a short reason if a pair has no value, else empty. The pair is rejected with the
+    scorer's name and this reason. None: every pair has a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +45,9 @@ class Scorer:
     """
 
     function: Callable[..., np.ndarray | Outcome]
-    """From n pairs (`paraloom.models.text.tokens.PairText`: Arrow columns of texts, and their
-    tokens), and the resource by its name, to float32 [n]; or to an `Outcome`, if some pairs have no
-    value."""
+    """Maps n pairs (`paraloom.models.text.tokens.PairText`: Arrow columns of texts, and their
+    tokens) to float32 [n], or to an `Outcome` if some pairs have no value. The resource, if any, is
+    passed as a keyword argument."""
     meaning: str  # one-line definition for the report and the data card
     unit: str  # title of the axis in plots
     range: tuple[float | None, float | None] = (0.0, 1.0)
@@ -79,8 +79,8 @@ DECLARED: dict[str, Scorer] = {}
 
 
 def scorer(**properties: Any) -> Callable[[Function], Function]:
-    """Declare a function as a scorer of Paraloom, with its name and these properties of `Scorer`;
-    a plug-in makes a `Scorer` itself."""
+    """Declare a function as one of Paraloom's scorers, under the function's name and with these
+    properties of `Scorer`. A plug-in makes a `Scorer` itself."""
 
     def declare(function: Function) -> Function:
         DECLARED[function.__name__] = Scorer(function=function, **properties)
@@ -92,7 +92,7 @@ def scorer(**properties: Any) -> Callable[[Function], Function]:
 def check(
     passes: str, failure: str, resource: Resource | None = None
 ) -> Callable[[Function], Function]:
-    """Declare a scorer that is 1 for pairs that pass and 0 for others, with the reason
-    `failure`."""
+    """Declare a scorer with the value 1 for pairs that pass and 0 for pairs that fail; `failure` is
+    the reason for rejecting these."""
     meaning = f"1 where {passes}, else 0"
     return scorer(meaning=meaning, unit="passes", failure=failure, resource=resource)

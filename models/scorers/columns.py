@@ -1,7 +1,7 @@
 """Scores computed elsewhere: read from files, joined with rows by id.
 
-Values are stored sorted by a 128-bit hash of the id, in memory-mapped files: a lookup reads little
-of them, and storing needs memory for 1/256 of the rows.
+Values are stored sorted by a 128-bit hash of the id, in memory-mapped files. A lookup reads only a
+small part of the files, and storing needs memory for about 1/256 of the rows.
 
     <folder>/first.npy, second.npy   halves of the hashes, uint64 [n]; sorted by both
     <folder>/values.npy              float32 [n]
@@ -23,7 +23,7 @@ from paraloom.models.scorers.plugins import ScorerSource
 MISSING = "no value for this id"
 SEVERAL = "several values for this id"
 
-_PARTITIONS = 256  # by the highest bits of the first half
+_PARTITIONS = 256  # by the highest bits of the hashes' first halves
 _NAMES = ("first", "second", "values")
 _ROW = np.dtype(list(zip(_NAMES, ("<u8", "<u8", "<f4"), strict=True)))
 
@@ -35,7 +35,7 @@ class ColumnScorer(ScorerSource):
     files: str | Sequence[str]
 
     def load(self) -> Scorer:
-        """Make the scorer, which looks values up; opens no file."""
+        """Make the scorer, which opens the files only when it looks values up."""
         files = [self.files] if isinstance(self.files, str) else self.files
         shown = ", ".join(PurePath(file).name for file in files)
         return Scorer(
@@ -52,7 +52,7 @@ def find(folder: Path, ids: pa.Array) -> Outcome:
     """Look up the values of n ids, with a reason for ids that have no value or several."""
     stored, other, values = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in _NAMES)
     first, second = (text_hashes(ids, seed) for seed in (0, 1))
-    order = np.argsort(first)  # neighbours are read together
+    order = np.argsort(first)  # so that neighbours are read together
     start, end = np.empty((2, len(first)), np.int64)
     start[order] = stored.searchsorted(first[order], "left")
     end[order] = stored.searchsorted(first[order], "right")

@@ -1,6 +1,6 @@
 """Networks like BERT computed by CTranslate2 on a CPU, inside models of sentence-transformers.
 
-The library's tokenizer, pooling and classifier stay; only the layers of the transformer change.
+Only the transformer's layers are replaced; the library's tokenizer, pooling and classifier stay.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from paraloom.models.errors import UserError, in_one_line, one_line
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-SAME = 1e-5  # largest difference of a value from torch's
+SAME = 1e-5  # largest accepted difference from torch's values
 _LOADERS = {
     **{name: name for name in ("BertConfig", "DistilBertConfig", "RobertaConfig")},
     **dict.fromkeys(("CamembertConfig", "XLMRobertaConfig"), "RobertaConfig"),
 }
-"""CTranslate2's loaders by the class of a network's settings."""
+"""Names of CTranslate2's loaders by the class of a network's configuration."""
 
 SENTENCES = (
     "A dog.",
@@ -40,8 +40,8 @@ SENTENCES = (
 
 
 class FastNetwork(torch.nn.Module):
-    """The layers of a network in CTranslate2; `parallel` threads compute a batch each, so that a
-    value does not depend on their number."""
+    """A network's layers in CTranslate2. Each of `parallel` threads computes whole batches, so that
+    values do not depend on the number of threads."""
 
     device = torch.device("cpu")
     dtype = torch.float32
@@ -50,7 +50,7 @@ class FastNetwork(torch.nn.Module):
         super().__init__()
         self.config, self.pooler = network.config, getattr(network, "pooler", None)
         self.parallel = torch.get_num_threads()
-        if not hasattr(self.config, "position_embedding_type"):  # Transformers 5 has no other
+        if not hasattr(self.config, "position_embedding_type"):  # the only kind in Transformers 5
             self.config.position_embedding_type = "absolute"
         loader = converters._MODEL_LOADERS[_LOADERS[type(network.config).__name__]]
         spec = loader.get_model_spec(network)
@@ -74,7 +74,7 @@ class FastNetwork(torch.nn.Module):
         token_type_ids: torch.Tensor | None = None,
         **_: Any,
     ) -> BaseModelOutputWithPooling:
-        """What the network gives for ids, int64 [n, tokens], padded on the right."""
+        """Compute the network's output for ids, int64 [n, tokens], padded on the right."""
         ids, lengths = (
             ctranslate2.StorageView.from_array(of.to(torch.int32).numpy())
             for of in (input_ids, attention_mask.sum(1))
@@ -90,12 +90,12 @@ class FastNetwork(torch.nn.Module):
 def accelerate(
     model: SentenceTransformer | CrossEncoder, values: Callable[[], np.ndarray], compute_type: str
 ) -> None:
-    """Let CTranslate2 compute the model's network on a CPU, where that gives the same `values`.
+    """Let CTranslate2 compute the model's network on a CPU, if the `values` stay the same.
 
-    `values` applies the model to `SENTENCES`. Otherwise torch goes on computing.
+    `values` applies the model to `SENTENCES`. If CTranslate2 fails or differs, torch computes.
 
     Raises:
-        UserError: `compute_type` is int8, which only CTranslate2 has.
+        UserError: `compute_type` is int8, but CTranslate2 cannot compute this network.
     """
     whole = getattr(model[0], "model", None)
     if model.device.type != "cpu" or whole is None:
@@ -109,7 +109,7 @@ def accelerate(
             setattr(whole, whole.base_model_prefix, network)
 
     try:
-        with in_one_line("the model fails"):  # a tokenizer that panics is no Exception
+        with in_one_line("the model fails"):  # a Rust panic in a tokenizer is no Exception
             expected = values()
         use(FastNetwork(base, "float32"))
         difference = np.abs(values() - expected).max()
@@ -128,6 +128,6 @@ def accelerate(
 
 
 def parallel(model: Any) -> int:
-    """Batches that CTranslate2 computes at once; 0 if torch computes the model."""
+    """Number of batches that CTranslate2 computes at once; 0 if torch computes the model."""
     modules = model.modules() if isinstance(model, torch.nn.Module) else ()
     return next((of.parallel for of in modules if isinstance(of, FastNetwork)), 0)

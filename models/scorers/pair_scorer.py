@@ -25,8 +25,8 @@ TOKEN_COUNTS = ("reference_tokens", "translation_tokens")
 
 
 class Scores(dict[str, np.ndarray]):
-    """The values of each column, [n]; `reasons` says by column why rows lack values (text [n],
-    empty if a row has one), and only holds columns with such rows."""
+    """Values by column, [n]. For columns in which rows lack values, `reasons` has text [n]: why the
+    row lacks its value, or empty if it has one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class PairScorer:
             parts = [whole] if self.scorers[name].whole_shard else blocks
             values, reasons = zip(*(self._scored(name, part) for part in parts), strict=True)
             scores[name] = np.concatenate(values)
-            if any(map(np.any, reasons)):  # non-empty texts
+            if any(map(np.any, reasons)):  # any text that is not empty
                 scores.reasons[name] = np.concatenate(reasons)
         return scores
 

@@ -20,7 +20,7 @@ from typing import Any
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.scorers.base import Scorer
 
-GROUP = "paraloom.scorers"  # group of entry points, each with a scorer's name and a `Scorer`
+GROUP = "paraloom.scorers"  # in this group, an entry point maps a scorer's name to a `Scorer`
 
 _OURS = str(Path(__file__).parents[2])
 _FILE = re.compile(r"(.+\.py):([^:]+)")
@@ -67,13 +67,13 @@ class FileScorer(ScorerSource):
         )
 
     def key(self) -> Any:
-        """Digest of the text, since a file has no release number."""
+        """Digest of the code, since a file has no release number."""
         return _digest(self.code)
 
 
 @contextmanager
 def in_plugin(what: str) -> Iterator[None]:
-    """Turn errors in a plug-in into a UserError that names the last of its own lines."""
+    """Turn errors in a plug-in into a UserError that names the plug-in's innermost line."""
     try:
         yield
     except BaseException as error:
@@ -102,7 +102,7 @@ def column_of(entry: str) -> str:
 
 
 def source_of(entry: str) -> ScorerSource:
-    """Source of a scorer in `score.scorers` that is not one of Paraloom's."""
+    """Source of a plug-in scorer, by its entry in `score.scorers`."""
     if not (match := _FILE.fullmatch(entry)):
         return PackageScorer(entry)
     with in_one_line(f"score.scorers: {match[1]}: cannot be read"):

@@ -36,7 +36,7 @@ class Sentence:
     random: random.Random
 
     def text(self, changed: Mapping[int, str]) -> str:
-        """Replace words by position; an empty one is removed."""
+        """Replace words by position; the replacement "" removes a word."""
         parts: list[str] = []
         for token in self.doc:
             if word := changed.get(token.i, token.text):
@@ -51,7 +51,7 @@ Change = Callable[[Sentence], str | None]
 
 
 def words(text: str) -> list[str]:
-    """Split into lower-case words; "n't" is one."""
+    """Split into lower-case words; "n't" is a word."""
     return _WORD.findall(text.lower())
 
 
@@ -153,11 +153,11 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "antonym": (antonym, "an adjective's or noun's antonym (WordNet)"),
     "roles": (roles, "subject and object exchanged"),
 }
-"""Changes by name, each with its effect on the positive."""
+"""Changes by name, each with a description that begins with "the positive with …"."""
 
 
 def _auxiliary(clause: Any) -> Any:
-    """Finite auxiliary of a main clause, after which "not" may stand."""
+    """Find the finite auxiliary of a main clause, after which "not" may stand."""
     root = clause.root
     subjects = [child for child in root.children if child.dep_ in ("nsubj", "nsubjpass", "expl")]
     verbs = [child for child in root.children if child.dep_ in ("aux", "auxpass")] or [root]
@@ -179,7 +179,7 @@ def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _agree(verb: Any, subject: Any, other: Any) -> bool:
-    """Whether the verb agrees with both, also in exchange, and neither acts with the other."""
+    """Whether the verb also agrees with both after the exchange, and is not mutual (to meet)."""
     group = subject.tag_ == "NN" and any(c.lower_ in ("are", "were") for c in verb.children)
     return subject.tag_ == other.tag_ and not group and not _MUTUAL.match(verb.lower_)
 
@@ -194,7 +194,7 @@ def _is_plain(phrase: Any) -> bool:
 
 
 def _beginning(phrase: Any, capital: bool) -> str:
-    """The phrase with a capital, or without a sentence's capital."""
+    """The phrase with a capital first letter, or without the capital that begins a sentence."""
     text = str(phrase.text)
     if capital:
         return text[0].upper() + text[1:]

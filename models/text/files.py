@@ -65,7 +65,7 @@ _JSON = json.JSONDecoder(
 """Numbers too large for Python floats become a Decimal, which no column accepts."""
 _SEEN = 512  # bytes inspected to recognise a file type
 _NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
-_LINES = 100  # lines in which all CSV rows must have equally many columns
+_LINES = 100  # first lines of a file, in which all CSV rows must have equally many columns
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
 
 
 def unpacked(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
-    """Decompress a file of ours (zstd), whatever its text looks like."""
+    """Decompress one of Paraloom's zstd files without detecting what its content is."""
     return buffered(_Decoded(path, "zstd", _zstd(stream)))
 
 
@@ -116,7 +116,7 @@ def recoded(stream: io.BufferedReader, path: Path | str, encoding: str) -> io.Bu
 
 
 def is_plain(stream: io.BufferedReader) -> bool:
-    """Whether a stream from `as_text` gives the file's own bytes, so that it can be divided."""
+    """Whether a stream from `as_text` has the file's own bytes, so that it can be read in parts."""
     return not isinstance(stream.raw, _Decoded)
 
 
@@ -166,7 +166,7 @@ def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
 
 
 def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[bytes]:
-    """Decompress concatenated streams; the standard library's files ignore a damaged one."""
+    """Decompress concatenated streams; the standard library would ignore a damaged stream."""
     data = stream.read1(CHUNK)
     while data:
         decoder = new()
@@ -230,8 +230,8 @@ def text_array(values: list[str | None]) -> pa.StringArray:
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yield CSV rows (RFC 4180): line number of the beginning, from 1; columns; the fault, or "".
-    After a fault the next line begins another row. Empty lines are skipped."""
+    """Yield each CSV row (RFC 4180) as the number of its first line, from 1, its columns, and its
+    fault or "". After a fault the next line begins another row. Empty lines are skipped."""
     reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
     while True:
         row, fault = list[str](), ""
@@ -252,8 +252,8 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the column separator from the first `CHUNK` bytes of a file; None if it is no CSV.
 
-    Unless `named` says that it is CSV, the first line must hold names, and all rows equally many
-    columns, separated by commas or semicolons: plain sentences have commas, too.
+    Plain sentences have commas, too. So unless `named` (the file's name says CSV), line 1 must have
+    column names, and all rows equally many columns, separated by commas or semicolons.
     """
     text = io.StringIO(head.decode(errors="replace"), newline="")
     lines = list(islice(text, _LINES))
@@ -263,7 +263,7 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
         return delimiter
     rows = list(csv_rows(lines, delimiter))
     if len(lines) == _LINES or len(head) == CHUNK:
-        rows.pop()  # it may be cut off
+        rows.pop()  # the last row may be cut off
     if len(rows) < 2 or "\t" in first or any(fault for *_, fault in rows):
         return None
     names = {name for name in rows[0][1] if _NAME.fullmatch(name)}

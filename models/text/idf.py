@@ -1,4 +1,4 @@
-"""Inverse document frequencies: counted in parts, merged, stored as vectors of length 1."""
+"""Inverse document frequencies: counted in parts, merged, stored as one-dimensional vectors."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
 
 
 def idf_table(counts: WordCounts) -> WordVectors:
-    """ln((1 + texts) / (1 + texts that contain the word)), as word vectors of length 1.
+    """ln((1 + texts) / (1 + texts that contain the word)), as one-dimensional word vectors.
 
     The first row is for unknown words, which no text contains.
     """

@@ -33,18 +33,18 @@ PROBABLE = 0.1
 """Minimum probability of a language that a sentence may be in.
 
 Accepting only the most probable language would reject 1.0% of Czech captions, most of them as
-Slovak. This bound rejects 0.2%, and accepts none of 6,000 English or French ones.
+Slovak. This bound rejects 0.2%, and accepts none of 6,000 English or French captions.
 """
 
 _Text: TypeAlias = pa.Array | pa.ChunkedArray
 _KEY = "input.language_identifier: "
 _LABEL = "__label__"
 _MOST = 10  # maximum languages with probability 0.1 or more
-_SYNONYMS = {"nb": "no", "fil": "tl"}  # the identifier's codes
+_SYNONYMS = {"nb": "no", "fil": "tl"}  # from a language's short code to the identifier's code
 
 
 class OwnIdentifier(NamedTuple):
-    """A user's function: texts in; out, for each text, language codes with probabilities."""
+    """A user's function: maps a list of texts to each text's language codes with probabilities."""
 
     entry: str  # FILE.py:NAME or MODULE:NAME
     code: str  # the text of the file, which workers run, or of the module, which they import
@@ -74,15 +74,15 @@ class OwnIdentifier(NamedTuple):
 def _probable(found: Any, least: float) -> list[str]:
     shares: Counter[str] = Counter()
     for code, share in found.items() if hasattr(found, "items") else found:
-        if not 0 <= share <= 1.001:  # fastText rounds to 1.00001
+        if not 0 <= share <= 1.001:  # fastText may return 1.00001
             raise ValueError(f"{share} for {code}")
         label = _label(code.removeprefix(_LABEL))
-        shares.update(dict.fromkeys((label.partition("-")[0], label), share))  # zh, zh-Hani
+        shares.update(dict.fromkeys((label.partition("-")[0], label), share))  # for zh and zh-Hani
     return [of for of, share in shares.most_common() if share >= least]
 
 
 def check_language(code: str, own: bool = False) -> None:
-    """Check that the identifier (`own`: any) knows a language; the ValueError suggests its code."""
+    """Check that a code is in `LANGUAGES`, or valid for an `own` identifier; errors suggest one."""
     if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
@@ -90,7 +90,7 @@ def check_language(code: str, own: bool = False) -> None:
 
 
 def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.ndarray:
-    """Whether each sentence has the language with a probability of at least `PROBABLE`: bool [n].
+    """Whether each sentence is in the language with a probability of `PROBABLE` or more: bool [n].
 
     Case is ignored. A sentence without letters is in no language.
 
@@ -109,11 +109,11 @@ class Spoken(NamedTuple):
     """The prevailing language of some sentences."""
 
     rows: int  # sentences with letters
-    language: str  # language of the most sentences
-    share: float  # share of rows with a probability of at least `PLAIN` for it
+    language: str  # the most frequent language
+    share: float  # share of rows that are in it with a probability of at least `PLAIN`
     other: float | None
-    """Share of rows with a probability of at least `POSSIBLE` for the requested language; None if
-    the identifier may not know it."""
+    """Share of rows that are in the requested language with a probability of at least `POSSIBLE`;
+    None if the identifier may not know that language."""
 
 
 PLAIN, POSSIBLE = 0.5, 0.02

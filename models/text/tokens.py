@@ -40,8 +40,8 @@ def moses_tokens(
     """Moses tokens of a text column: list<string>, one list per row.
 
     In languages without spaces, a token is a letter with its marks, or a run of Latin letters and
-    digits. Tokenising considers case, so lower-casing follows; it maps characters one to one. Empty
-    text, white space and null give an empty list. `language` is a code in any standard.
+    digits. Tokens are lower-cased, character by character, after tokenising, which considers case.
+    Empty text, white space and null become an empty list. `language` is a code in any standard.
 
     >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
     [['it', "'s", 'mr.', 'smith', '.'], []]
@@ -62,7 +62,7 @@ def moses_tokens(
         plain = pc.match_substring_regex(text, _PLAIN)
         other = pc.invert(plain)
         spaced = _tokenized(pc.filter(text, other), ENGLISH)
-        if lower:  # plain text is ASCII: several times faster
+        if lower:  # plain text is ASCII, which is lower-cased several times faster
             text, spaced = pc.ascii_lower(text), pc.utf8_lower(spaced)
         return _split(pc.replace_with_mask(text, other, spaced), plain)
     else:
@@ -89,7 +89,7 @@ def _split(text: pa.StringArray, plain: pa.BooleanArray | None = None) -> pa.Lis
         begins |= marks
     begins &= visible
     offsets = np.searchsorted(np.flatnonzero(begins), rows).astype(np.int32)
-    kept = np.flatnonzero(visible)  # several times faster than masks
+    kept = np.flatnonzero(visible)  # indices are several times faster than masks
     data, starts = data.take(kept), np.flatnonzero(begins.take(kept))
     ends = np.append(starts, len(data)).astype(np.int32)
     values = pa.StringArray.from_buffers(len(starts), pa.py_buffer(ends), pa.py_buffer(data))
@@ -109,7 +109,7 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
 
     Languages unknown to both get Moses' default: English abbreviations, and apostrophes as tokens.
     """
-    # One per process, shared by its threads: it has no state, and a call holds the GIL. XML
+    # The process's threads share one tokeniser: it has no state, and a call holds the GIL. XML
     # escaping is off: `'s`, not `&apos;s`.
     try:
         from mosestokenizer import MosesTokenizer
@@ -150,7 +150,7 @@ class PairText:
 
     Both sides are lower-cased and share a vocabulary for these rows: equal tokens have equal ids,
     in order of first appearance, and `vocabulary[i]` is the token with id i. Few scorers read the
-    source, so it has no tokens here. Slices select rows. `reference_text`, `translation_text`,
+    source, so it is not tokenised. Slices select rows. `reference_text`, `translation_text`,
     `source_text`, `ids` and `translation_score` are Arrow arrays [n]; the last three may be None.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))

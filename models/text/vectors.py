@@ -89,7 +89,7 @@ def read_vectors(path: Path | str) -> WordVectors:
     for names, block in _blocks(Path(path)):
         words.append(names)
         if filled + len(block) > len(matrix):
-            # The system grows it in place (mremap), without a copy.
+            # The system grows the matrix in place (mremap), without a copy.
             room = max(len(matrix) * 9 // 8, filled + len(block))
             matrix.resize((room, block.shape[1]), refcheck=False)
         matrix[filled : filled + len(block)] = block
@@ -106,7 +106,7 @@ def load_vectors(path: Path) -> WordVectors:
 def write_vectors(
     path: Path | str, words: Sequence[str] | pa.StringArray, matrix: np.ndarray
 ) -> None:
-    """Write the text form; reading it gives the same float32 values."""
+    """Write the text form; reading it restores the same float32 values."""
     words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
     bad = pc.filter(words, pc.match_substring_regex(words, r"^$|[ \t\r\n]"))
     if len(bad):

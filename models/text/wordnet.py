@@ -7,7 +7,7 @@ from pathlib import Path
 from paraloom.models.errors import UserError, in_one_line
 
 _FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "r": "data.adv"}
-_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, numbers of the two words
+_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, its kind, both words' numbers
 
 
 def find_wordnet(folder: str | Path) -> Path:
@@ -18,7 +18,7 @@ def find_wordnet(folder: str | Path) -> Path:
 
 
 def open_antonyms(folder: Path, kinds: str = "nvar") -> dict[str, set[str]]:
-    """Antonyms of each word of these kinds; antonymy is symmetric."""
+    """Antonyms of each word, for these parts of speech; antonymy is symmetric."""
     synsets: dict[tuple[str, str], list[str]] = {}
     pointers, found = [], defaultdict(set)
     with in_one_line(f"{folder}: cannot be read as WordNet"):

@@ -24,7 +24,7 @@ def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
     """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim].
 
     The .npy header contains the number of lines. A seekable stream (standard output, redirected to
-    a file) gets its header last; for other streams (a pipe), the complete array is copied.
+    a file) gets its header last; other streams (a pipe) get a copy of a complete temporary file.
     """
     if out.seekable() and out.tell() == 0:
         _write_npy(embed, lines, out)

@@ -186,7 +186,7 @@ def evaluate_models(
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:
-    """Check that names are unique, because results are found by name."""
+    """Check that names are unique, because results are looked up by name."""
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"{name}: occurs twice among the {what}")
@@ -219,7 +219,7 @@ def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -
     # Ignore rounding errors: 1e-9 is far below the resolution of a float32 cosine.
     if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
         return LabelCorrelation(float("nan"), float("nan"))
-    from scipy.stats import rankdata  # late: it takes most of a second
+    from scipy.stats import rankdata  # imported late: it takes most of a second
 
     return LabelCorrelation(
         _pearson(predicted, labels), _pearson(rankdata(predicted), rankdata(labels))

@@ -1,6 +1,6 @@
 """Hard negatives: near sentences in a large corpus, found with faiss.
 
-Vectors are kept on disk as float16. The bounds have the names in sentence-transformers'
+Vectors are stored on disk as float16. The bounds are named as in sentence-transformers'
 `mine_hard_negatives`.
 """
 
@@ -19,8 +19,8 @@ from paraloom.models.printing import nothing_printed
 
 _EXACT = 200_000  # maximum vectors for exact search
 _NEIGHBOURS = 64  # candidates for the negative of a query
-_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # cells × √n, searched cells, sample per cell
-_SHORT = 64  # components kept by the index of a large corpus
+_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # 2 √n cells, 16 are searched; 40 training vectors a cell
+_SHORT = 64  # principal components in the index of a large corpus
 _AT_ONCE = 1024  # queries per batch
 
 Matrix = NDArray[np.float32]
@@ -32,7 +32,7 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # below the positive's cosine, as a share of it
+    relative_margin: float = 0.1  # the negative's is lower by this share of the positive's
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
         """Whether the scores [n, k] are within the bounds, given the positives' scores [n]."""
@@ -41,13 +41,13 @@ class Bounds:
 
 
 def unit_vectors(embed: Embed, text: pa.Array) -> Matrix:
-    """Embed n sentences and scale to length 1, [n, dim]; zeros stay."""
+    """Embed n sentences and scale to length 1, [n, dim]; zero vectors stay zero."""
     return unit(np.asarray(embed(text), np.float32))
 
 
 def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArray[np.float16]:
-    """Write the unit vectors of all sentences, memory-mapped: float16 [n, dim]; continue existing
-    files."""
+    """Write the unit vectors of all sentences to a file, or complete an existing file; return them
+    memory-mapped, float16 [n, dim]."""
     width = 2 * embed(pa.array([""])).shape[1]  # bytes
     with path.open("ab") as stream:
         written = stream.tell() // width
@@ -64,9 +64,9 @@ def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArr
 
 
 class Neighbours:
-    """Searches n unit vectors: exactly if there are few, otherwise in an inverted index (`IVF`) of
-    principal components in 8 bits each, trained on a sample, with 72 bytes per vector, in memory or
-    in a file."""
+    """Searches n unit vectors: exactly if there are few, otherwise in an inverted index (`IVF`)
+    that is trained on a sample. The index has principal components in 8 bits each, 72 bytes per
+    vector, in memory or in a file."""
 
     def __init__(self, vectors: NDArray[np.float16], seed: int, file: Path | None = None) -> None:
         import faiss
@@ -92,8 +92,8 @@ class Neighbours:
                 self._index.add(vectors[start : start + _EXACT].astype(np.float32))
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
-        """Rows of the nearest vectors, nearest first, and their cosines: [queries, k]; -1 for
-        missing ones."""
+        """Rows of the nearest vectors, nearest first, and their cosines: [queries, k]; rows and
+        cosines are -1 where fewer than k were found."""
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)
         return np.concatenate(rows), np.concatenate(scores)

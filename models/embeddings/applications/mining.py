@@ -1,8 +1,8 @@
 """Mining: pairs of near sentences among many, by the margin of Artetxe and Schwenk (2019).
 
-The ratio margin of two sentences is their cosine divided by the mean cosine with their neighbours:
-of two pairs with one cosine, the pair in a thinner neighbourhood is the better one. Texts, vectors
-and neighbours are files, so that they may be larger than memory.
+The ratio margin of two sentences is their cosine divided by the mean cosine with their neighbours.
+If two pairs have the same cosine, the pair with less similar neighbours has the larger margin.
+Texts, vectors and neighbours are files, so that they may be larger than memory.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ class Mined(NamedTuple):
 
 
 def write_texts(path: Path, blocks: Iterable[pa.StringArray]) -> pa.LargeStringArray:
-    """Write texts to a file, and return them memory-mapped: 8 bytes of memory each."""
+    """Write texts to a file; return them memory-mapped, with 8 bytes of memory per text."""
     sizes = [np.zeros(1, np.int64)]
     with path.open("wb") as stream:
         for block in blocks:
@@ -83,7 +83,7 @@ def _pairs(
     means: NDArray[np.float32],
     least: float,
 ) -> Mined:
-    """The pairs of a block of rows, without those that the earlier row of both has, too."""
+    """Pairs found from a block of rows; a pair found from both rows counts for the earlier row."""
     theirs, cosine = near[at : at + _BLOCK], cosines[at : at + _BLOCK]
     own = np.arange(at, at + len(theirs))[:, None]
     mutual = (near[theirs] == own[:, :, None]).any(axis=2)

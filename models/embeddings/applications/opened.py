@@ -1,4 +1,4 @@
-"""Paraloom's encoders and models of sentence-transformers, opened alike; their speed and size."""
+"""One interface to Paraloom's encoders and sentence-transformers models; their speed and size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _OUR_BATCH = 4096  # as in `SentenceEncoder.embed`
-_THEIR_BATCHES = (32, 1024, 8192)  # the library's default; fast for static embeddings
+_THEIR_BATCHES = (32, 1024, 8192)  # 32: the library's default; larger: fast for static embeddings
 _SECONDS = 1.0  # approximate duration of each try of `cost`
 _FEWEST = 64  # sentences per try
 
@@ -33,7 +33,7 @@ class OpenedModel:
 
     evaluated: ComparedModel
     encode: Callable[[Sequence[str], int], Vectors]
-    """From sentences [n] and a batch size to vectors [n, dim]."""
+    """Maps sentences [n] and a batch size to vectors [n, dim]."""
     batch_sizes: tuple[int, ...]
     """Batch sizes to choose the fastest from; the first is the usual one."""
     files: list[Path]  # all files needed for loading
@@ -47,7 +47,7 @@ class OpenedModel:
 
     @property
     def size(self) -> int:
-        """Size of its files in bytes."""
+        """Size of the model's files in bytes."""
         return sum(file.stat().st_size for file in self.files)
 
 
@@ -88,7 +88,7 @@ def _theirs(name: str, folder: Path) -> OpenedModel:
     model = load_sentence_model(folder)
 
     def encode(sentences: Sequence[str], batch_size: int) -> Vectors:
-        with in_one_line(f"{name}: the model fails"):  # incompatible modules may load
+        with in_one_line(f"{name}: the model fails"):  # incompatible modules may have been loaded
             found = model.encode(list(sentences), batch_size=batch_size, show_progress_bar=False)
         vectors: Vectors = np.asarray(found, np.float32)
         return vectors

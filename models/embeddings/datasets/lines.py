@@ -31,7 +31,7 @@ _CSV = re.compile(r"\.csv(\.\w+)?$")
 def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
     """Yield row numbers and text columns of the rows from `values_of`.
 
-    Row 0 of Parquet and JSON Lines has the column names; a dot leads into a struct.
+    Row 0 of Parquet and JSON Lines has the column names; a dot in a name leads into a struct.
     """
     values = values_of(path)
     head = list(islice(values, _HEAD))
@@ -92,7 +92,7 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
 def form_of(path: Path) -> str:
     """Detect PARQUET, JSON, LINES (with or without tabs), or the column separator of CSV.
 
-    The beginning decides; without tabs, a file is CSV only if its name says so, too.
+    The beginning decides; a text file named .csv is CSV unless its first line has tabs.
     """
     if is_parquet(path):
         return PARQUET
@@ -116,7 +116,7 @@ def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
 
 
 def text_blocks(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
-    """Yield several lines at once, with their ends, and the number of the first.
+    """Yield blocks of lines: the number of the first line, and the lines with their ends.
 
     `fallback` is the encoding of lines that are not UTF-8; without it they are errors.
     """
@@ -137,7 +137,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines in blocks of about `CHUNK` bytes, and the number of the first."""
+    """Yield blocks of whole lines, about `CHUNK` bytes, each after its first line's number."""
     first = 1
     with opened(path) as stream:
         while block := stream.read(CHUNK):

@@ -27,16 +27,16 @@ from paraloom.models.text.files import is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 Column = tuple[np.ndarray, pa.StringArray]
-"""Texts of a column, and the index of each one's row in the block, int64 [n]."""
+"""Each text's row index in the block, int64 [n], and the n texts themselves."""
 Place = tuple[object, ...]  # path to a column: its name or number, then fields within it
 
 _ROWS = 20_000  # rows per block
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
-# Median words of a sentence column, at least: names, labels, ids and addresses have fewer.
+# Minimum median word count of a sentence column; names, labels, ids and addresses have fewer.
 _WORDS = 3
 _LABEL = r"^(?:\d|[A-Z]{2,6}:[a-z]+) "  # in lines of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
-"""Suffixes of other files in the folder of a data set."""
+"""Suffixes of files in folders that are no data; JSON files are data if they have rows."""
 _SUFFIXES = re.compile(rf"(\.(tsv|csv|txt|jsonl|parquet))?({PACKED.pattern})?$")
 _FALLBACK = "latin-1"  # used by some transfer tasks
 
@@ -105,7 +105,7 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
-    """Yield row numbers, and texts by path."""
+    """Yield blocks: the numbers of their rows, and their text columns by place."""
     form = form_of(path)
     if form == PARQUET:
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
@@ -135,7 +135,7 @@ def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
 
 
 def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
-    """Yield lines, `_ROWS` at a time, and the number of the first."""
+    """Yield blocks of `_ROWS` lines, each after its first line's number."""
     first, rest = 1, pa.array([], pa.string())
     for _, text in text_blocks(path, _FALLBACK):
         lines = pc.split_pattern([text.removesuffix("\n")], "\n").values
@@ -149,7 +149,7 @@ def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
 
 
 def _columns(lines: pa.StringArray) -> dict[Place, Column]:
-    """Split lines at tabs; they may differ in their number of columns."""
+    """Split lines at tabs; lines may have different numbers of columns."""
     cells = pc.split_pattern(lines, "\t")
     starts, lengths = cells.offsets.to_numpy()[:-1], cells.value_lengths().to_numpy()
     if lengths.max() == 1 and pc.all(pc.match_substring_regex(lines, _LABEL)).as_py():

@@ -135,7 +135,7 @@ def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
 
 
 def missing(data: list[LabelledPairs]) -> dict[str, list[str]]:
-    """Published data sets missing in `data`, for each group that has any."""
+    """Published data sets missing in `data`, for each group in `data` that is incomplete."""
     published = {f"STS {year}": names for year, names in SEMEVAL.items()}
     published["SICK"] = tuple(_SICK.values())
     present = {(pairs.group, pairs.name) for pairs in data}
@@ -175,7 +175,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
 def _read_named(
     path: Path, group: str, name: str, columns: Sequence[str], scale: tuple[float, float]
 ) -> LabelledPairs:
-    """A file whose header names the columns: two sentences and their score."""
+    """Read a file whose header names the columns: two sentences and their score."""
     header = _header(path)
     if absent := [column for column in columns if column not in header]:
         raise UserError(f"{path}, row 1: no column {', '.join(absent)}")

@@ -67,8 +67,8 @@ def build_encoder(
 ) -> Encoder:
     """Build the encoder `options.model`; in a mixture, each has its own copy of the word vectors.
 
-    `outputs` is the number of words that its task's decoders predict, if any (None: all). Other
-    weights are initialised with torch's global random generator.
+    `outputs` is the number of words that the task's decoders, if any, predict (None: all). Weights
+    except word vectors are initialised with torch's global random generator.
     """
     noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
     built: list[TokenEncoder] = []

@@ -15,7 +15,7 @@ class Encoder(nn.Module):
     encoder."""
 
     dim: int  # length of a sentence vector
-    outputs: int | None = None  # words that decoders predict, if any
+    outputs: int | None = None  # number of words that decoders, if any, predict
     reads_order: bool = True  # whether word order matters
 
     def forward(self, sentences: Sentences) -> Tensor:

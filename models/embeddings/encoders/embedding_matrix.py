@@ -22,7 +22,7 @@ class _Read(NamedTuple):
     """Rows read for a step, their vectors, and Adam's moments."""
 
     rows: NDArray[np.int64]
-    positions: Tensor  # rows on the device
+    positions: Tensor  # the same rows, on the device
     vectors: Tensor
     moments: tuple[Tensor, ...]  # first and second
 
@@ -30,8 +30,8 @@ class _Read(NamedTuple):
 class EmbeddingMatrix(nn.Module):
     """Vectors of a vocabulary, [size, dim]; a batch reads the rows of its distinct words.
 
-    Adam also changes a row without a gradient, because its moments decay gradually. If m and v are
-    its moments after step s, the sum of the next k updates without a gradient is
+    Adam also changes a row without a gradient, because Adam's moments decay gradually. If m and v
+    are a row's moments after step s, the sum of the next k updates without a gradient is
 
         Σⱼ lr · (m β₁ʲ / (1 - β₁ˢ⁺ʲ)) / (√(v β₂ʲ / (1 - β₂ˢ⁺ʲ)) + ε)  =  Σⱼ cⱼ · m / (√v + εⱼ)
 
@@ -66,7 +66,7 @@ class EmbeddingMatrix(nn.Module):
         self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ since s
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
-        """Look up the present vectors of distinct `rows`; a leaf with a gradient if enabled."""
+        """Look up present vectors of distinct `rows`; a leaf tensor if gradients are enabled."""
         index = torch.from_numpy(rows).to(self.weight.device)
         vectors = self.weight.index_select(0, index)
         if not self.trained:
@@ -146,7 +146,7 @@ class EmbeddingMatrix(nn.Module):
     def _catch_up(
         self, vectors: Tensor, first: Tensor, second: Tensor, last: NDArray[np.int64]
     ) -> None:
-        """Apply pending updates to copies of rows, last updated in the steps `last`."""
+        """Apply pending updates to copies of rows that last had a gradient in the steps `last`."""
         gap = self.steps - last
         fades = np.stack([_FADES[np.minimum(gap, _MEMORY + 1)], BETA2**gap])
         scales = np.concatenate([_quadrature(self.pending[last]).reshape(4, -1), fades])

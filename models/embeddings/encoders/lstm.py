@@ -55,7 +55,7 @@ class LSTM(nn.Module):
 
 
 class _States(torch.autograd.Function):
-    """Gates before recurrence, [v, 4 hidden] (i, f, g, o as in torch), to states, [nodes, hidden].
+    """Maps gates before recurrence, [v, 4 hidden] (torch's i, f, g, o), to states, [nodes, hidden].
 
     All nodes of a level are computed at once. Only nodes with children ("inner" nodes) are
     multiplied by the recurrent weights; the gradients of children are summed before that product.
@@ -166,11 +166,11 @@ class _Levels:
 
     def __getitem__(self, level: int) -> tuple[slice, Tensor, Tensor, Tensor | None]:
         """The level's nodes, their parents, the previous level's inner nodes, and each parent's
-        index among them; None if every inner node has one child, in the same order."""
+        index among these; no indices if every inner node has one child, in the same order."""
         here = slice(int(self.starts[level]), int(self.starts[level + 1]))
         parents, inner = self.parents[here], self.inner[self.inner_of(level)]
         return here, parents, inner, None if len(parents) == len(inner) else self.among[here]
 
     def inner_of(self, level: int) -> slice:
-        """Inner nodes of the level before `level`, among all inner nodes."""
+        """Slice of `inner` with the inner nodes of the level before `level`."""
         return slice(int(self.bounds[max(level - 1, 0)]), int(self.bounds[level]))

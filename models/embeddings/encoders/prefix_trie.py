@@ -17,7 +17,7 @@ class PrefixTrie(NamedTuple):
     """Prefixes of n sentences, numbered level by level: those on level t have t + 1 words."""
 
     starts: NDArray[np.int64]  # [levels + 1]: level t has the nodes `starts[t]:starts[t + 1]`
-    rows: NDArray[np.int64]  # [nodes]: row in `RaggedBatch.vectors` of each last word
+    rows: NDArray[np.int64]  # [nodes]: the last word's row in `RaggedBatch.vectors`
     parents: NDArray[np.int64]  # [nodes]: the prefix one word shorter; 0 on level 0
     paths: NDArray[np.int32]  # [tokens]: the node that reads each token, sentence after sentence
     ends: NDArray[np.int64]  # [n]: the node of the whole sentence; -1 for an empty one
@@ -41,7 +41,7 @@ def build_trie(
     step = positions(offsets)
     if backward:
         step = np.repeat(lengths, lengths) - 1 - step
-    # Big-endian bytes compare as words do; 0 is padding.
+    # Big-endian bytes are sorted as their numbers are; 0 is padding.
     grid = np.zeros((n, max(longest, 1)), ">u4")
     grid[sentence, step] = rows + 1
     keys = grid.view(f"V{4 * grid.shape[1]}")[:, 0] if share else -lengths
@@ -49,7 +49,7 @@ def build_trie(
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
     grid = grid[order].astype(np.int64)
-    fresh = grid > 0  # where a sentence leaves the previous sentence's path
+    fresh = grid > 0  # from where on a sentence leaves the previous one's path
     if share:
         fresh[1:] &= np.logical_or.accumulate(grid[1:] != grid[:-1], axis=1)
     # For the node at [level, rank]:

@@ -21,7 +21,7 @@ class RaggedBatch(NamedTuple):
 
 
 class Input(nn.Module):
-    """Maps ids to vectors: one row per distinct word, or one per token if noise is per token.
+    """Maps ids to vectors: one row per distinct word, or one per token if there is dropout.
 
     In training, `dropout` zeroes a share of vector components, and `word_dropout` whole vectors of
     a share of words; the others are scaled up to keep the expected vector. The attribute name
@@ -64,7 +64,7 @@ class Input(nn.Module):
 def vectors_at(vectors: Tensor, rows: NDArray[np.integer]) -> Tensor:
     """Look up rows, [rows, dim], with a reproducible gradient.
 
-    For `vectors[rows]`, threads sum the gradient in any order, so that weights would vary.
+    With `vectors[rows]`, threads would sum the gradient in any order, and weights would vary.
     """
     return embedding(torch.from_numpy(rows).to(vectors.device), vectors)
 
@@ -115,7 +115,7 @@ def tokens_by_row(
 class _WeightedSums(torch.autograd.Function):
     """The sums as a sparse matrix product, and its transpose for the gradient.
 
-    Both are one `embedding_bag`, whose own gradient takes far longer on a CPU.
+    Each is one call of `embedding_bag`, whose own gradient takes far longer on a CPU.
     """
 
     @staticmethod

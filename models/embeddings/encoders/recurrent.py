@@ -25,8 +25,8 @@ class Recurrent(TokenEncoder):
         directions: one network, or a forward and a backward one. A network returns the outputs at
             the nodes of a batch's trie, [nodes, dim], and the trie.
         pooling: reduces a sentence's outputs to one.
-        combination: of two directions (W&G 4.2): concatenated, averaged, or a layer
-            tanh(W [forward; backward] + b) with one direction's length.
+        combination: how two directions are combined (W&G 4.2): concatenated, averaged, or by a
+            layer tanh(W [forward; backward] + b) with one direction's length.
     """
 
     def __init__(

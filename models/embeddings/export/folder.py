@@ -19,12 +19,12 @@ _OUR_NAME, _THEIR_NAME = "input.table.weight", "embeddings"
 
 
 def is_static_embedding(encoder: nn.Module, *, tags: Tags) -> bool:
-    """Whether a module of sentence-transformers computes the same as an encoder."""
+    """Whether the library's module StaticEmbedding computes the same as an encoder."""
     return type(encoder) is Average and encoder.input.kind == "words" and not tags
 
 
 def write(folder: Path, weights: Mapping[str, Tensor], tokenizer: Tokenizer | None) -> None:
-    """Write one module into an existing folder: the library's with a tokeniser, otherwise
+    """Write one module into an existing folder: the library's if a tokeniser is given, otherwise
     Paraloom's. `weights` have Paraloom's names."""
     if tokenizer is not None:
         tokenizer.save(str(folder / "tokenizer.json"))
@@ -38,7 +38,7 @@ def write(folder: Path, weights: Mapping[str, Tensor], tokenizer: Tokenizer | No
 
 
 def read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
-    """Read weights by Paraloom's names; `native` if the module is the library's."""
+    """Read weights under Paraloom's names; `native`: the folder has the library's module."""
     found = read_tensors(folder / WEIGHTS)
     if not native:
         return found

@@ -60,7 +60,7 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """Share of the first sentences in `texts` with the same ids as the vocabulary's."""
+    """Share of the first sentences in `texts` with equal ids from tokeniser and vocabulary."""
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0
@@ -77,7 +77,7 @@ _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
 def _stop(code: str) -> str:
-    """Match a full stop that leaves its word; cheap conditions precede look-behinds."""
+    """Match a full stop that is not part of its word; cheap conditions precede look-behinds."""
     always, before_number = _abbreviations(code)
     apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_APOSTROPHES.get(code, ""), "")
     start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
@@ -96,7 +96,7 @@ def _stop(code: str) -> str:
 
 
 def _abbreviations(code: str) -> tuple[str, str]:
-    """Alternatives of Moses' abbreviations: unconditional ones, and those only before numbers."""
+    """Two regex alternations of Moses' abbreviations: those for any place, those before numbers."""
     folder = files("mosestokenizer") / "share" / "nonbreaking_prefixes"
     path = folder / f"nonbreaking_prefix.{code}"
     if not path.is_file():  # Moses' default

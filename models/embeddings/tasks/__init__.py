@@ -37,7 +37,7 @@ def train(
     """Train an encoder on its task, write its folder, and return the task's metrics.
 
     `shards` are the Parquet files of the corpus, `vectors` the run's own word vectors. The same
-    seed and data give the same weights on a CPU. `threads` sets torch's threads.
+    seed and data yield the same weights on a CPU. `threads` sets torch's threads.
     """
     if threads is not None:
         import torch

@@ -39,9 +39,9 @@ def train(
     """Train on the pairs in the corpus's Parquet files, or on `options.pairs`.
 
     Pairs with equal sides (after tokenisation) or an empty side are skipped and counted.
-    Checkpoints and metrics are kept in `<folder>.training`: after an interruption, a call with the
-    same arguments resumes, and ends with the same weights (on a CPU). The metrics are the
-    trainer's, and `vocabulary` (sizes).
+    Checkpoints and metrics are saved in `<folder>.training`: after an interruption, a call with the
+    same arguments resumes, and ends with the same weights (on a CPU). Returns the trainer's metrics
+    and the vocabularies' sizes, `vocabulary`.
     """
     initial = _initial(options, run.vectors)
     source = None if options.pairs else _open(run.shards, options, seed)
@@ -106,7 +106,7 @@ def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> 
 def _fingerprint(
     run: RunInputs, options: EmbeddingOptions, seed: int, language: str, *, own_vectors: bool
 ) -> dict[str, Any]:
-    """Inputs of the weights; shards by size and footer, which describes their row groups."""
+    """All that the weights depend on; a shard counts with its size and footer (row groups)."""
     sizes = hashlib.sha256()
     for shard in run.shards:
         with Path(shard).open("rb") as stream:
@@ -147,5 +147,5 @@ def mean_agreement(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> flo
 
 @lru_cache(maxsize=1)
 def _vectors(path: str) -> WordVectors:
-    """Read once per process, since it runs many probes."""
+    """Read word vectors once per process, since a process runs many probes."""
     return load_vectors(Path(path))

@@ -35,11 +35,11 @@ class Pairs(Pool["Pairs"]):
     """n pairs of sentences as ids, and counts of pairs left out on reading."""
 
     sides: Sequence[Sentences]
-    """n left, n right, and n hard negatives if there are any, empty for pairs without."""
+    """n left and n right sentences; with hard negatives, n of these, empty where there is none."""
     keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, on either side
     sources: NDArray[np.uint64] | None = None  # [n]: equal for translations of one source
-    identical: int = 0  # both sides equal after tokenisation: nothing to learn from
-    empty: int = 0  # a side without a token
+    identical: int = 0  # pairs left out because both sides are equal after tokenisation
+    empty: int = 0  # pairs left out because a side has no token
 
     def __len__(self) -> int:
         return int(self.keys.shape[1])
@@ -126,7 +126,7 @@ class PairSource:
         """Pools from number `first` on, as ids in `vocabularies`."""
         pools = self.pools(epoch)
         if len(pools) == 1:
-            # It fits into memory: tokenise once, for all epochs, in file order.
+            # A single pool fits into memory: tokenise it once for all epochs, in file order.
             self._only = self._only or _read(self.chunks, self.columns, self.vocabularies)
             yield from [self._only][first:]
         elif not self.ahead:
@@ -178,8 +178,8 @@ def learnable(
     sources: NDArray[np.uint64] | None = None,
     negative: pa.StringArray | None = None,
 ) -> Pairs:
-    """Convert columns to pairs of ids, without identical pairs, empty sides, and negatives that
-    equal a side of their pair."""
+    """Convert columns to pairs of ids. Identical pairs, pairs with an empty side, and negatives
+    that equal a side of their pair are left out."""
     sides = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
@@ -201,7 +201,7 @@ def learnable(
 def _batches(
     chunk: Chunk, columns: PairColumns
 ) -> Iterator[tuple[list[pa.StringArray], NDArray[np.uint64] | None]]:
-    """The columns of a chunk, and the `sources` of its pairs, if some have several translations."""
+    """Yield a chunk's text columns in batches, with the pairs' `sources` if pairs may share one."""
     with opened_parquet(chunk.path) as file:
         several = {"candidate", "id"} <= set(file.schema_arrow.names)
         names = [*columns.texts, *["id"] * several]

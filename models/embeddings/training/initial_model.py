@@ -28,8 +28,8 @@ def new_model(
 ) -> SentenceEncoder:
     """Make an untrained encoder for the words in `texts` and in the initial vectors.
 
-    `initial` are initial vectors that were already read, or the run's own for `auto`. The
-    vocabularies are saved in `folder`, or loaded from it.
+    `initial` are initial vectors that were read already, or with `auto` the run's own. The
+    vocabularies are loaded from `folder` if it has them, otherwise saved there.
     """
     if initial is None and options.vector_file:
         initial = load_vectors(Path(options.vector_file))
@@ -86,7 +86,7 @@ def _vocabularies(
 def _initial_vectors(
     vocabulary: Vocabulary, options: EmbeddingOptions, initial: WordVectors | None, seed: int
 ) -> Tensor:
-    """Vectors from `initial`, [size, dim]; random for other words."""
+    """Initial vectors, [size, dim]: from `initial`, or random for words that it lacks."""
     vectors = random_vectors(len(vocabulary), options.dim, seed)
     if initial is not None:
         if initial.dim != options.dim:
@@ -94,7 +94,7 @@ def _initial_vectors(
                 f"{options.initial_vectors}: vectors of {initial.dim} dimensions, "
                 f"but embeddings.dim is {options.dim}"
             )
-        # Random vectors are scaled to the length of the others.
+        # Scale random vectors to the standard deviation of the given ones.
         vectors *= float(initial.matrix.std()) / INITIAL_SCALE
         rows = torch.from_numpy(initial.rows([UNKNOWN, *vocabulary.words[1:]]))
         vectors[rows >= 0] = torch.from_numpy(initial.matrix[rows[rows >= 0].numpy()])

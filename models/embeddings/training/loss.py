@@ -16,11 +16,11 @@ def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def margin_loss(quadruplets: Tensor, margin: float) -> Tensor:
-    """Mean of the hinges of both sides over n pairs (l, r) with negatives l⁻ and r⁻, a scalar:
+    """Mean of this sum over n pairs (l, r) with negatives l⁻ and r⁻, a scalar:
 
         max(0, δ - cos(l, r) + cos(l, l⁻)) + max(0, δ - cos(l, r) + cos(r, r⁻))
 
-    The rows of `quadruplets`, [4n, dim], are n l, n r, n l⁻, and n r⁻.
+    The rows of `quadruplets`, [4n, dim], are all l, then all r, all l⁻ and all r⁻.
     """
     loss: Tensor = _MarginLoss.apply(quadruplets, margin)
     return loss
@@ -45,7 +45,7 @@ class _MarginLoss(torch.autograd.Function):
         scale = gradient / hinges.shape[1]
         to_left, to_right = ((hinges > 0) * scale).unsqueeze(2)
         to_positive = to_left + to_right
-        along = torch.cat(  # gradient of the directions
+        along = torch.cat(  # gradient with respect to the directions
             [
                 (left_negative * to_left).addcmul_(right, to_positive, value=-1),
                 (right_negative * to_right).addcmul_(left, to_positive, value=-1),

@@ -82,11 +82,11 @@ def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
 def _nearest_of_each_other(
     left: Tensor, right: Tensor, not_for_left: Excluded, not_for_right: Excluded
 ) -> tuple[Tensor, Tensor]:
-    """`_nearest` for left among right and for right among left, from one product of both.
+    """Compute `_nearest` of left in right and of right in left from one matrix product.
 
-    Each block of cosines determines the nearest for its rows. For columns, only the maximum and its
-    block are kept. The row is then found by repeating these few products, faster than finding it in
-    every block.
+    Each block of cosines yields the nearest for its rows. For a column, only the maximum and its
+    block are stored; the maximum's row is found at the end by computing that part of the block
+    again, which is faster than finding a row in every block.
     """
     step, device = _step(right), right.device
     order = np.argsort(not_for_right[1], kind="stable")
@@ -150,8 +150,8 @@ def _excluded(
     pool: NDArray[np.uint64],
     sources: NDArray[np.uint64] | None,
 ) -> Excluded:
-    """All (anchor, pool row) with a pool sentence that equals the anchor or its paraphrase, or has
-    the same source."""
+    """All (anchor, pool row) whose pool sentence equals the anchor or its paraphrase, or has the
+    anchor's source."""
     keys = np.stack([own, partner], axis=1).ravel()
     anchors, rows = _equal(keys, pool)
     anchors //= 2

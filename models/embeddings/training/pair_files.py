@@ -23,7 +23,7 @@ _BY_NAME = ["reference", "translation"]  # default columns; a first row without 
 
 
 def columns_of(sources: Sequence[PairsOptions]) -> PairColumns:
-    """Columns of the copies; a negative only if a source has one."""
+    """Columns of the copies, with `negative` only if a source has negatives."""
     some = any(source.negative is not None for source in sources)
     return PairColumns("first", "second", "negative" if some else None, same_first=True)
 

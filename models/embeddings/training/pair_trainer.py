@@ -26,7 +26,7 @@ class PairTrainer(Trainer[Pairs]):
         return self.options.mega_batch * self.options.batch_size
 
     def train_on(self, batch: Pairs) -> None:
-        """Select a mega-batch's negatives with the present weights, then step per mini-batch."""
+        """Select a mega-batch's negatives with the present weights; then step per mini-batch."""
         options, progress, n, sides = self.options, self.progress, len(batch), batch.sides
         if options.scramble:
             position = [self.seed, progress.epoch, progress.pool, progress.row]
@@ -51,10 +51,9 @@ class PairTrainer(Trainer[Pairs]):
         keys: NDArray[np.uint64],
         sources: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.int64]:
-        """Select each sentence's negative, [2, n], by row among n left and n right sentences.
+        """Select each sentence's negative, [2, n], as a row in `sentences`: n left, then n right.
 
-        If n hard negatives follow in `sentences`, each replaces the selected one where it is
-        nearer.
+        If n given hard negatives follow, each replaces the selected negative where it is nearer.
         """
         n = keys.shape[1]
         self.encoder.eval()
@@ -72,6 +71,6 @@ class PairTrainer(Trainer[Pairs]):
         return found
 
     def step(self, quadruplets: Sentences) -> None:
-        """Step once on lefts, rights, and the negatives of both, a quarter each."""
+        """Step once on left sentences, right sentences, and the negatives of both, n of each."""
         self.seed_noise()
         self.optimizer_step(margin_loss(self.encode(quadruplets), self.options.margin))

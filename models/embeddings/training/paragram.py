@@ -28,7 +28,7 @@ def train_paragram(
 ) -> dict[str, Any]:
     """Train word vectors on phrase pairs and write them in text form (`word v1 … vd`).
 
-    `read_phrases` reads the file `phrases`; `vectors` is gzip if its name ends in .gz. Returns the
+    `read_phrases` reads the file `phrases`; the file `vectors` is not compressed. Returns the
     trainer's metrics and the number of words.
     """
     if threads is not None:

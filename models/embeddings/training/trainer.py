@@ -24,7 +24,7 @@ Batch = TypeVar("Batch")
 Produced = TypeVar("Produced", covariant=True)
 
 LOG_EVERY = 100  # minimum steps between lines of metrics.jsonl
-READ_EVERY = 20  # steps between readings of the losses on a GPU; divides `LOG_EVERY`
+READ_EVERY = 20  # steps after which losses are copied from a GPU; a divisor of `LOG_EVERY`
 
 
 class Pool(Protocol[Produced]):
@@ -42,8 +42,8 @@ class Pool(Protocol[Produced]):
 class Source(Protocol[Produced]):
     """Examples to train on: an epoch is a sequence of pools, each small enough for memory."""
 
-    rows: int  # in an epoch, including left-out ones
-    name: str  # for messages
+    rows: int  # examples in an epoch, including left-out ones
+    name: str  # names the source in messages
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
         """Pools of an epoch from number `first` on; the same at every call."""
@@ -64,7 +64,7 @@ class Memory(Generic[Batch]):
 
 @dataclass
 class Progress:
-    """Position in the training; with weights, moments and seed, training resumes from it."""
+    """Position in the training, from which it resumes with saved weights, moments and seed."""
 
     step: int = 0
     epoch: int = 0
@@ -77,9 +77,9 @@ class Progress:
     best: float | None = None  # development score
     loss: float = math.nan  # mean since the last line of the metrics
     seconds: float = 0.0
-    lines: int = 0  # written to the metrics
+    lines: int = 0  # lines written to the metrics
     evaluations: list[dict[str, float]] = field(default_factory=list)
-    """On development data: `epoch`, from 1, `step` and `development`, the score."""
+    """Evaluations on development data: `epoch` (from 1), `step`, and the score `development`."""
     chosen: int = -1  # index of the best evaluation
 
     @property
@@ -97,7 +97,7 @@ class Trainer(Generic[Batch]):
 
     `evaluate` scores the present weights on development data, after each epoch and every
     `evaluate_every` steps. `fit` then keeps the best weights, and ends after `patience` evaluations
-    without a better one.
+    without a better score.
     """
 
     adam = True  # False: word vectors take plain gradient steps
@@ -136,7 +136,7 @@ class Trainer(Generic[Batch]):
         return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train to the end; only the best or final weights are left."""
+        """Train to the end; the encoder then has the best weights; without `evaluate`, the last."""
         options, progress = self.options, self.progress
         total = self.source.rows * options.epochs
         started = time.monotonic() - progress.seconds
@@ -182,7 +182,7 @@ class Trainer(Generic[Batch]):
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done, or the last evaluations brought nothing better."""
+        """Whether all epochs are done, or `patience` evaluations brought no better score."""
         progress = self.progress
         waited = len(progress.evaluations) - 1 - progress.chosen
         if self.patience is not None and waited >= self.patience:
@@ -228,7 +228,7 @@ class Trainer(Generic[Batch]):
         """Hook to add regularisation gradients before clipping; adds none here."""
 
     def report(self, before: int) -> None:
-        """After `train_on`, called at step `before`: evaluate, check the losses, log, save."""
+        """After a `train_on` from step `before` on, evaluate, check losses, log and save if due."""
         options, progress = self.options, self.progress
 
         def due(every: int) -> bool:
@@ -246,7 +246,7 @@ class Trainer(Generic[Batch]):
             self.folder.save(progress.step, asdict(progress), self.tensors())
 
     def read_losses(self) -> None:
-        """Check the losses since the last metrics line; waits for a GPU."""
+        """Check that losses since the last metrics line are finite; this waits for the GPU."""
         options, progress = self.options, self.progress
         losses = torch.stack(self.losses).tolist() if self.losses else []
         for step, loss in enumerate(losses, progress.step - len(losses) + 1):
@@ -287,7 +287,7 @@ class Trainer(Generic[Batch]):
         return state
 
     def restore(self, progress: Progress, state: dict[str, Tensor]) -> None:
-        """Resume from `tensors` at this progress."""
+        """Resume at `progress` from the `state` that `tensors` returned."""
         for name, matrix in self.matrices.items():
             own = {key: state[f"{name}.{key}"] for key in matrix.state()}
             matrix.restore(own, progress.step)

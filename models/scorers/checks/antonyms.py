@@ -38,7 +38,7 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     opposite = np.array(known, np.int64).reshape(-1, 2)
     sides = (pairs.reference, pairs.translation)
     first, second = (side.rows.astype(np.int64) << 32 | ids[side.ids] for side in sides)
-    only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)  # rows and stems
+    only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)  # row and stem
     # For each antonym of each word in the reference: is it in the translation?
     words = only & 0xFFFFFFFF
     starts, ends = (np.searchsorted(opposite[:, 0], words, side) for side in ("left", "right"))

@@ -23,7 +23,7 @@ def same_numbers(pairs: PairText) -> np.ndarray:
     """1 if both sides have the same set of numbers, else 0: float32 [n].
 
     "two" is 2, "1,000" and "one thousand" are 1000, "third" and "3rd" are 3; number words are
-    English only. 0, 1 and "second" are ignored: "no", "a" and "a moment" may mean the same.
+    English only. Ignored: 0 (a paraphrase may say "no"), 1 ("a") and "second" ("a moment").
     """
     words = pairs.vocabulary.to_pylist()
     numeric = np.array([len(_numbers([word])) > 2 for word in words], bool)

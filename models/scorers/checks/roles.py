@@ -20,8 +20,8 @@ _NOMINATIVE = {"me": "i", "him": "he", "her": "she", "us": "we", "them": "they",
 def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
     """0 if one side says "A bites B" and the other "B bites A", else 1: float32 [n].
 
-    Subject, verb and object are heads in the dependency parse, by stem; "B is bitten by A" is "A
-    bites B". Each distinct text is parsed once.
+    Subject, verb and object are the stems of heads in the dependency parse; "B is bitten by A"
+    counts as "A bites B". Each distinct text is parsed once.
     """
     sides = pairs.reference_text.to_pylist(), pairs.translation_text.to_pylist()
     texts = list(dict.fromkeys([*sides[0], *sides[1]]))

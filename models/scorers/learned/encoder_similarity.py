@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
 
 ENCODER = "encoder_similarity"
-"""Name of the scorer, which the first round lacks: the previous round trains its encoder."""
+"""Name of the scorer. The first round lacks it, since the previous round trains the encoder."""
 
 
 def open_encoder(folder: Path) -> SentenceEncoder:
@@ -36,8 +36,8 @@ def open_encoder(folder: Path) -> SentenceEncoder:
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     """Cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side has no token.
 
-    With averaging encoders, a row's value depends on that row alone. Recurrent encoders multiply
-    matrices, and the last bits of products depend on the number of rows in a block.
+    With averaging encoders, a row's value depends on that row alone. With recurrent encoders, its
+    last bits depend on the number of rows in a block, because they multiply matrices.
     """
     cosine = cosines(*map(encoder.embed, (pairs.reference_text, pairs.translation_text)))
     return cosine.astype(np.float32).clip(-1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Probability of the reference under the translation model: low if a pair is no translation."""
+"""Probability of the reference under the translation model: low if it does not fit the source."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def open_translation_model(folder: Path) -> Translator:
 def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarray:
     """log p(reference | source) per subword, including the end of sentence: float32 [n], at most 0.
 
-    As `log_probability`; use it to find pairs whose reference does not fit its source.
+    Computed by `log_probability`. Use it to find pairs whose reference does not fit its source.
     """
     assert pairs.source_text is not None
     return log_probability(pairs.source_text, pairs.reference_text, translation_model)
@@ -48,8 +48,8 @@ def log_probability(given: pa.Array, wanted: pa.Array, model: Translator) -> np.
     """log p(wanted | given) per subword of two columns of text: float32 [n], at most 0.
 
     Natural logarithm, as in `translation_score`. Repeated pairs, such as candidates for one source,
-    are scored once. NaN if a side is empty or has more subwords than the model takes. As with every
-    batched model, the last bits of a value depend on the other rows in a block.
+    are scored once. NaN if a side is empty or has more subwords than the model accepts. As with
+    every batched model, the last bits of a value depend on the other rows in a block.
     """
     distinct, back = distinct_pairs(given, wanted)
     scores = model.score(*map(list, zip(*distinct, strict=True)))

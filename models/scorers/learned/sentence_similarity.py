@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
 _BATCH = {"cpu": 32, "cuda": 256}  # texts per batch, by device
-_ON_GPU = 1024  # texts per batch, with one vector each
-_CHARACTERS = 16_384  # per batch on a CPU, including padding
+_ON_GPU = 1024  # texts per batch of a model for sentence vectors on a GPU
+_CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 
 
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
-    """Load a model from a folder or the Hub: in float16 on a GPU, if there is one; on a CPU in
-    CTranslate2, if it gives the same cosines, with `compute_type` auto (float32) or int8."""
+    """Load a model from a folder or the Hub: on a GPU, if there is one, in float16; on a CPU in
+    CTranslate2 if its float32 cosines equal torch's, with `compute_type` auto (float32) or int8."""
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
@@ -42,7 +42,7 @@ def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTrans
 
 
 def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
-    """Load a model that scores pairs, as `open_sentence_model`."""
+    """Load a model that scores pairs; `compute_type` is as in `open_sentence_model`."""
     from sentence_transformers import CrossEncoder
 
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
@@ -112,8 +112,8 @@ def encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
 def _in_batches(
     model: Any, work: Callable[[list[Any]], np.ndarray], items: list[Any], lengths: list[int]
 ) -> np.ndarray:
-    """Apply a model: one call for everything if torch computes, as the library makes batches of
-    similar length; otherwise batches in parallel, by characters with padding."""
+    """Apply `work` to all items in one call if torch computes, since the library makes batches of
+    similar length; if CTranslate2 does, in parallel to batches of limited size with padding."""
     from paraloom.models.scorers.fast_networks import parallel
 
     if not (threads := parallel(model)) or not items:
@@ -139,8 +139,8 @@ def _in_batches(
 
 
 def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
-    """Encode on a GPU: threads tokenise the next batches meanwhile, and nothing waits for the GPU
-    before the end. With the library's loop the GPU idles most of the time."""
+    """Encode on a GPU while threads tokenise the next batches; only the end waits for the GPU. In
+    the library's own loop, the GPU idles most of the time."""
     import torch
 
     if not texts:

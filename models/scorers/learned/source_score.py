@@ -1,7 +1,6 @@
 """Probability of the source under a model of the other direction: low if a translation is wrong.
 
-The other scores look at two sentences of one language. These ask the source whether the translation
-says what it says.
+Most scores compare two sentences in one language. These compare the translation with its source.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from paraloom.models.nmt.translate import Translator
 
 _found: WeakKeyDictionary[PairText, tuple[Translator, np.ndarray]] = WeakKeyDictionary()
-"""Values of the pairs at work, and the model, so that two scorers ask it once."""
+"""The model and its scores for the pairs being scored, so that two scorers use them."""
 
 
 _FORWARD_MODEL = Resource(
@@ -42,8 +41,8 @@ _FORWARD_MODEL = Resource(
 def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """log p(source | translation) per subword, with the end of sentence: float32 [n], at most 0.
 
-    As `log_probability`; use it to find wrong translations: a model that mistranslated seldom finds
-    the way back.
+    Computed by `log_probability`. Use it to find wrong translations: from these, the model seldom
+    recovers the source.
     """
     assert pairs.source_text is not None
     model, values = _found.get(pairs, (None, None))

@@ -28,7 +28,7 @@ during for from in inside into near of off on onto out outside over past per sin
 throughout to toward towards under underneath until up upon via with within also too just very
 """
 
-# English words that stemming does not unify: each counts as the first in its group.
+# English words that stemming does not unify: each counts as the first word of its group.
 _IRREGULAR = """
 man men, woman women, child children, person people, foot feet, tooth teeth, wife wives, mouse mice,
 goose geese, knife knives, leaf leaves, life lives, half halves, gray grey, not no 't n't cannot, 0
@@ -51,7 +51,7 @@ _FUNCTION = frozenset(_FUNCTION_WORDS.split())
 _GROUPS = map(str.split, _IRREGULAR.split(","))
 _FIRST = {form: first for first, *forms in _GROUPS for form in forms}
 
-_LOCK = Lock()  # a stemmer stores the current word
+_LOCK = Lock()  # for stemmers, which store the current word
 _WORDS = 1 << 18  # cached stems per process: more than most corpora have
 
 
@@ -74,7 +74,7 @@ def content_overlap(pairs: PairText) -> np.ndarray:
 
 
 def content_ids(pairs: PairText) -> np.ndarray:
-    """Number of the stem of each word of the vocabulary, −1 for no content word: int32 [v]."""
+    """Stem id of each vocabulary word, −1 if it is no content word: int32 [v]."""
     words = pairs.vocabulary.to_pylist()
     stems = pa.array([content_stem(word, pairs.language) for word in words], pa.string())
     encoded = stems.dictionary_encode()
@@ -108,8 +108,8 @@ def content_stem(word: str, language: str = ENGLISH) -> str | None:
 
 @cache
 def _stemmer(language: str) -> Any:
-    """Snowball's stemmer in Python, or None. It is the same on every machine, while
-    `snowballstemmer.stemmer` prefers one in C if installed."""
+    """Snowball's stemmer in Python, or None if the language has none. It is used on every machine,
+    while `snowballstemmer.stemmer` prefers a stemmer in C where one is installed."""
     name = language_name(language)
     try:
         module = importlib.import_module(f"snowballstemmer.{name.lower()}_stemmer")

@@ -1,4 +1,4 @@
-"""Shares of common tokens and trigrams (Wieting, Mallinson & Gimpel 2017; ParaNMT 2018)."""
+"""Overlap of tokens and of trigrams (Wieting, Mallinson & Gimpel 2017; ParaNMT 2018)."""
 
 import numpy as np
 
@@ -13,8 +13,8 @@ _BITS = 63
     unit="share of trigrams",
 )
 def trigram_overlap(pairs: PairText) -> np.ndarray:
-    """Shared trigrams (multiset), divided by those on the side with fewer: float32 [n] in [0, 1]; 0
-    if a side has fewer than 3 tokens."""
+    """Shared trigrams (multiset), divided by all trigrams of the side with fewer: float32 [n] in
+    [0, 1]; 0 if a side has fewer than 3 tokens."""
     fewer = np.minimum(pairs.reference.lengths, pairs.translation.lengths) - 2
     return np.asarray(_shared(pairs, 3) / np.maximum(fewer, 1), np.float32)
 
@@ -33,7 +33,7 @@ def _shared(pairs: PairText, n: int) -> np.ndarray:
 
 
 def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.ndarray:
-    """Size of the multiset intersection of both sides' n-grams: int64 [rows]; ids < `words`."""
+    """Size of the multiset intersection of both sides' n-grams: int64 [rows]. All ids < `words`."""
     count = len(sides[0].lengths)
     tokens = np.concatenate([side.ids for side in sides], dtype=np.int64)
     if len(tokens) < n:
@@ -59,8 +59,8 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     key = key[rows[: len(key)] == rows[n - 1 :]]
     key.sort()
 
-    # The last occurrence in the reference precedes the first one in the translation.
-    differ = np.append(key[:-1] ^ key[1:], 2)  # 0: the same on the same side, 1: on the other side
+    # An n-gram's last occurrence in the reference is sorted before its first in the translation.
+    differ = np.append(key[:-1] ^ key[1:], 2)  # 0: same n-gram and side, 1: other side only
     last = np.flatnonzero(differ == 1)
     shared = np.bincount(key[last] >> (bits + 1), minlength=count)
     last = last[(differ[last - 1] < 2) & (differ[last + 1] < 2)]  # several on both sides

@@ -1,4 +1,4 @@
-"""Content words that one side has and nothing on the other side resembles."""
+"""Content words of one side that no word on the other side resembles."""
 
 import numpy as np
 
@@ -22,11 +22,11 @@ _PRODUCTS = 1 << 16  # cosines per block
     resource=PARAGRAM,
 )
 def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
-    """Number of content words without a counterpart, in parts: float32 [n], at least 0.
+    """Number of content words without a counterpart, with fractions: float32 [n], at least 0.
 
-    A content word whose stem the other side lacks counts 1 − c, where c is its best cosine with a
-    content word of the other side, at least 0; 0 without a vector. Use it to find words that a
-    translation added, dropped or swapped: a mean over the sentence hardly sees one.
+    A content word whose stem the other side lacks counts 1 − c. c is its best cosine with a content
+    word of the other side, or 0 if that is negative or a vector is missing. Use this to find words
+    that a translation added, dropped or swapped: one word hardly changes a mean over the sentence.
     """
     stems = content_ids(pairs)
     rows = paragram.rows(pairs.vocabulary)

@@ -15,8 +15,8 @@ from paraloom.models.text.tokens import PairText
 def word_order(pairs: PairText) -> np.ndarray:
     """Kendall's tau of the shared tokens' positions: float32 [n] in [-1, 1].
 
-    1: the shared tokens have the same order on both sides; -1: the opposite order. The k-th
-    occurrences of a token are matched with each other. 1 if fewer than two tokens are shared.
+    1: the shared tokens have the same order on both sides; -1: the opposite order. A token's k-th
+    occurrences on the two sides are matched. 1 if fewer than two tokens are shared.
     """
     rows, positions = _shared(pairs)
     shared = np.bincount(rows, minlength=len(pairs))
@@ -26,7 +26,7 @@ def word_order(pairs: PairText) -> np.ndarray:
 
 
 def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
-    """Row and position in the translation of each shared token, in reference order."""
+    """Each shared token's row and its position in the translation, in reference order."""
     reference, translation = pairs.reference, pairs.translation
     rows = np.concatenate([reference.rows, translation.rows])
     ids = np.concatenate([reference.ids, translation.ids])
