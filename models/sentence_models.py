@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def find_model(
     name: str, option: str = "score.sentence_model", settings: str = "modules.json"
 ) -> Path:
-    """Find a model folder with a file `settings` by path or Hub name; `option` begins errors."""
+    """Find a model folder by path or Hub name; it must have `settings`. Errors name `option`."""
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
         raise UserError(
