@@ -10,7 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 
-_GROUPS = 64  # values that the last worker gets: Flink sends them in one message
+_GROUPS = 64  # most values that the last worker gets, since Flink sends them in one message
 
 
 def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -39,7 +39,7 @@ class Merge(beam.CombineFn):
         self.merge, self.rows = merge, rows
 
     def create_accumulator(self) -> list[Any]:
-        """No values."""
+        """Make an empty accumulator."""
         return []
 
     def add_input(self, values: list[Any], value: Any) -> list[Any]:
