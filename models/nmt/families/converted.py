@@ -19,7 +19,7 @@ _SETTINGS = "config.json"
 class ConvertedModel(NmtModel):
     """`model.bin`, `config.json`, vocabularies, and a tokeniser here or in `tokenizer`.
 
-    The tags in the vocabulary show how sentences are written.
+    The language tags in the vocabulary determine which tokens surround a sentence.
     """
 
     family = "CTranslate2"
