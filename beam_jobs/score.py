@@ -229,7 +229,7 @@ class _Score(UnitDoFn):
         except UserError as error:
             if error.__cause__:  # a plug-in's error, for the log
                 traceback.print_exception(error.__cause__)
-            raise UserError(f"{error} (shard {unit.name})") from None  # `launch` shows only one
+            raise UserError(f"{error} (shard {unit.name})") from None  # else the cause is shown
         finally:
             listeners.remove(listen)
         accepted, rejected = map(pa.concat_tables, zip(*parts, strict=True))

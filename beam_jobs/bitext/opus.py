@@ -1,6 +1,6 @@
 """Corpora of OPUS by name, fetched once into the user's cache.
 
-Each look-up is one request to the interface of `opustools`; `mtdata` has an index of its own.
+A look-up is one request to the interface that `opustools` uses, too; `mtdata` has its own index.
 `OPUS_ENDPOINT` names another server with this interface.
 """
 

@@ -114,7 +114,7 @@ def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
 
 
 def _unit(text: bytes) -> tuple[dict[str, str], str]:
-    """Attributes, properties, and each language's first segment; why the unit is no valid XML."""
+    """Attributes, properties, first segment in each language; why the unit is not well-formed."""
     parser, tree, fault = expat.ParserCreate("utf-8"), TreeBuilder(), ""
     parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
     parser.CharacterDataHandler = tree.data

@@ -9,7 +9,7 @@ and its part files have their checksums. A part file without a receipt is ignore
     <stage>/_receipts/<unit>.json
     <stage>/_receipts/all.jsonl                 all receipts in one file, once the stage has ended
     <stage>/_earlier/<unit>.json                outdated receipts whose columns may be copied
-    <stage>/_earlier/<digest>.jsonl             … whose translations may be kept, see `reuse`
+    <stage>/_earlier/<digest>.jsonl             receipts with translations to reuse, see `reuse`
 
 Data set readers skip names with a leading underscore, so they read only a stage's accepted rows.
 
@@ -47,7 +47,7 @@ EARLIER = "_earlier"  # folder of outdated receipts
 ATTEMPTS = "_attempts"  # folder of attempt records, see `crash_recovery`
 
 ROW_NUMBER = ", row "
-"""Precedes the row number at the end of a reason; without the number, equal reasons are counted."""
+"""Precedes the row number at the end of a reason; reasons that differ only there count as one."""
 REPEATS_NEARLY = "nearly repeats an earlier pair"  # followed by `, id` and the id of that pair
 _NAMED = f"^({REPEATS_NEARLY}), id (?s:.*)$|{ROW_NUMBER}[0-9]+$"
 

@@ -27,7 +27,7 @@ def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 class Merge(beam.CombineFn):
-    """Merges values as soon as the pending ones have as many rows as the merged one.
+    """Merges values as soon as pending ones have at least as many rows as the merged value.
 
     Memory grows with the merged value, not with the number of values, and every row is copied only
     a few times. (From a plain function Beam makes a combiner that gets all workers' values at

@@ -45,8 +45,8 @@ class NmtTrainingOptions(Options):
     batch_tokens: Count = 4096
     """Target subwords per update."""
     checkpoints: Size = 5
-    """Evenly spaced checkpoints; the one with the best BLEU on half of `held_out` becomes the
-    model."""
+    """Number of evenly spaced checkpoints; the one with the best BLEU on half of `held_out` becomes
+    the model."""
     average: Size | None = None
     """Number of last checkpoints whose average is tried as the model, too; null: 3; 1: none."""
     held_out: Count = 500

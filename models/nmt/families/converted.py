@@ -1,5 +1,5 @@
-"""Folders that somebody converted for CTranslate2: taken as given, because the weights say nothing
-about the original."""
+"""Folders that somebody converted for CTranslate2: not compared with the original model, since the
+weights say nothing about it."""
 
 import shutil
 from dataclasses import replace

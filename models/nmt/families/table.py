@@ -34,7 +34,7 @@ class Family:
     before: tuple[str, ...] = (SOURCE,)  # tokens before the source
     after: tuple[str, ...] = ("</s>",)  # tokens after the source
     forced: tuple[str, ...] = (TARGET,)  # first tokens of every translation
-    start: str | None = "</s>"  # the decoder's first input; None if that is `forced`
+    start: str | None = "</s>"  # the decoder's first input; None if `forced` comes first
     barred: tuple[str, ...] = ()  # tokens that are never generated
 
     def layout(
