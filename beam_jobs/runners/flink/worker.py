@@ -27,8 +27,8 @@ class FolderOptions(PipelineOptions):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Request the job's options, then run Beam's worker. `arguments` are the worker's id, and the
-    addresses of the services for provision, control and logging."""
+    """Request the job's options, then run Beam's worker. `arguments` are its id, and the addresses
+    of the services for provision, control and logging."""
     worker, provision, control, logging = arguments
     with grpc.insecure_channel(provision) as channel:
         service = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel)
