@@ -68,7 +68,7 @@ class TranslationJob:
     distinct: bool = False  # translate equal texts of a shard once
     direction: Direction = BACK
     key: str = ""  # digest of all that translations depend on; "": none are kept
-    reuse: Sequence[str] = ()  # further folders with finished shards, of other runs
+    reuse: Sequence[str] = ()  # folders of other runs, with finished shards
 
 
 def run(
@@ -142,7 +142,7 @@ class _Translate(UnitDoFn):
         self.pool.shutdown(cancel_futures=True)
 
     def _done(self, rows: int) -> Iterator[Receipt]:
-        """Yield receipts until at most `rows` rows are in flight, or one unit if `rows` is not 0.
+        """Yield receipts until at most `rows` rows or, if `rows` is not 0, one unit are in flight.
         Counters are updated here, because Beam's counters work in no other thread."""
         while len(self.under_way) > (rows != 0) and (
             len(self.under_way) == _AT_ONCE or sum(of for of, _ in self.under_way) > rows
@@ -156,7 +156,7 @@ class _Translate(UnitDoFn):
         table, job = read_shard(unit.shard), self.job
         texts = table[job.direction.text].combine_chunks()
         given = texts.dictionary_encode() if job.distinct or kept else None
-        # Translations drawn at random depend on the shard, on any worker and in any order.
+        # Translations drawn at random depend only on the shard, not on the worker or the order.
         seed = drawing_seed(job.seed, unit.shard.digest)
         attempt = crash_recovery.begin(self.output, unit.name, unit.key)
         hints = attempt if attempt.deaths else None

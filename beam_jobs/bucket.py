@@ -32,7 +32,7 @@ from paraloom.beam_jobs.transforms.shares import Deciles, decile_ranks
 
 
 def starts_of_deciles(rows: Mapping[str, int]) -> dict[str, list[int]]:
-    """`decile_ranks` for each score's number of rows."""
+    """Ranks at which each score's deciles start, from its number of rows."""
     return {score: decile_ranks(n) for score, n in rows.items()}
 
 

@@ -70,7 +70,7 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
 
 
 def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
-    """Part files that the other side lacks; verifies the identical ones in `common`."""
+    """Return the part files that the other side lacks; verify those that `common` counts."""
     equal: list[Shard] = []
     others: list[Shard] = []
     for shard in shards:
@@ -117,7 +117,7 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 
 def _numbered(codes: np.ndarray) -> np.ndarray:
-    """Number equal neighbours, so that codes of ids become unique."""
+    """Make sorted codes of ids unique: number equal neighbours."""
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     offset = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
     return (codes << 32) | offset
@@ -145,7 +145,7 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDi
 
 
 def _largest(*sides: pa.ChunkedArray) -> float:
-    """Largest difference of n floats; inf for other types, or if one side has no number."""
+    """Largest difference of n pairs of floats; inf for other types, and if a value is missing."""
     if not pa.types.is_floating(sides[0].type):
         return np.inf
     first, second = (side.cast(pa.float64()).to_numpy() for side in sides)

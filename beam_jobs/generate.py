@@ -45,7 +45,7 @@ class GenerationUnit(Unit):
 
     @property
     def rows(self) -> int:
-        """Rows to account for."""
+        """Expected number of output rows, accepted or rejected."""
         return self.shard.rows * self.candidates + (self.translated.rows if self.translated else 0)
 
 
@@ -54,11 +54,11 @@ class GenerationJob:
     """Generators, prompts and limits of a job."""
 
     generators: Sequence[tuple[ChatGenerator, Prompt]]
-    first: int  # `candidate` number of the first generator
+    first: int  # `candidate` number of the first generator's first answer
     nmt: str | None  # name of the generator of kind nmt
     model: TranslatorFactory | None  # scores the candidates
     languages: tuple[str, str]  # source, reference
-    limit: Limit  # on rejected candidates
+    limit: Limit  # largest share of rejected candidates
     accelerator: str | None = None  # Beam resource hint for the model
 
 
@@ -119,9 +119,9 @@ class _Generate(UnitDoFn):
         return self.commit(unit.rows, pieces, GenerateMeasurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
-        """Answer all requests, by key, from the answer files or by asking.
+        """Return the answers to all requests, by key: from the answer files, else from generators.
 
-        If too many candidates are rejected, the job ends before it has asked for all.
+        If too many candidates are rejected, the job ends without sending the remaining requests.
         """
         answers, reasons, rows = files.read(), Counter[str](), 0
         new = {key: each for each in requests if (key := each.key) not in answers}
@@ -200,7 +200,7 @@ def requests(
 def _rows(
     pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
 ) -> pa.Table:
-    """Make a row for each candidate, with its number, or with the reason why there is none."""
+    """Make a numbered row for each expected candidate, with its text, or why it is rejected."""
     row = np.repeat(np.arange(len(pairs)), generator.n)
     number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
     table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))
@@ -212,7 +212,7 @@ def _rows(
 
 
 def _reject(rows: pa.Table, which: np.ndarray, reason: str) -> pa.Table:
-    """Give rows a reason, unless they have one."""
+    """Set the reason of the rows in `which`, unless they have one."""
     at = rows.column_names.index("reason")
     new = pc.if_else(pa.array(which), reason, pa.scalar(None, pa.string()))
     return rows.set_column(at, "reason", pc.coalesce(rows["reason"], new))

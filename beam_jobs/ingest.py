@@ -64,10 +64,10 @@ class IngestUnit:
     index: int
     key: str
     name: str  # the receipt's name; names sort in input order
-    file: str  # prefix of the part files; numbered, so that they sort, too
+    file: str  # prefix of the part files' names, which sort in input order, too
     bitext: Bitext
     part: Range
-    rows: int | None = None  # an upper bound, as empty lines may be skipped
+    rows: int | None = None  # not known in advance, since empty lines may be skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Reading:
     max_characters: int  # longest accepted id, source or reference
     where: tuple[Predicate, ...] = ()  # conditions that a pair must meet
     unique_pairs: bool = False  # accept only the first of equal pairs
-    near_duplicates: float | None = None  # Jaccard index from which on a pair is a near-copy
+    near_duplicates: float | None = None  # least Jaccard index of near-copies; None: accept them
     languages: Languages = field(default_factory=Languages)  # for tokenisers; default English
     identifier: OwnIdentifier | None = None  # None: fastText's
 
@@ -179,9 +179,9 @@ def run(
 ) -> Result:
     """Read `bitexts` into `output`; `key` covers their content and the stage's settings.
 
-    First this process indexes them, so that workers can read ranges; text from compressed files is
-    copied for them. At most the share `max_rejected` of the rows may be rejected; rejections by
-    `where`, `unique_pairs` and `near_duplicates` do not count.
+    First this process indexes the bitexts, so that workers can read ranges; compressed files are
+    decompressed into copies. At most the share `max_rejected` of the rows may be rejected;
+    rejections by `where`, `unique_pairs` and `near_duplicates` do not count.
     """
     spans = storage.join(output, _SPANS)
     units = _units(bitexts, key, reading, spans)
@@ -311,7 +311,7 @@ def _divided(block: RowBlock, why: np.ndarray, sides: list[str]) -> tuple[pa.Tab
 
 
 def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Turn pairs of one language into candidates: what was read as source is the translation."""
+    """Turn pairs of one language into candidates: the column read as source is the translation."""
     second = pairs["source"]
     pairs = pairs.set_column(1, pairs.schema.field(1), pa.array([""] * len(pairs), pa.string()))
     made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)

@@ -1,9 +1,9 @@
 """Near-copies among the pairs of a distributed corpus: MinHash in bands (Broder, 1997), then exact.
 
-A pair nearly repeats another if both of its sides do: the Jaccard index of their sets of character
-n-grams reaches a threshold. Rows with an equal band are candidates. In each group of them a row is
-compared with the first one and the one before, so that a band that many rows have costs no more
-than others. Candidates, and so the results, depend on texts and their order only.
+A pair nearly repeats another if, on both sides, the Jaccard index of the two texts' sets of
+character n-grams reaches a threshold. Rows with an equal band are candidates. In each group of
+candidates, a row is compared only with the group's first row and the row before it, so that large
+groups cost no more per row. Candidates, and so the results, depend only on texts and their order.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from paraloom.beam_jobs.transforms.duplicates import Hashes, Place, grouped
 from paraloom.models.hashing import splitmix64
 
 _GRAM = 4  # characters per n-gram
-_LONGEST = 5_000  # characters of a side that count: a row of a file of texts has less than 64 KB
-_FOUND = 0.95  # least share of the pairs at the threshold that have a common band
+_LONGEST = 5_000  # compared characters per side; a row in a file of texts has less than 64 KB
+_FOUND = 0.95  # least probability that two rows at the threshold have a common band
 _MINIMA = 200  # most minima per row; more would cost time
-_BAND = 8  # most minima per band; fewer give unrelated pairs of large corpora a common band
-_AT_ONCE = 1_000  # rows whose n-grams stay in the processor's cache
-_GAP = 1 << 16  # bytes between two texts that are read in one request
+_BAND = 8  # most minima per band; with fewer, unrelated rows of large corpora have common bands
+_AT_ONCE = 1_000  # rows per block, whose n-grams fit the processor's cache
+_GAP = 1 << 16  # most bytes between two texts that one request reads
 
 
 class Texts(NamedTuple):
@@ -44,7 +44,7 @@ class Texts(NamedTuple):
 
 
 Near = tuple[np.ndarray, pa.Array]
-"""Rows of a unit that nearly repeat an earlier one, int64 [n], ascending; the ids of those."""
+"""Rows of a unit that nearly repeat an earlier one, int64 [n], ascending; the earlier ones' ids."""
 
 
 def bands(threshold: float) -> tuple[int, int]:
@@ -62,8 +62,8 @@ def bands(threshold: float) -> tuple[int, int]:
 
 
 def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Hashes of the character n-grams in n texts, uint64 [k], and how many each text has, at least
-    one: int64 [n]. A short text is one n-gram."""
+    """Hashes of the character n-grams in n texts, uint64 [k], and the number of n-grams in each
+    text, int64 [n]. A text shorter than an n-gram counts as one."""
     padded = pc.binary_join_element_wise(texts, "\0" * _GRAM, "")
     lengths = pc.utf8_length(padded).to_numpy().astype(np.int64)
     text = bytes(padded.buffers()[2] or b"").decode()
@@ -78,7 +78,7 @@ def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray:
-    """Hashes of the bands of both sides' n-grams together, uint64 [n, bands]."""
+    """One hash per band, of minima over the n-grams of both sides, uint64 [n, bands]."""
     count, size = bands(threshold)
     random = splitmix64(np.arange(2 * count * size, dtype=np.uint64)).astype(np.uint32)
     keys = np.empty((len(first), count), np.uint64)
@@ -102,7 +102,7 @@ def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray
 
 
 def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of a later and an earlier entry with an equal key; `order` sorts them, last key first.
+    """Pairs (later, earlier) of entries with equal keys, sorted by `order`, its last array first.
 
     >>> [of.tolist() for of in candidates(np.array([5, 7, 5, 5, 5]), np.arange(5))]
     [[2, 3, 4, 3, 4], [0, 0, 0, 2, 3]]
@@ -152,7 +152,7 @@ def reasons(ids: pa.Array) -> np.ndarray:
 
 
 class WithNearDuplicates(beam.PTransform):
-    """Finds near-copies: units in; (unit, `Near`) out. Further input stays between the two.
+    """Finds near-copies: units in; (unit, `Near`) out. Further input is kept between the two.
 
     Bands and texts go through files, as the hashes of `WithDuplicates` do.
 
@@ -160,7 +160,7 @@ class WithNearDuplicates(beam.PTransform):
         texts: reads a unit's texts, in blocks of any size.
         rows: approximate number of rows in all units, which sets the number of partitions.
         output: the stage's folder; `remove_orphans` removes the files.
-        threshold: least Jaccard index of near-copies; None if none are looked for.
+        threshold: least Jaccard index of near-copies; None: do not look for them.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class WithNearDuplicates(beam.PTransform):
         self.prefix = storage.join(output, HASHES, f"{secrets.token_hex(4)}-near")
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find candidates per partition, then compare them where the later row is."""
+        """Find candidates in each partition, then compare them in the unit with the later row."""
         texts, prefix, threshold = self.texts, self.prefix, self.threshold
         if threshold is None:
             return units | beam.Map(duplicates.adding, None)
@@ -205,8 +205,8 @@ class WithNearDuplicates(beam.PTransform):
 
 
 def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iterator[Hashes]:
-    """Write texts; yield the bands of their rows, and where the texts are: 48 bits for the first
-    byte, 16 for the length."""
+    """Write texts; yield the bands of their rows, and the place of each text: 48 bits for its first
+    byte, 16 for its length."""
     written = 0
     for rows, *sides, ids in blocks:
         first, second = (pc.utf8_slice_codeunits(side, 0, _LONGEST) for side in sides)
@@ -221,7 +221,7 @@ def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iter
 
 
 def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
-    """Compare the candidates of a unit; keep those that are near, and the first of each row."""
+    """Compare a unit's candidates; return the rows near an earlier row, with the first one's id."""
     read = duplicates.read_hashes(found, columns=4)
     if not read:
         return np.empty(0, np.int64), pa.array([], pa.string())
@@ -241,7 +241,7 @@ def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
 
 
 def _read_texts(path: str, places: np.ndarray) -> list[pa.Array]:
-    """Both sides and the ids at some places in a file of texts."""
+    """Read both sides and the ids at `places` in a file of texts."""
     distinct, inverse = np.unique(places, return_inverse=True)
     starts = (distinct >> np.uint64(16)).astype(np.int64)
     ends = starts + (distinct & np.uint64(0xFFFF)).astype(np.int64)

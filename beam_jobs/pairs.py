@@ -62,8 +62,8 @@ class BackTranslate(beam.PTransform):
     """Translates `source`: adds `translation`, `translation_score`, `translation_subwords`.
 
     `translated = pairs | BackTranslate("models/cs-en")`. Rows have id, source, reference, and any
-    other columns. With `candidates: N`, each row becomes N rows with a `candidate` number. The
-    counters (namespace `paraloom`) are those that the stage `back_translate` has.
+    other columns. With `candidates: N`, each row becomes N rows with a `candidate` number. It has
+    the same counters (namespace `paraloom`) as the stage `back_translate`.
 
     Args:
         model: a folder that all workers can read, or a name on the Hugging Face Hub.
@@ -176,7 +176,7 @@ def _divided(
     process.
 
     A columnar DoFn has one schema for all its outputs, so all rows get all columns and are filtered
-    then.
+    afterwards.
     """
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
@@ -193,7 +193,7 @@ def _divided(
 
 
 class _OfType(beam.DoFn):
-    """Base class of DoFns whose output rows have these columns."""
+    """Base class of DoFns whose output rows have the columns `fields`."""
 
     def __init__(self, fields: Fields, how: Any):
         self.fields, self.how = fields, how

@@ -58,7 +58,7 @@ class Probing:
 
     shards: tuple[Shard, ...]
     score: str  # the score whose deciles are tried
-    most: int  # maximum of pairs per probe; larger ranges are sampled
+    most: int  # largest number of pairs per probe; larger ranges are sampled
     options: EmbeddingOptions
     labelled: list[LabelledPairs]
     vectors: str | None = None  # digest of the initial vectors
@@ -75,7 +75,7 @@ class Probing:
         )
 
     def counts(self) -> np.ndarray:
-        """Pairs in each decile: int64 [10]."""
+        """Number of pairs in each decile: int64 [10]."""
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
@@ -117,7 +117,7 @@ class _RunProbe(UnitDoFn):
         import torch
 
         super().setup()
-        torch.set_num_threads(1)  # more do not speed up small products
+        torch.set_num_threads(1)  # more threads do not speed up small matrix products
 
     def make(self, probe: Probe) -> Receipt:
         from paraloom.models.embeddings.tasks.paraphrases import run_probe as train

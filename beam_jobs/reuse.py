@@ -1,7 +1,7 @@
-"""Translations that are kept: a source that the same model has translated is not translated again.
+"""Reuse of translations: a source that the same model has translated is not translated again.
 
-When shards have to be made and finished ones have translations by the same model and options, both
-are divided by the hashes of their sources, and joined in each part. Every earlier shard is read
+If finished shards have translations by the same model and options, their sources and the sources of
+unfinished shards are partitioned by hash, and joined in each partition. Every earlier shard is read
 once, whatever the order of rows. Texts go through files, as in `duplicates`.
 """
 
@@ -38,23 +38,23 @@ from paraloom.beam_jobs.transforms.translations import Direction
 from paraloom.models.printing import say
 
 _WORTH = 100
-"""Rows of unchanged shards that are read at most for each row to make: a few lines after a large
-corpus are sooner translated than looked for."""
+"""Most rows of unchanged shards to read per row to make: translating a few lines that were added to
+a large corpus is faster than looking for them."""
 
 _TEXT = pa.large_string()  # a partition may hold more than 2 GiB
 _FORM = {"translation": _TEXT, "translation_score": pa.float32()}
 _FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
 
 Block = tuple[int, str, int, int]
-"""Location of rows: index of the unit, or below 0 of the earlier shard, file, first byte, end."""
+"""Location of rows: index of the unit (below 0: of the earlier shard), file, first byte, end."""
 
 
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
     """The receipts of finished shards that may have translations for unfinished units: the
     stage's, which are noted before the job outdates them, and receipts in the folders `others`.
 
-    Noted are outdated receipts, and all of a stage that has ended; their part files stay until it
-    ends again. So a job that was killed finds the same, and makes the same batches.
+    Outdated receipts are noted; if the stage has ended, all its receipts. Their part files stay
+    until it ends again: after a kill, the job finds the same receipts and makes the same batches.
     """
     keys, before = {unit.key for unit in units}, receipts(output)
     present = keys & {receipt.key for receipt in before}
@@ -81,7 +81,7 @@ def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str])
 def _noted(folder: str) -> list[Receipt]:
     place, found = storage.join(folder, EARLIER), dict[tuple[str, ...], Receipt]()
     for name in storage.names(place):
-        with suppress(MissingError, ValueError):  # damaged: then they are translated again
+        with suppress(MissingError, ValueError):  # damaged: its sources are translated again
             for line in storage.read_bytes(storage.join(place, name)).splitlines():
                 receipt = Receipt.model_validate_json(line).at(folder)
                 found[*receipt.paths] = receipt
@@ -139,9 +139,9 @@ class WithKept(beam.PTransform):
 def translations(
     accepted: Sequence[Shard], rejected: Sequence[Shard], direction: Direction, candidates: int
 ) -> tuple[pa.Table, np.ndarray]:
-    """The translations of an earlier unit, `candidates` neighbouring rows for each distinct source,
-    and the hashes of the sources, uint64 [n, 2]; none if a file was changed or removed, as another
-    run may do meanwhile."""
+    """The translations in an earlier unit, `candidates` neighbouring rows for each distinct source,
+    and the hash of each row's source, uint64 [n, 2]; none if a file was changed or removed, which
+    another run may do meanwhile."""
     number = schema.CANDIDATE.name
     own = ["id", direction.text, number]
     try:
@@ -168,7 +168,7 @@ def translations(
 
 
 def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
-    """The translations, of several in `known` the first, for each source that has some."""
+    """For each source with translations in `known`, find the first ones there."""
     hashes = known["hash"].take(pa.array(np.arange(0, len(known), candidates)))
     at = pc.index_in(sources["hash"], value_set=hashes)
     found = known.select([*_FORM]).take(pa.array(spread(at.drop_null().to_numpy(), candidates)))
@@ -177,7 +177,7 @@ def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
 
 
 def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.Table]:
-    """The distinct texts of a unit that have kept translations, int64 [n], and these."""
+    """Read which distinct texts of a unit have kept translations, int64 [n], and the latter."""
     if not blocks:
         return np.empty(0, np.int64), pa.schema(_FORM).empty_table()
     found = _read(blocks)
@@ -185,7 +185,7 @@ def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.
 
 
 def spread(rows: np.ndarray, candidates: int) -> np.ndarray:
-    """Indices of the candidates of rows, int64, with `candidates` neighbours for each row."""
+    """Indices of the candidates of `rows`, int64: each row has `candidates` neighbouring ones."""
     return np.asarray(rows[:, None].astype(np.int64) * candidates + np.arange(candidates)).ravel()
 
 
@@ -196,7 +196,7 @@ def binary(hashes: np.ndarray) -> pa.Array:
 
 
 def _write(path: str, index: int, table: pa.Table, keys: np.ndarray) -> Iterator[tuple[int, Block]]:
-    """Write rows into one file, together if they have the same key; yield each key's place."""
+    """Write rows into one file, grouped by key; yield each key with its block."""
     if not len(table):
         return
     options, end = pa.ipc.IpcWriteOptions(compression="lz4"), 0
@@ -210,7 +210,7 @@ def _write(path: str, index: int, table: pa.Table, keys: np.ndarray) -> Iterator
 
 
 def _read(blocks: Sequence[Block]) -> pa.Table:
-    """Read the rows of several places, in order, with the index of each in `unit`."""
+    """Read the rows of blocks, in order; the column `unit` has the index of each row's block."""
 
     def read(block: Block) -> pa.Table:
         index, path, start, end = block

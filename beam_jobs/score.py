@@ -65,8 +65,8 @@ def score_table(
         given: columns computed before, for the same rows.
         target: schema of the scored rows, if the stage is not `score`.
 
-    Returns the scored rows, and with a `reason` those with a score that is missing, not finite or
-    outside its scorer's range.
+    Returns the scored rows, and the rejected rows with a `reason`: a score that is missing, not
+    finite or outside its scorer's range.
     """
     if target is None:
         target = schema.scored(tuple(scorers), **schema.variant(table))
@@ -146,7 +146,7 @@ class Scoring:
         for name in names:
             kind = scorer.resource if (scorer := self.find(name)) else None
             if kind is None or kind.name not in self.resources:
-                continue  # `PairScorer` names the missing one
+                continue  # `PairScorer` names the missing resource
             opening = partial(self._open_resource, kind)
             shared = self.models.get(kind.name)
             resources[kind.name] = partial(shared.acquire, opening) if shared else opening
@@ -183,9 +183,9 @@ def run(
 ) -> Result:
     """Score `units` into `output`; reject at most the share `max_rejected` of the rows.
 
-    With a model among the resources, one process scores with all cores of this machine, so that it
-    is loaded once. `keys` are the dependencies of each score besides the pairs: a column with the
-    same key is copied from an earlier output of the unit.
+    With a model among the resources, one process scores with all cores of this machine, so that the
+    model is loaded once. `keys` digest what each score depends on besides the pairs: a column with
+    the same key is copied from an earlier output of the unit.
     """
     scoring = replace(scoring, threads=threads_here(arguments))
     score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
@@ -229,7 +229,7 @@ class _Score(UnitDoFn):
         except UserError as error:
             if error.__cause__:  # a plug-in's error, for the log
                 traceback.print_exception(error.__cause__)
-            raise UserError(f"{error} (shard {unit.name})") from None  # `launch` shows the first
+            raise UserError(f"{error} (shard {unit.name})") from None  # else the cause is shown
         finally:
             listeners.remove(listen)
         accepted, rejected = map(pa.concat_tables, zip(*parts, strict=True))
@@ -246,8 +246,8 @@ class _Score(UnitDoFn):
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]
     ) -> tuple[pa.Array, pa.Table | None]:
-        """Find the rows in an earlier output of the unit, which lacks rejected ones, bool [n], and
-        its columns with these keys."""
+        """Find which rows an earlier output of the unit has (it lacks rejected rows), bool [n], and
+        read its columns with these keys."""
         everything = pa.array(np.ones(len(table), bool))
         before = read_receipt(self.output, unit.name, EARLIER)
         had = before.measured(ScoreMeasurements).columns if before else {}

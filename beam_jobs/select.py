@@ -65,13 +65,13 @@ class Select(beam.PTransform):
 
 @dataclass(frozen=True)
 class _Decided:
-    """What the criteria say of a unit's rows: decided once, and kept in files for further scans."""
+    """Decisions by the criteria on units' rows: made once, and kept in files for further scans."""
 
     prefix: str
     criteria: Criteria
 
     def hashes(self, unit: Unit) -> Iterator[Hashes]:
-        """Decide; the hashes of accepted rows."""
+        """Decide on the rows of a unit; yield the hashes of accepted rows."""
         table = read_shard(unit.shard, self.criteria.columns)
         reasons, hashed = decide(table, self.criteria)
         names = [n for n in (*schema.ROW, schema.GENERATOR.name) if n in table.column_names]
@@ -89,7 +89,7 @@ class _Decided:
     def read(
         self, unit: Unit, duplicates: np.ndarray, near: Near | None = None
     ) -> tuple[pa.Table, np.ndarray]:
-        """The names of the rows, and the reasons."""
+        """Return the rows' ids and generators, and why each is rejected, or "": object [n]."""
         kept = decode(storage.read_bytes(f"{self.prefix}-{unit.index}"))
         reasons = kept[schema.REASON.name].to_numpy()
         reasons[duplicates] = REPEATS
@@ -98,12 +98,12 @@ class _Decided:
         return kept, reasons
 
     def accepted(self, element: tuple[Unit, np.ndarray, Near | None]) -> Columns:
-        """The rows to draw from."""
+        """The accepted rows, from which rows are drawn."""
         kept, reasons = self.read(*element)
         return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
 
     def drawn_from(self, kept: pa.Table, reasons: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-        """The kinds that are drawn from, and the accepted rows of each."""
+        """Yield each kind from which rows are drawn, with its accepted rows."""
         kinds, accepted = kinds_of(kept, self.criteria), reasons == ""
         for name in sorted({*kinds[accepted]} or {"sample"}):
             yield name, np.flatnonzero(accepted & (kinds == name))

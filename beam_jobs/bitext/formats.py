@@ -79,14 +79,14 @@ class Opus(Moses):
 
 
 class Tsv(BitextReader):
-    """Tab-separated: source and reference, or id, source and reference, as in the first line."""
+    """Tab-separated: source and reference, or id, source and reference; the first line decides."""
 
     name = "tsv"
     columns = ("id", "source", "reference")
     takes = "tsv takes source, reference or id, source, reference"
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """All three columns, or the two sentences."""
+        """Return all three columns, or source and reference."""
         count = first_line.count(b"\t") + 1
         if count not in (2, 3):
             raise UserError(
@@ -108,7 +108,7 @@ class ParquetPairs(Parquet):
 class GivenPairs(Tsv):
     """Pairs of one language, as `mine` writes them: in Parquet or tab-separated.
 
-    A bitext's `source` is here the translation; `ingest` gives it that name.
+    The translation is read as a bitext's `source`; `ingest` renames it.
     """
 
     name = "pairs"
@@ -183,8 +183,8 @@ class Csv(RecordReader):
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Do not divide the file, because quoted text may contain line feeds; its lines bound its
-        rows."""
+        """Make one range, because quoted text may contain line feeds; the number of lines is an
+        upper bound for its rows."""
         return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
 
     def count_in(self, text: bytes) -> int:
@@ -280,7 +280,7 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
 
 
 def reader_of(bitext: Bitext) -> BitextReader:
-    """The reader of a bitext's file: of the format's, the one for this kind of file."""
+    """The reader for a bitext's file: the format `pairs` has a reader for each kind of file."""
     reader = READERS[bitext.format]
     return reader.parquet if isinstance(reader, GivenPairs) and bitext.places else reader
 

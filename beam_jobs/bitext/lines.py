@@ -18,7 +18,7 @@ from paraloom.models.files import looked_up
 from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain, unpacked
 
 _HEAD = 1 << 22  # compressed bytes read at the beginning of a file
-_TEXT = 1 << 25  # decompressed bytes kept of them: gzip may expand a thousandfold
+_TEXT = 1 << 25  # most bytes to decompress from these: gzip may expand a thousandfold
 _SHOWN = 4_000  # bytes kept of a line that is too long
 
 
@@ -80,7 +80,7 @@ def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
     """Open a range of lines in a file.
 
     Raises:
-        UserError: as `open_text`; or, after the block, the lines changed since they were indexed.
+        UserError: as `open_text`; or, after the block, if the lines changed since `index`.
     """
     with file_errors(path), open_file(span.copy or path) as raw:
         raw.seek(0 if span.copy else span.start)
@@ -96,8 +96,8 @@ def index(
 ) -> tuple[int, list[Span]]:
     """Count the lines of a file, and divide it into spans of `lines` lines (the last may be
     shorter). A file that is compressed, or not in UTF-8, can only be read from its beginning: the
-    text of its spans is copied to files whose names begin with `copies`; without it, there are no
-    spans."""
+    text of its spans is copied to files whose names begin with `copies`; without `copies`, no spans
+    are returned."""
     total, here, last = 0, 0, b""
     with open_text(path, sha256) as stream, ExitStack() as stack:
         plain = is_plain(stream)
@@ -148,7 +148,7 @@ class _Divided:
 
 def beginning(path: str) -> tuple[bytes, int]:
     """Decompress the beginning of a file, up to a limit; return the text and the bytes read for it.
-    At the end of the file, the last line is complete."""
+    If the whole file was read, a line feed ends the last line."""
     with file_errors(path), open_file(path) as raw:
         data = io.BytesIO(raw.read(_HEAD))
     source, text = buffered(data), bytearray()
@@ -156,7 +156,7 @@ def beginning(path: str) -> tuple[bytes, int]:
         stream = as_text(source, path)
         while more := stream.read1(_TEXT - len(text)):
             text += more
-    seen = source.tell() - (len(text) == _TEXT)  # the text continues
+    seen = source.tell() - (len(text) == _TEXT)  # one less if the text continues
     if seen == size(path) and text and not text.endswith(b"\n"):
         text += b"\n"
     return bytes(text), seen

@@ -1,6 +1,6 @@
 """Corpora of OPUS by name, fetched once into the user's cache.
 
-`opustools` asks the same interface, which is one request; `mtdata` has an index of its own.
+A look-up is one request to the interface that `opustools` uses, too; `mtdata` has its own index.
 `OPUS_ENDPOINT` names another server with this interface.
 """
 
@@ -21,14 +21,14 @@ from paraloom.models.progress import meter
 
 _CITATION = "J. Tiedemann, 2012, Parallel Data, Tools and Interfaces in OPUS. In LREC 2012"
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
-_SECONDS, _FAILURES, _PAUSE = 60, 5, 1.0  # without an answer; in a row; seconds after the first
+_SECONDS, _FAILURES, _PAUSE = 60, 5, 1.0  # timeout in s, failures in a row, pause in s per failure
 
 
 def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
     """Files of `corpus` or `corpus@version` in the cache: source and reference.
 
     A corpus in the cache needs no network. Without a version, the latest one is fetched, and later
-    calls read the same.
+    calls return that version.
     """
     match, pair = _NAME.fullmatch(name), "-".join(sorted(codes))
     if not match or not re.fullmatch(r"[\w-]+", pair):
@@ -68,7 +68,7 @@ def _sides(folder: Path, codes: tuple[str, str]) -> tuple[str, str]:
 
 
 def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[str, str]:
-    """Version and address."""
+    """Ask OPUS for the version and address of a corpus."""
     from urllib.request import urlopen  # here, as in `_download`: few commands need a network
 
     base = os.environ.get("OPUS_ENDPOINT") or "https://opus.nlpl.eu/opusapi"

@@ -35,7 +35,7 @@ class Parquet(RecordReader):
         return [example] * min(rows, 1), schema.names
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Divide a file at row groups, where they are small enough."""
+        """Divide a file into ranges of `rows` rows, or more where row groups are larger."""
         with _opened(bitext.paths[0]) as file:
             *starts, total = _starts(file)
         found, before = [], 0
@@ -51,7 +51,7 @@ class Parquet(RecordReader):
             return int(file.metadata.num_rows), size(bitext.paths[0])
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Rows of a part, `rows` at a time; reports at the end if the file changed."""
+        """Rows of a part, `rows` at a time; raises UserError at the end if the file changed."""
         (path,), at = bitext.paths, part.before
         with _opened(path) as file:
             end = min(at + part.lines, file.metadata.num_rows)
@@ -109,7 +109,7 @@ def _tables(
 
 
 def _example(kind: pa.DataType) -> Any:
-    """Make an example value of a type; return a type that no column may have unchanged."""
+    """Make an example value of a type; if no column may have the type, return the type itself."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = {
         "": lambda of: is_text(of) or re.match("(large_|fixed_size_)?binary", str(of)),

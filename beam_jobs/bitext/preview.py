@@ -52,8 +52,8 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
 
 
 def rows_per_shard(bitexts: Sequence[Bitext]) -> int:
-    """Rows of a shard, by the content of the files alone: from 500 (a minute's work of a slow model
-    on two cores) for an input of up to 30,000 rows to 10,000 for one of more than a million."""
+    """Rows per shard; they depend only on the files. From 500 (which take a slow model on two cores
+    a minute) for an input of up to 30,000 rows to 10,000 for one of more than a million."""
     rows, _ = _estimate(bitexts)
     return next((step for most, step in _STEPS.items() if rows <= most), 10_000)
 

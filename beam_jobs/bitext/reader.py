@@ -1,4 +1,4 @@
-"""Base classes of bitext readers: one for rows that are lines, one for records with names."""
+"""Base classes of bitext readers: one for rows that are lines, one for records of named fields."""
 
 import re
 import sys
@@ -48,7 +48,7 @@ class BitextReader:
         return [(path,) for path in expand(self.listed(paths), "input.paths")]
 
     def listed(self, paths: Paths) -> list[str]:
-        """The paths or names, of which there must be one, of a format without sides."""
+        """Check that `input.paths` is a list, not one list per side, and is not empty."""
         if isinstance(paths, dict):
             raise UserError(f"input.paths: {self.name} takes a list, not source and reference")
         if not paths:
@@ -90,7 +90,7 @@ class BitextReader:
         ]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Rows at the beginning of a file (in a Moses pair, the source file), and its bytes."""
+        """Rows at the beginning of a file (in a Moses pair, the source file), and their bytes."""
         text, size = beginning(bitext.paths[0])
         return self.count_in(text), size
 
@@ -119,7 +119,7 @@ class BitextReader:
             yield checked(bitext, block, max_characters)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Rows of a part; in memory are at most `rows` lines of `limit` bytes of each file."""
+        """Rows of a part; memory holds at most `rows` lines of `limit` bytes of each file."""
         before = part.before
         with ExitStack() as stack:
             if part.spans:
@@ -188,7 +188,7 @@ class RecordReader(BitextReader):
     columns = ("id", "source", "reference")
     named: ClassVar[tuple[str, ...]] = ("source", "reference", "id")
     remedy: ClassVar[str] = "input.columns names them"
-    id_place: ClassVar[str] = "id"  # the name in files of a column of ids that nobody named
+    id_place: ClassVar[str] = "id"  # name of the id column in files, by default
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
         """First records of a file, and the names of all columns."""

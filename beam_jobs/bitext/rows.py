@@ -46,17 +46,17 @@ class Bitext:
     kept: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """Columns that stay with the pairs."""
     clean: tuple[str, ...] = ()  # how source and reference are cleaned (`CLEANERS`)
-    sha256: tuple[str, ...] = ()  # expected checksums; reading other files then fails
+    sha256: tuple[str, ...] = ()  # expected checksums; reading a file with another one fails
     ids_found: bool = False
-    """Nobody named its column of ids: a missing or repeated id is no reason to reject a row."""
+    """`input.columns` names no id column: a missing or repeated id is no reason to reject a row."""
 
     def may_lack(self, column: str) -> bool:
-        """Whether a row may do without a column's value: then a wrong one is none."""
+        """Whether a row may lack a column's value; then an invalid value counts as missing."""
         return column == "id" and self.ids_found
 
     @property
     def ids(self) -> Literal["given", "found", "made"]:
-        """Where ids come from: a column that must have them, one that may, or the texts."""
+        """Where ids come from: a column with all ids ("given") or some ("found"), or the texts."""
         return ("found" if self.ids_found else "given") if "id" in self.columns else "made"
 
 
@@ -89,9 +89,9 @@ class RowBlock:
     rejected: pa.RecordBatch
     """Invalid rows (`schema.INGEST_REJECTED`): id, row number, beginning of the text, reason."""
     lines: np.ndarray  # row number of each pair, int64
-    rows: int  # without lines that only separate documents
+    rows: int  # number of rows, without lines that only separate documents
     cleaned: Mapping[str, np.ndarray]  # pairs that each kind of cleaning changed
-    made: pa.StringArray | None  # the ids that the pairs' texts make, unless rows must have ids
+    made: pa.StringArray | None  # ids made from the pairs' texts; None if ids are given
 
 
 def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:

@@ -20,13 +20,13 @@ from paraloom.models.text.files import CHUNK, LONGEST, recoded
 _UNIT = 20  # rough minimum of bytes per unit, also in a compressed file
 _LANGUAGE = "xml:lang={}"  # the name of a segment in a record
 _CODES = ("bpt", "ept", "it", "ph", "ut")
-"""Elements of a segment that hold codes of the original format."""
+"""Elements in a segment that hold formatting codes of the original document."""
 _TOKEN = re.compile(
     rb"<!--.*?-->|<!\[CDATA\[.*?]]>|(?P<opened><!--|<!\[CDATA\[)"
     rb"|(?P<begins><tu[\s/>])|(?P<ends></tu\s*>)|(?P<last></tmx\s*>)",
     re.DOTALL,
 )
-"""Markup that separates units, and markup that may hide it."""
+"""Markup that separates units; also comments and CDATA, in which such markup does not count."""
 _ENCODING = re.compile(rb"\s*<\?xml\s[^>]*?\bencoding\s*=\s*[\"']([\w.:-]+)")
 _SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space from pretty printing
 
@@ -114,7 +114,7 @@ def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
 
 
 def _unit(text: bytes) -> tuple[dict[str, str], str]:
-    """Attributes, properties, and the first segment in each language; why it is not well-formed."""
+    """Attributes, properties, first segment in each language; why the unit is not well-formed."""
     parser, tree, fault = expat.ParserCreate("utf-8"), TreeBuilder(), ""
     parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
     parser.CharacterDataHandler = tree.data

@@ -73,8 +73,8 @@ class Work:
     processes: int
     done: Callable[[], int]  # rows done so far
     total: int | None
-    finished: Callable[[], int] = lambda: 0  # finished rows, which are not repeated
-    died: Callable[[], str] = lambda: ""  # called when a worker dies; returns its work
+    finished: Callable[[], int] = lambda: 0  # rows in finished units, which are not repeated
+    died: Callable[[], str] = lambda: ""  # called when a worker dies; names the units in flight
     unit: str = "rows"  # what `done` counts
     label: str | None = None  # digest of the work, by which another launcher recognises the job
 
@@ -111,9 +111,9 @@ def launch(
     Args:
         transform: units in, receipts out.
         output: folder of files and receipts.
-        processes: maximum, if the user did not choose a runner.
+        processes: most worker processes to start, if the user did not choose a runner.
         done: counts the rows done so far, if receipts do not record them.
-        limit: of the rows that the job may reject; None: unlimited.
+        limit: largest share of rows that the job may reject; None: unlimited.
 
     Raises:
         UserError: a worker's first error that the user can fix, or too many rejected rows.
@@ -208,7 +208,7 @@ def run_pipeline(
 ) -> dict[str, int]:
     """Build and run a Beam pipeline; return its counters.
 
-    `runner` overrides the one in the options; `user` hears of a remote job and decides on Ctrl-C.
+    `runner` overrides the options' runner; `user` sees a remote job's address and answers Ctrl-C.
     """
     user = user or User(options)
     try:
@@ -241,7 +241,7 @@ def run_pipeline(
 
 @contextmanager
 def _plain_labels() -> Iterator[None]:
-    """Keep Beam from naming steps after a notebook's cells: that imports its data frames, which
+    """Keep Beam from naming steps after a notebook's cells: that imports Beam's data frames, which
     fail with pandas 3."""
     original = pipelines.alter_label_if_ipython
     pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
@@ -260,8 +260,8 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 
 
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
-    """Return the runner with local worker processes; None if the user names a runner or allows one
-    worker.
+    """Return the runner with local worker processes; None if the user names a runner or allows only
+    one worker.
 
     A job limited to one process also gets a worker, so that its model's memory is freed afterwards.
     """
@@ -305,7 +305,7 @@ def report_progress(done: Callable[[], int], progress: Meter, output: str) -> It
 
     def watch() -> None:
         while not stop.wait(seconds):
-            with suppress(UserError, OSError):  # the job itself reports it
+            with suppress(UserError, OSError):  # the job itself reports such errors
                 progress.set(done())
 
     watcher = threading.Thread(target=watch, daemon=True)

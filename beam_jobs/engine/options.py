@@ -1,5 +1,5 @@
-"""Beam's options: what they say, and whether they are right. Beam is imported where there are any:
-that takes longer than all that a command with nothing to do does."""
+"""Reads and checks Beam's options. Functions import Beam only when they need it: the import takes
+longer than a whole command that has nothing to do."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def local_workers(arguments: Sequence[str]) -> int:
 
 
 def threads_here(arguments: Sequence[str]) -> int | None:
-    """Threads for a job's only process on this machine; None elsewhere, where it uses all cores."""
+    """Threads for a job's only process on this machine; None (all cores) if it runs elsewhere."""
     elsewhere = any(argument.startswith("--runner") for argument in arguments)
     return None if elsewhere else local_workers(arguments)
 
 
 def only_workers(arguments: Sequence[str]) -> bool:
-    """Whether the options only give the number of workers on this machine, if anything."""
+    """Whether the options set nothing but the number of workers on this machine."""
     return not _WORKERS.sub("", " ".join(arguments)).strip()
 
 
@@ -69,7 +69,7 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
 
     options = parse_options(arguments)
     FileSystems.set_options(options)  # as Beam does for pipelines and workers
-    cloud = options.view_as(GoogleCloudOptions)  # Beam would look for credentials for ten minutes
+    cloud = options.view_as(GoogleCloudOptions)  # unchecked, Beam seeks credentials for 10 minutes
     paths += filter(None, (cloud.temp_location, cloud.staging_location))
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
     for path in buckets.values():
@@ -78,7 +78,7 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
 
 @cache
 def _declare() -> type:
-    """Declare our own option, what Ctrl-C does to a remote job: Beam looks for subclasses."""
+    """Declare our option for Ctrl-C during a remote job; Beam collects options from subclasses."""
     from apache_beam.options.pipeline_options import PipelineOptions
 
     class InterruptOptions(PipelineOptions):

@@ -88,7 +88,7 @@ def _split(data: bytes) -> tuple[bytes, Struct]:
 
 
 def _append(footer: Struct, more: Struct, shift: int) -> None:
-    """Append the columns of one row group to another footer, `shift` bytes further on."""
+    """Append the columns of the footer `more` to `footer`; their offsets grow by `shift` bytes."""
     root, *elements = more[_SCHEMA][1]
     _add(footer[_SCHEMA][1][0], root, _CHILDREN)
     footer[_SCHEMA][1].extend(elements)

@@ -1,8 +1,8 @@
 """Stop a job that rejects too large a share of its rows.
 
 While a job runs, the command counts the rows of finished units. To stop the job, it leaves a
-message in the job's folder, which workers read before each unit. Finished units are kept, so that
-the same command continues with a higher limit.
+message in the job's folder, which workers read before each unit. Finished units are kept: with a
+higher limit, the same command resumes.
 """
 
 from collections import Counter
@@ -15,8 +15,8 @@ from paraloom.beam_jobs.storage import MissingError
 from paraloom.models.errors import UserError, one_line
 
 ENOUGH_ROWS = 1_000
-"""Rows before a running job is checked, since early shards may be bad by chance. A finished job is
-always checked."""
+"""Rows to count before a running job is checked, since early shards may be bad by chance. A
+finished job is always checked."""
 
 _MESSAGE = "stopped"
 
@@ -26,7 +26,7 @@ class Limit:
     """Largest share of rows that a job may reject."""
 
     share: float  # `max_rejected` in the configuration
-    ignored: tuple[str, ...] = ()  # prefixes of reasons that the user asked for
+    ignored: tuple[str, ...] = ()  # prefixes of reasons that do not count: the user set them
     question: str = ""  # hint at a likely cause, for the message
 
 
@@ -38,7 +38,7 @@ class _Rejections:
     limit: Limit
     rows: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    files: dict[str, str] = field(default_factory=dict)  # a file of rejected rows, by reason
+    files: dict[str, str] = field(default_factory=dict)  # for each reason, a file with such rows
 
     def add(self, receipt: Receipt) -> None:
         self.rows += receipt.rows_in

@@ -9,7 +9,7 @@ def _columns(**kinds: pa.DataType) -> list[pa.Field]:
 
 
 TEXT = pa.schema(_columns(id=pa.string(), reference=pa.string()))
-"""After `ingest` of plain text; `pivot` adds the source."""
+"""Schema after `ingest` of plain text; the stage `pivot` adds the source."""
 
 INGEST = pa.schema(_columns(id=pa.string(), source=pa.string(), reference=pa.string()))
 
@@ -50,21 +50,21 @@ OF_PAIRS = {
     "reference": "{language} sentence",
     "translation": "another {language} sentence, its pair in the input",
 }
-"""Other descriptions in runs with `input.format: pairs`."""
+"""Descriptions that differ in runs with `input.format: pairs`."""
 
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
 
 
 def translated(*, candidates: bool, generators: bool = False, nmt: bool = True) -> pa.Schema:
-    """Schema after `back_translate`, or with `generators` after `generate`; `nmt`: a model scores
-    rows."""
+    """Schema after `back_translate`, or with `generators` after `generate`; `nmt`: a translation
+    model scores the rows."""
     given = BACK_TRANSLATE if nmt else pa.schema(list(BACK_TRANSLATE)[: len(INGEST) + 1])
     more = [CANDIDATE, GENERATOR] if generators else [CANDIDATE] if candidates else []
     return pa.schema([*given, *more])
 
 
 def scored(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
-    """Schema after `score`; `variant` as for `translated`, which adds `translation_score`."""
+    """Schema after `score`; `variant`: arguments to `translated`."""
     tokens = _columns(reference_tokens=pa.int16(), translation_tokens=pa.int16())
     added = {s: pa.float32() for s in scorers if s not in BACK_TRANSLATE.names}
     return pa.schema([*translated(**{"candidates": False, **variant}), *tokens, *_columns(**added)])
@@ -76,7 +76,7 @@ def decile(score: str) -> str:
 
 
 def bucketed(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
-    """Schema after `bucket`; `variant` as for `translated`."""
+    """Schema after `bucket`; `variant`: arguments to `translated`."""
     deciles = _columns(**{decile(score): pa.int8() for score in scorers})
     return pa.schema([*scored(scorers, **variant), *deciles])
 

@@ -7,9 +7,9 @@ and its part files have their checksums. A part file without a receipt is ignore
     <stage>/part-…-<digest>.parquet             accepted rows
     <stage>/_rejected/part-…-<digest>.parquet   rejected rows, with a reason
     <stage>/_receipts/<unit>.json
-    <stage>/_receipts/all.jsonl                 all of them, once the stage has ended
+    <stage>/_receipts/all.jsonl                 all receipts in one file, once the stage has ended
     <stage>/_earlier/<unit>.json                outdated receipts whose columns may be copied
-    <stage>/_earlier/<digest>.jsonl             … whose translations may be kept, see `reuse`
+    <stage>/_earlier/<digest>.jsonl             receipts with translations to reuse, see `reuse`
 
 Data set readers skip names with a leading underscore, so they read only a stage's accepted rows.
 
@@ -47,7 +47,7 @@ EARLIER = "_earlier"  # folder of outdated receipts
 ATTEMPTS = "_attempts"  # folder of attempt records, see `crash_recovery`
 
 ROW_NUMBER = ", row "
-"""Precedes the row number at the end of a reason; such reasons are counted as one."""
+"""Precedes the row number at the end of a reason; reasons that differ only there count as one."""
 REPEATS_NEARLY = "nearly repeats an earlier pair"  # followed by `, id` and the id of that pair
 _NAMED = f"^({REPEATS_NEARLY}), id (?s:.*)$|{ROW_NUMBER}[0-9]+$"
 
@@ -109,7 +109,7 @@ class Unit:
 
     @property
     def rows(self) -> int:
-        """Rows to account for."""
+        """Expected number of output rows, accepted or rejected."""
         return self.shard.rows * self.candidates
 
 
@@ -137,7 +137,7 @@ class Receipt(BaseModel):
 
     name: str
     key: str
-    rows_in: int  # accepted rows in `shards`, and rejected rows
+    rows_in: int  # number of accepted rows, in `shards`, and rejected rows
     shards: tuple[Shard, ...]
     rejected: dict[str, int]  # rows per reason
     rejected_shards: tuple[Shard, ...] = ()
@@ -153,7 +153,7 @@ class Receipt(BaseModel):
         return sum(shard.rows for shard in self.shards)
 
     def measured(self, kind: type[Measured]) -> Measured:
-        """The measurements of the job that declares `kind`."""
+        """The measurements, as an instance of the job's subclass `kind`."""
         return kind.model_validate(self.numbers)
 
     @property
@@ -238,9 +238,9 @@ def commit(
 ) -> Receipt:
     """Write a unit's part files, check that no row was lost, and write the receipt.
 
-    If another attempt finished the unit first, its receipt is returned. `pieces` are part name,
-    accepted rows, and rejected rows with a `reason`. `started` is from `time.monotonic()`.
-    `rows_in` may be a function, which is called after the last piece; `numbers` are read then, too.
+    If another attempt finished the unit first, that attempt's receipt is returned. Each of `pieces`
+    is a part name, accepted rows, and rejected rows with a `reason`. `started` is from
+    `time.monotonic()`. `rows_in`, if a function, and `numbers` are read after the last piece.
     """
     shards: list[Shard] = []
     rejected_shards: list[Shard] = []
@@ -325,26 +325,26 @@ def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
 
 
 def compact(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Write all receipts of a stage that has ended into one file: a request in place of thousands
-    says that there is nothing to do."""
+    """Write all receipts of an ended stage into one file, so that one request instead of thousands
+    shows that there is nothing to do."""
     in_order = sorted(receipts, key=lambda receipt: receipt.name)
     lines = "\n".join(of.at("").model_dump_json(exclude_unset=True) for of in in_order).encode()
     storage.write_bytes(compacted(folder), storage.digest(lines).encode() + b"\n" + lines)
 
 
 def expand(folder: str) -> None:
-    """Remove the file of all receipts, before single ones change."""
+    """Remove the file that `compact` wrote, before single receipts change."""
     storage.remove(compacted(folder))
 
 
 def compacted(folder: str) -> str:
-    """File of all receipts; it is there if nothing was made again since the stage ended."""
+    """Path of the file that `compact` writes when a stage ends, and `expand` removes."""
     return storage.join(folder, RECEIPTS, _ALL)
 
 
 def receipts(folder: str) -> list[Receipt]:
-    """All receipts of a stage, sorted by name: from one file if the stage has ended and the file is
-    whole."""
+    """All receipts of a stage, sorted by name: from one file if the stage has ended and that file
+    is undamaged."""
     with suppress(MissingError, ValueError):
         digest, _, lines = storage.read_bytes(compacted(folder)).partition(b"\n")
         if storage.digest(lines).encode() == digest:

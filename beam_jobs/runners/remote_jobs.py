@@ -89,8 +89,8 @@ class User:
     def cancels(self) -> bool:
         """Whether Ctrl-C also ends the job: `--on_interrupt`, or the answer at a terminal.
 
-        By default it does, because nobody may be there to end it later. A second Ctrl-C lets it
-        run.
+        Without either, Ctrl-C ends the job, because nobody may be there to end it later. A second
+        Ctrl-C, instead of an answer, lets the job run.
         """
         choice = self.options.get_all_options().get("on_interrupt")
         asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()

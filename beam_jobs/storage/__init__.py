@@ -226,11 +226,11 @@ def file_digest(path: str) -> str:
 
 
 def known_digest(path: str) -> str:
-    """`file_digest` of an input file, which is read again only if it may have changed."""
+    """`file_digest` of an input file; the file is read again only if it may have changed."""
     if not exists(path):
         return file_digest(path)  # raises the error
     read = partial(file_digest, path)
-    if is_remote(path):  # its state has the store's checksum
+    if is_remote(path):  # the match has the store's checksum
         return kept_digest(path, lambda: ([match(path)], 0.0), read)
     return kept_digest(str(Path(path).absolute()), lambda: file_state(Path(path)), read)
 

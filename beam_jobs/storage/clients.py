@@ -73,7 +73,7 @@ class _Google:
 
         anonymous = options.view_as(GoogleCloudOptions).no_auth
         if not anonymous:
-            google.auth.default()  # without credentials, Beam would wait 20 seconds and go on
+            google.auth.default()  # raises; Beam would wait 20 seconds and continue
         self._client = create_storage_client(options, use_credentials=not anonymous)
 
     def _object(self, bucket: str, name: str) -> Any:

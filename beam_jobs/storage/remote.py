@@ -103,7 +103,7 @@ def local_workdir(run: str) -> Path:
 
 
 def _listing(path: str) -> list[StoredObject]:
-    """Objects in a remote folder, but for its stage's record; or the object with that name."""
+    """Objects in a remote folder, except its stage's record; for a file, its object."""
     path = path.rstrip("/")
     found = storage.match(f"{path}/**") or storage.match(path)
     record = storage.join(path, STAGE_RECORD)
@@ -111,7 +111,7 @@ def _listing(path: str) -> list[StoredObject]:
 
 
 def _copy_path(path: str, found: Sequence[StoredObject]) -> Path:
-    """Path of the local copy; some libraries read its last name, so that is kept."""
+    """Path of the local copy; its last part stays the same, because some libraries read it."""
     name = path.rstrip("/").rsplit("/", 1)[-1]
     return user_cache() / "copies" / content_key(found)[:24] / name
 

@@ -2,10 +2,10 @@
 
     <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` per line
 
-Each attempt at a unit reads the answers from all earlier ones and writes its own: on disk one file,
-with each answer at once; in an object store, which cannot append, one object per few hundred
-answers or some seconds. The files outlive the unit, so that a changed or added generator leaves the
-answers of the others.
+Each attempt at a unit reads the answers of all earlier attempts and writes its own: on disk to one
+file, each answer at once; in an object store, which cannot append, to a new object after a few
+hundred answers or some seconds. The files outlive the unit: if a generator is changed or added, the
+other generators' answers are reused.
 """
 
 import time
@@ -54,7 +54,7 @@ class AnswerFiles:
         return found
 
     def add(self, answer: Answer) -> None:
-        """Keep an answer."""
+        """Write an answer, or collect it for the next object."""
         line = answer.model_dump_json(exclude_defaults=True).encode() + b"\n"
         if not storage.is_remote(self.folder):
             if self._stream is None:

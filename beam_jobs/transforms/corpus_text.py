@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, read_shard
 
-_TEXT = "_text"  # folder of members that are not yet in the corpus
+_TEXT = "_text"  # folder with gzip members that are not yet in the TSV
 
 
 def tsv_path(output: str) -> str:
@@ -45,9 +45,9 @@ def write_member(output: str, name: str, table: pa.Table, score: str) -> TextMea
 def export_tsv(output: str, receipts: Sequence[Receipt], score: str, threads: int = 1) -> None:
     """Write reference, translation and score, tab-separated, one pair per line, gzip.
 
-    Each part file becomes one gzip member. Workers wrote them; one that is not as it was written,
-    or was removed after an earlier export, is made again. Texts hold no tabs and line ends:
-    `ingest` and the translators reject them.
+    Each part file becomes one gzip member. Workers wrote the members; a member that has changed, or
+    was removed after an earlier export, is made again. Texts contain neither tabs nor line ends:
+    `ingest` and the translators reject such texts.
     """
 
     def member(receipt: Receipt) -> bytes:

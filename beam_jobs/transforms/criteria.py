@@ -28,8 +28,8 @@ TEXTS = ("reference", "translation")
 class Criteria:
     """Conditions that a pair must meet."""
 
-    by: str  # score of `deciles` and of the exported TSV
-    deciles: tuple[int, ...] | None  # to select, 0 the lowest; None: all
+    by: str  # score whose deciles count, and that the exported TSV contains
+    deciles: tuple[int, ...] | None  # deciles to select, 0 the lowest; None: all
     max_tokens: int | None  # Moses tokens on either side; None: unlimited
     size: int | None
     """Number of pairs to sample from those that meet the other conditions; None: all."""
@@ -45,7 +45,7 @@ class Criteria:
     rank: str | None = None  # score that orders a source's pairs; None: row order
     per_generator: float | None = None  # maximum share of one generator in the corpus
     near_duplicates: float | None = None
-    """Jaccard index from which on a pair is a near-copy of an earlier one, and rejected."""
+    """Least Jaccard index at which a pair is rejected as a near-copy of an earlier one."""
 
     @property
     def columns(self) -> list[str]:
@@ -85,8 +85,8 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """For rows that fail exactly one of `conditions`: its number, int [n] (−1 for other rows), and
-    the distance from the nearest bound, float64 [n]."""
+    """For rows that fail exactly one of `conditions`: that one's number, int [n] (−1 for other
+    rows), and the distance from its nearest bound, float64 [n]."""
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
         which[fails] = number
@@ -125,14 +125,14 @@ def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]
 
 
 def _why(predicate: Predicate) -> str:
-    """Give the reason why a pair fails; for a check, its finding."""
+    """Reason for rejecting a pair that fails `predicate`; for a check, what the check found."""
     scorer = SCORERS.get(predicate.column)
     found = scorer.failure if scorer and not predicate.holds(np.zeros(1)) else ""
     return found or f"not {predicate}"
 
 
 def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
-    """Choose translations of each source, bool [n]; the reason for rejecting the others."""
+    """Choose translations of each source, bool [n]; also return why the others are rejected."""
     order = np.arange(len(table))
     if criteria.rank:
         order = best_first(table, criteria.rank)
@@ -162,15 +162,15 @@ def best_first(table: pa.Table, score: str) -> np.ndarray:
 def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGLISH) -> np.ndarray:
     """Mark translations of each source that differ from each other, bool [n].
 
-    The best one is kept. Then the candidate whose largest overlap with the kept ones is smallest is
-    added, while that is at most `max_overlap`; ties go to the earlier candidate. The overlap is
-    `trigram_overlap` (`paraloom.models.scorers.tokens`), or the F1 of tokens if a side has no
-    trigram.
+    The best one is kept. Then, again and again, the candidate is added whose largest overlap with
+    kept ones is smallest, while this overlap is at most `max_overlap`; ties go to the earlier
+    candidate. The overlap is `trigram_overlap` (`paraloom.models.scorers.tokens`), or the F1 of
+    tokens if a side has no trigram.
     """
     sources = _sources(table)
     place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]
     width = int(place.max(initial=0)) + 1
-    nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)  # to the kept ones
+    nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)  # overlap with kept ones
     nearest[sources, place] = -1.0
     overlap = _overlaps(table, sources, place, width, language)
     kept = np.zeros(nearest.shape, bool)
@@ -215,7 +215,7 @@ NOT_DRAWN = "not drawn"
 class Preview(NamedTuple):
     """Result of `preview`."""
 
-    counts: dict[str, int]  # rows by reason, falling; then those `selected`
+    counts: dict[str, int]  # rows by reason, most frequent first; then `selected`
     units: np.ndarray  # int64 [n]: part file of each pair that meets the conditions
     rows: np.ndarray  # int64 [n]: row in that file
 
@@ -257,7 +257,7 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:
-    """Kind of each row, text [n]; a number to draw is set per kind (generator or all)."""
+    """Kind of each row, text [n]: its generator, or one for all. Rows are drawn from each kind."""
     if criteria.per_generator is None:
         return np.full(len(table), "sample", object)
     return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import xxhash
 
 _LETTERS = np.frombuffer(b"0123456789abcdefghjkmnpqrstvwxyz", np.uint8)  # no two look alike
-_SHIFTS = np.array([*range(0, 60, 5), *range(0, 20, 5)], np.uint64)  # 12 letters of a word, 4
+_SHIFTS = np.array([*range(0, 60, 5), *range(0, 20, 5)], np.uint64)  # 12 + 4 letters of two words
 
 
 def row_hash(*columns: pa.Array) -> np.ndarray:

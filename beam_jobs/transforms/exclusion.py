@@ -1,10 +1,10 @@
 """Evaluation sentences in a corpus: equal, sharing n-grams, or similar according to an encoder.
 
 Equal texts have the same letters and digits, as for duplicate pairs. Texts share n-grams if the
-longer one has at least 70% of the shorter one's 5-grams of words. Brown et al.
-(2020), appendix C, choose the 5th percentile of the examples' lengths, 8 to 13 words; for STS and
-SICK this is 5 words. Chowdhery et al. (2022), section 8, use 70% with 8-grams. Shorter sentences
-must be equal.
+longer one has at least 70% of the shorter one's 5-grams of words. Brown et al. (2020), appendix C,
+set n to the 5th percentile of the examples' lengths (8 to 13 words there, 5 for STS and SICK).
+Chowdhery et al. (2022), section 8, use 70% with 8-grams. Sentences with fewer than 5 words must be
+equal.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SENTENCES, VECTORS = "sentences.parquet", "vectors.npy"
 """Files of the stage `exclude`: the sentences in the data sets, and their vectors."""
 
 _MOST = 1 << 24  # pairs of text and sentence compared at once
-_UNSPACED = 0xE0  # a lower bound for the first UTF-8 byte of letters in these scripts
+_UNSPACED = 0xE0  # a lower bound for the first UTF-8 byte of letters in scripts without spaces
 
 
 class EvaluationSentences:
@@ -65,7 +65,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """Find by each rule the sentences in n texts (`normal`: normalised): nonzero in [n, m]."""
+        """For each rule, mark the sentences in n texts (`normal`: normalised): nonzero [n, m]."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))
@@ -104,8 +104,8 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield for each rule the rows that no earlier rule found, and each row's first sentence;
-    `sides` holds the results for each column."""
+    """Yield each rule with the rows that it finds, but no earlier rule, and the first sentence in
+    each row; `sides` holds the results of `find` for each column."""
     from scipy.sparse import csr_array
 
     seen = np.zeros(1, bool)

@@ -10,7 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 
-_GROUPS = 64  # values that the last worker gets: Flink sends them in one message
+_GROUPS = 64  # most values that the last worker gets, since Flink sends them in one message
 
 
 def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -27,7 +27,7 @@ def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 class Merge(beam.CombineFn):
-    """Merges values as soon as the pending ones have as many rows as the merged one.
+    """Merges values as soon as pending ones have at least as many rows as the merged value.
 
     Memory grows with the merged value, not with the number of values, and every row is copied only
     a few times. (From a plain function Beam makes a combiner that gets all workers' values at
@@ -39,7 +39,7 @@ class Merge(beam.CombineFn):
         self.merge, self.rows = merge, rows
 
     def create_accumulator(self) -> list[Any]:
-        """No values."""
+        """Make an empty accumulator."""
         return []
 
     def add_input(self, values: list[Any], value: Any) -> list[Any]:

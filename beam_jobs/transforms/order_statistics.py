@@ -41,7 +41,7 @@ Targets = dict[str, list[tuple[int, int]]]  # (score, hash) of the rows at the r
 
 ReadColumns = Callable[[Any], Columns]
 Ranks = Callable[[dict[str, int]], dict[str, list[int]]]
-"""From the rows of all scores to the ranks to find for each (0 is the lowest row)."""
+"""Maps the number of rows of each score to the ranks to find for it (0 is the lowest row)."""
 
 
 def sortable(score: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ class Sketch:
     """A sample of keys: each key in `levels[l]` (uint64) stands for 2^l rows."""
 
     levels: list[np.ndarray] = field(default_factory=list)
-    over: int = 0  # largest error upwards when it counts the rows up to a key
+    over: int = 0  # largest error upwards when the sketch counts the rows up to a key
     under: int = 0  # largest error downwards
 
     @property
@@ -76,7 +76,7 @@ class Sketch:
             keys = np.sort(keys)
             odd = len(keys) % 2
             self.levels[level], pairs = keys[:odd], keys[odd:]
-            lower = self.over <= self.under  # the lower key of a pair counts too early
+            lower = self.over <= self.under  # the lower key counts its pair too early
             self.over += lower << level
             self.under += (not lower) << level
             if level + 1 == len(self.levels):
@@ -95,10 +95,10 @@ class Sketch:
         keys, up_to = keys[order], np.cumsum(weights[order])
         last = np.append(keys[1:] != keys[:-1], True)
         keys, up_to = keys[last], up_to[last]
-        # The key at a rank is above every key up to which at most `rank` rows stand.
+        # The key at a rank is above every key with at most `rank` rows up to it.
         below = np.searchsorted(up_to + self.under, wanted, side="right")
         first = np.where(below > 0, keys[below - 1] + np.uint64(1), np.uint64(0))
-        # It is not above a key up to which at least `rank` + 1 rows stand.
+        # The key is not above a key with at least `rank` + 1 rows up to it.
         above = np.searchsorted(up_to - self.over, wanted, side="right")
         largest = np.append(keys, np.uint64(2**64 - 1))
         return Windows(wanted, first, largest[above])

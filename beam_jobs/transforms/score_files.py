@@ -16,7 +16,7 @@ from paraloom.beam_jobs.storage import open_file
 from paraloom.models.errors import UserError
 from paraloom.models.text.files import PARQUET
 
-_BLOCK = 1 << 20  # bytes of text, the maximum of a line
+_BLOCK = 1 << 20  # bytes of text per block, and at most per line
 _ROWS = 1 << 16  # rows of Parquet per batch
 _NO_NUMBERS = ["", "nan", "NaN", "-nan", "none", "None", "null", "NULL", "NA", "N/A", "n/a"]
 
@@ -77,7 +77,7 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
 
 
 def _batches(file: ScoreFile) -> Iterator[pa.RecordBatch]:
-    """Columns of a file in blocks; text files have strings except for numbers."""
+    """Read a file's columns in blocks; columns of text files are strings, except the value."""
     if file.is_parquet:
         with open_file(file.path) as stream:
             parquet = pq.ParquetFile(stream, pre_buffer=False)

@@ -25,7 +25,7 @@ def decile_ranks(rows: int) -> list[int]:
 
 def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> dict[str, int]:
     """Number of rows to take of each kind. The total is as large as possible, up to `size`, while
-    no kind exceeds its `share` of it; kinds below that keep their proportions.
+    no kind exceeds the `share` of the total; kinds below this cap keep their proportions.
 
     >>> quotas({"nmt": 100, "chat": 10}, 0.5, None), quotas({"nmt": 100, "chat": 10}, 0.6, 10)
     ({'nmt': 10, 'chat': 10}, {'nmt': 6, 'chat': 4})

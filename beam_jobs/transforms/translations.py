@@ -28,7 +28,7 @@ class Direction(NamedTuple):
     job: str
     text: str  # column to translate
     output: pa.Schema  # without `schema.CANDIDATE`
-    added: dict[str, str]  # new columns, by their names in `Translator.translate`
+    added: dict[str, str]  # new columns, and their names in `Translator.translate`
 
 
 BACK = Direction(
@@ -58,18 +58,18 @@ class TranslatorFactory(NamedTuple):
         self, threads: int | None, accelerator: str | None = None, only: int | None = None
     ) -> Any:
         """Load the model as a `Translator`, on GPUs if `accelerator` asks for them; with `only`, on
-        the GPU of this number. Without `threads`, it uses all cores."""
+        the GPU with this number. If `threads` is None, the translator uses all cores."""
         from paraloom.models.nmt.translate import Translator
 
         options, model = self._options(accelerator), localise(self.model)
         return Translator(model, options, languages=self.languages, threads=threads, only=only)
 
     def open_each(self, threads: int | None, accelerator: str | None) -> Any:
-        """Load the model as `open`, but each of several GPUs in a process of its own."""
+        """Load the model as `open` does; with several GPUs, load it in one process per GPU."""
         gpus = gpu.chosen(self._options(accelerator))
         if len(gpus) < 2:
             return self.open(threads, accelerator)
-        here = self._replace(model=localise(self.model))  # the others know no store's options
+        here = self._replace(model=localise(self.model))  # other processes lack stores' options
         return GpuProcesses(partial(here.open, threads, accelerator), gpus)
 
     def _options(self, accelerator: str | None) -> NmtOptions:
@@ -79,7 +79,7 @@ class TranslatorFactory(NamedTuple):
 
 
 def drawing_seed(seed: int, content: object) -> int:
-    """Seed for translations of some content that are drawn at random."""
+    """Seed for random translations of `content`."""
     return int.from_bytes(hashlib.sha256(f"{seed} {content}".encode()).digest()[:4], "little")
 
 

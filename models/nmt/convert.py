@@ -43,7 +43,7 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
     Args:
         model: SHA-256 of everything that the conversion depends on.
-        convert: writes the conversion into a folder; returns the numbers of positions.
+        convert: writes the model into a folder; returns the numbers of source and target positions.
     """
     import ctranslate2
 

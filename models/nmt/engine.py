@@ -50,7 +50,7 @@ def length_class(subwords: int) -> int:
 def longest_translation(subwords: int) -> int:
     """Maximum subwords, including the end of sentence, in the translation of a source.
 
-    At least three times the source and 30 more; decoding that repeats itself stops there.
+    At least three times the source and 30 more; decoding that repeats itself forever stops there.
 
     >>> longest_translation(8), longest_translation(17)
     (78, 126)
@@ -63,8 +63,8 @@ class Engine:
 
     Each GPU has a copy of the model and decodes several batches at once, one per stream, because a
     step of beam search is too small to fill a GPU. On a CPU, one thread decodes a batch, and all
-    threads decode in parallel: values do not depend on their number, and small batches keep all
-    cores busy until the end.
+    threads decode in parallel: values do not depend on the number of threads, and small batches
+    keep all cores busy until the end.
 
     Attributes:
         device: cpu or cuda.
@@ -83,7 +83,7 @@ class Engine:
         threads: int | None = None,
         only: int | None = None,
     ) -> None:
-        """Load the model, with `threads` CPU threads (None: all cores), or on GPUs (None: all)."""
+        """Load the model for `threads` CPU threads (None: all cores) or GPU `only` (None: all)."""
         allow_avx512()
         threads, gpus = threads or cores(), gpu.chosen(options)
         self._nmt, self._options, self._layout = nmt, options, nmt.layout
@@ -134,7 +134,7 @@ class Engine:
         )
 
     def check(self) -> None:
-        """Translate one subword, to tell a broken model from a difficult sentence."""
+        """Translate one subword, to distinguish a broken model from a difficult sentence."""
         with in_one_line(f"{self._nmt.path}: CTranslate2 does not work"):
             (found,) = self.submit([["▁a"]])()
         if not any(math.isfinite(hypothesis.score) for hypothesis in found):
@@ -153,8 +153,8 @@ class Engine:
 
     @contextmanager
     def sampler(self, seed: int, largest: int) -> Iterator[Submit]:
-        """Yield a function like `submit` that draws translations, ranked by score; waits for a
-        device.
+        """Wait for an idle device; yield a function like `submit` that draws translations, ranked
+        by score.
 
         Results depend on the order of batches. Each call draws with one thread of its own
         translator: CTranslate2 seeds a thread's generator only when the thread first draws, and its
@@ -178,7 +178,7 @@ class Engine:
             return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            """Draw on request; the seed must stay until the first batch is drawn."""
+            """Draw on request; the seed must not change until the first batch is drawn."""
 
             def wait() -> list[Ranked]:
                 nonlocal seeded

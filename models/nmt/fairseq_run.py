@@ -22,8 +22,8 @@ import numpy as np
 
 TO_USER = "paraloom: "  # begins lines that `train` shows
 
-# Mixed precision; batches are prepared beside the training; one GPU, since fairseq trains on
-# several with processes that lack the changes of `main`.
+# Mixed precision; batches are prepared beside the training; one GPU, since on several GPUs fairseq
+# trains in processes that lack the changes that `main` makes.
 _ON_GPU = ["--fp16", "--num-workers=2", "--distributed-world-size=1"]
 
 
@@ -36,7 +36,7 @@ def _end_with_parent() -> None:
 def _copy_checkpoint(task: object, path: str, updates: int) -> None:
     """Hook after fairseq saves: copy the checkpoint atomically to `update_<updates>.pt`.
 
-    fairseq itself saves no checkpoint by updates at the end of an epoch.
+    fairseq itself saves no checkpoint for a number of updates that ends an epoch.
     """
     copy = Path(path).with_name(f"update_{updates}.pt")
     temporary = copy.with_suffix(".tmp")

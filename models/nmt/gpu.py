@@ -51,7 +51,7 @@ def required(accelerator: str | None) -> bool:
     """Whether `accelerator`, Beam's resource hint, asks for NVIDIA GPUs.
 
     Raises:
-        UserError: it does, but there is none; a CPU would take many times as long.
+        UserError: if it does, but there is no GPU; a CPU would take many times as long.
     """
     asked = accelerator is not None and "nvidia" in accelerator
     if asked and not devices():

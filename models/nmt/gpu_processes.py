@@ -32,8 +32,8 @@ Load = Callable[[int], "Translator"]
 class GpuProcesses:
     """Translators on GPUs, each in a process; to be used like one `Translator`.
 
-    A call goes to the GPU with the fewest sentences under way, and waits while all have enough. If
-    a process dies, so does this one, as if it had decoded itself.
+    A call goes to the GPU with the fewest sentences under way, and waits while all GPUs have
+    enough. If a decoding process dies, this process dies, too, as if it had decoded itself.
     """
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
@@ -68,7 +68,7 @@ class _Gpu:
     """Client of a decoding process. That process ends when `control` is closed."""
 
     def __init__(self, load: Load, gpu: int) -> None:
-        self.rows = 0  # under way
+        self.rows = 0  # sentences under way
         self.control, *pipes = start(load, gpu)
         self._idle: SimpleQueue[Connection] = SimpleQueue()
         for pipe in pipes:
@@ -76,7 +76,7 @@ class _Gpu:
 
     def ask(self, sentences: pa.Array, hints: RetryHints | None, seed: int) -> Any:
         pipe = self._idle.get()
-        with suppress(OSError):  # it died, as `_received` reports
+        with suppress(OSError):  # the process died, as `_received` reports
             pipe.send((sentences, hints and hints.smaller, seed))
         while (answer := _received(pipe))[0] == "rows" and hints:
             hints.under_way(answer[1])
@@ -142,7 +142,7 @@ def _answer_calls(pipe: Connection, translator: Any) -> None:
 
 
 def _answer(pipe: Connection, work: Callable[[], Any]) -> None:
-    """Send the result of some work, or its error."""
+    """Send the result of `work`, or its error."""
     try:
         answer = "result", work()
     except Exception as error:

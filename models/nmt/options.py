@@ -45,10 +45,10 @@ class NmtTrainingOptions(Options):
     batch_tokens: Count = 4096
     """Target subwords per update."""
     checkpoints: Size = 5
-    """Evenly spaced checkpoints; the one with the best BLEU on half of `held_out` becomes the
-    model."""
+    """Number of evenly spaced checkpoints; the one with the best BLEU on half of `held_out` becomes
+    the model."""
     average: Size | None = None
-    """Last checkpoints whose averaged weights are tried as the model, too; null: 3, 1: none."""
+    """Number of last checkpoints whose average is tried as the model, too; null: 3; 1: none."""
     held_out: Count = 500
     """Pairs left out of training: half choose the checkpoint, half measure its BLEU."""
 
@@ -66,7 +66,7 @@ class SamplingOptions(Options):
     """
 
     top_k: Size = 10
-    """Subwords to draw from: the most probable ones."""
+    """Number of subwords to draw from, the most probable ones."""
     temperature: PositiveNumber = 1.0
     """Divides the logits: above 1 the translations differ more, below 1 less."""
 
@@ -79,15 +79,15 @@ class NmtOptions(Options):
     OPUS-MT, or a name on the Hugging Face Hub (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision
     is optional); null trains one on the input."""
     tokenizer: InputFile | None = None
-    """The tokeniser (a SentencePiece model, `tokenizer.json` or `bpecodes`), or its folder, of a
-    model that somebody converted for CTranslate2 and that has none beside it."""
+    """The tokeniser for a model that somebody converted for CTranslate2 and that has none beside
+    it: a SentencePiece model, `tokenizer.json` or `bpecodes`, or its folder."""
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model in the other direction, from `input.target_language` into `input.source_language`,
-    named as `model`: for the sources of `input.format: text`, and for the scorers source_score and
-    dual_score; for these, null trains one on the input."""
+    given like `model`. It makes the sources of `input.format: text`. The scorers source_score and
+    dual_score use it, too; for them, null trains one on the input."""
     reuse: Annotated[str, InputPath(copied=False)] | None = None
-    """Another run, whose translations by the same model with the same options are kept: its folder,
-    also in object storage. The run's own earlier translations are always kept; `resume.md`."""
+    """Folder of another run, also in object storage: its translations by the same model with the
+    same options are reused. The run's own earlier ones are always reused; see `resume.md`."""
     beam: Size = 12
     """Beam size; the best hypothesis is the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1
@@ -102,8 +102,8 @@ class NmtOptions(Options):
     """Above 1, subwords that are already in the translation become less probable (Keskar et al.
     2019; 1.1 to 1.3 are usual), including articles and commas. 1: no penalty."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
-    """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU float16 (T5 and
-    MADLAD: bfloat16, because their values exceed float16's), if it has that; else float32."""
+    """Number type of the weights: float16 and bfloat16 need a GPU. auto: on a GPU that supports it
+    float16 (T5 and MADLAD: bfloat16, because their values exceed float16's); else float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device for decoding; auto uses all working GPUs (`CUDA_VISIBLE_DEVICES` limits them)."""
     batch_tokens: Count | None = None
@@ -114,7 +114,7 @@ class NmtOptions(Options):
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:
-        """Options for several translations per source, for keys; empty if there is one."""
+        """Options for several translations per source, for keys; empty if there is only one."""
         if self.sampling:
             return [self.candidates, self.sampling.model_dump()]
         return [self.candidates] if self.candidates > 1 else []

@@ -45,8 +45,8 @@ def train_nmt(
     Checkpoints and their average are compared by the BLEU of greedy translations on half of the
     held-out pairs. The best one's BLEU with the default beam is reported on the other half.
 
-    An interrupted training starts again. On a CPU the same arguments, seed and number of threads
-    give the same weights.
+    An interrupted training starts from the beginning. On a CPU the same arguments, seed and number
+    of threads give the same weights.
 
     Args:
         pairs: Parquet files with the columns `id`, `source` and `reference`.

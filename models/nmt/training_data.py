@@ -23,7 +23,7 @@ _SENTENCES_FOR_PIECES = 1_000_000  # SentencePiece learns from a sample of this 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Pairs left out of training, with all pairs that share a sentence with them."""
+    """Held-out pairs; training leaves out all pairs that share a sentence with them, too."""
 
     sources: list[str]
     references: list[str]
@@ -32,8 +32,8 @@ class HeldOut:
 def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
     """Select pairs with the smallest hashes of their ids, at most a tenth of all pairs.
 
-    The selection depends only on the ids, not on order or files. Sources and references in it are
-    unique.
+    The selection depends only on the ids, not on order or files. No sentence occurs in two selected
+    pairs.
     """
     rows = sum(batch.num_rows for batch in _batches(pairs))
     size = min(size, rows // 10)

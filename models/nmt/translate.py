@@ -161,7 +161,7 @@ class Translator:
     def _score(
         self, given: Sequence[Pieces], wanted: Sequence[Pieces], most: int
     ) -> NDArray[np.float32]:
-        """Score subwords; NaN if there are more than `most`."""
+        """Score texts given as subwords; NaN if a target has more than `most` subwords."""
         found = np.full(len(given), np.nan, np.float32)
         longest = min(most, self._engine.max_target_subwords)
         rows = [
@@ -215,7 +215,7 @@ def batches_by_tokens(
 def batches_by_class(
     rows: Sequence[int], sources: Sequence[Pieces], budget: int, most: int
 ) -> Iterator[list[int]]:
-    """Group rows as `batches_by_tokens`, at most `most` per batch and within one `length_class`.
+    """Group rows as `batches_by_tokens` does, at most `most` per batch, all of one `length_class`.
 
     >>> list(batches_by_class([0, 1, 2], [["a"] * 17, ["b"], ["c"] * 18], budget=60, most=9))
     [[2, 0], [1]]
@@ -233,7 +233,7 @@ def in_halves(
     work: Callable[[Sequence[int]], None],
     failed: Callable[[int, Exception], None],
 ) -> None:
-    """Process a batch; if the engine fails, process its halves, down to rows that `failed`."""
+    """Process a batch; if the engine fails, process its halves, down to single rows: `failed`."""
     try:
         work(rows)
     except Exception as error:
@@ -281,7 +281,7 @@ class _Call:
         return self.decode([self._sources[row] for row in rows], self._candidates)
 
     def _collect(self, rows: Sequence[int], wait: Callable[[], list[Ranked]]) -> None:
-        """Store a batch's translations; if the engine fails, try once more, and then its halves."""
+        """Store a batch's translations; if the engine fails, try it again, then its halves."""
         try:
             self._store(rows, wait())
         except Exception:
@@ -306,7 +306,7 @@ class _Call:
                     self._found[at] = hypothesis
 
     def _judged(self, at: int, hypothesis: Hypothesis) -> tuple[Any, ...]:
-        """Make a row of the result from the hypothesis for this row."""
+        """Make row `at` of the result from its hypothesis."""
         translator = self._translator
         pieces = [piece for piece in hypothesis.pieces if piece not in translator._special]
         text = translator._subwords.decode(pieces).strip()

@@ -17,7 +17,7 @@ from paraloom.models.errors import UserError
 
 
 def prepare(options: PipelineOptions, output: str) -> None:
-    """Check that a Dataflow job has all that its workers need; other runners are ignored."""
+    """Check that a Dataflow job has all that its workers need; with other runners, do nothing."""
     if options.view_as(StandardOptions).runner != DATAFLOW:
         return
     import google.cloud.dataflow  # noqa: F401  (the error boundary names the missing extra)

@@ -71,7 +71,7 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
 
 
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
-    """Find the active job with this name and work; wait until others have ended."""
+    """Find the active job with this name and work; wait for a job that is being cancelled."""
     from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient

@@ -36,8 +36,8 @@ _LOST = re.compile(r"NoResourceAvailable|no longer reachable|TaskManager .* lost
 def ready(options: PipelineOptions) -> Iterator[None]:
     """Check that cluster and job server are available for the job in the block.
 
-    A running job with its name is left from a killed run, and is cancelled. Losing the job server
-    or the TaskManagers during the job also gives a one-line error.
+    A running job with that job's name was left by a killed run, and is cancelled. Losing the job
+    server or the TaskManagers during the job also raises a one-line error.
     """
     flink = options.view_as(FlinkRunnerOptions)
     master, endpoint = flink.flink_master, options.view_as(PortableOptions).job_endpoint

@@ -110,7 +110,7 @@ class ForkServer:
             for end in (ours, theirs):  # libraries set default timeouts
                 end.setblocking(True)
             path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-            # `serve` ignores SIGINT before it unblocks it; an earlier one would print a traceback.
+            # `serve` ignores SIGINT, then unblocks it: before, SIGINT would print a traceback.
             blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 with theirs:
@@ -122,7 +122,7 @@ class ForkServer:
                     )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            weakref.finalize(self, server.kill)  # also at exit: it may still be importing
+            weakref.finalize(self, server.kill)  # also at exit: the server may still be importing
             self._socket = ours
         return self._socket
 
@@ -142,7 +142,7 @@ def serve(requests: socket.socket) -> None:
     gc.freeze()  # keeps the memory pages of these objects shared
     gc.enable()
     logging.root.setLevel(level)
-    pipes: dict[int, int] = {}  # by worker process
+    pipes: dict[int, int] = {}  # by the worker's process id
 
     def report(*_: object) -> None:
         with suppress(ChildProcessError):
@@ -153,7 +153,7 @@ def serve(requests: socket.socket) -> None:
                 os.close(pipe)
 
     signal.signal(signal.SIGCHLD, report)
-    # Python 3.12 and later warn of threads beside a fork; those here are idle ones of libraries.
+    # Python 3.12 and later warn of forks beside threads; here these are libraries' idle threads.
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     while True:
         size, descriptors, _, _ = socket.recv_fds(requests, _SIZE.size, 2)
@@ -197,7 +197,7 @@ def _work(request: dict[str, Any], stderr: int) -> NoReturn:
             traceback.print_exc()
     finally:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, AttributeError):  # None if the launcher had none
+            with suppress(OSError, AttributeError):  # a stream is None if the launcher had none
                 stream.flush()
         os._exit(code)
 

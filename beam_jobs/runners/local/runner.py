@@ -1,7 +1,7 @@
 """Beam's local runner, with worker processes that may die.
 
-Beam's own waits forever for a worker that was killed, for instance by the kernel when memory runs
-out. This one fails the pipeline, which is then run again.
+Beam's own runner waits forever for a worker that was killed, for instance by the kernel when memory
+runs out. This runner fails the pipeline, which is then run again.
 """
 
 import logging
@@ -45,7 +45,7 @@ _deaths: list[str] = []  # how workers died since `retry_on_worker_death` last s
 
 def local_runner(options: PipelineOptions) -> FnApiRunner:
     """Make a runner with worker processes, which get the options of object stores; a pipeline fails
-    if one of them dies."""
+    if a worker dies."""
     passed = {
         f"beam:option:{name}:v1": str(value) if type(value) is int else value
         for name, value in options.get_all_options(drop_default=True).items()

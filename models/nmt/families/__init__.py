@@ -51,7 +51,7 @@ def _has(folder: Path, patterns: tuple[str, ...]) -> bool:
 
 
 def unpacked(path: Path) -> Path:
-    """Folder of a zip's files, without their folders; unpacked once, in the user's cache."""
+    """Unpack the files in a zip into one folder in the user's cache, once; return that folder."""
     with in_one_line(f"{path}: not a zip of a model folder"):
         folder = user_cache() / "nmt" / f"unpacked-{digest(path)}"
         if not folder.is_dir():

@@ -34,8 +34,8 @@ class TokenLayout:
     source_prefix: tuple[str, ...] = ()  # such as the source's language tag
     source_suffix: tuple[str, ...] = ()  # such as the end of sentence
     decoder_start: str | None = "</s>"  # None if `target_prefix` starts the decoder
-    target_prefix: tuple[str, ...] = ()  # such as a language tag; not in scores and lengths
-    barred: tuple[str, ...] = ()  # never generated, without a share of the probability
+    target_prefix: tuple[str, ...] = ()  # such as a language tag; not counted in scores and lengths
+    barred: tuple[str, ...] = ()  # never generated: they get no probability
 
     def source(self, pieces: Sequence[str]) -> list[str]:
         """Tokens for the encoder."""
@@ -60,20 +60,20 @@ class NmtModel(ABC):
     """A model folder. Opening it checks files, languages and tags; it loads no weights."""
 
     files: tuple[tuple[str, ...], ...]
-    """Patterns of files in such a folder, each with its alternatives. A folder with the first is
-    of this form; the last are tokenisers, of which the first found is used."""
+    """Files in such a folder, each as alternative patterns. A folder with the first file is of this
+    form. The last file is the tokeniser: the first alternative that is found is used."""
     family: str  # name for messages and the manifest
     path: Path
     read: Sequence[Path]  # all files that a conversion depends on
     version = ""  # bumped when the conversion changes
     layout: TokenLayout = TokenLayout()
     languages: tuple[str, str] = ("", "")
-    """Source and target languages according to its files; "" if unknown."""
+    """Source and target languages according to the model's files; "" if unknown."""
     shortest = 0
-    """Minimum subwords in a translation, without the end of sentence; CTranslate2 gives that no
+    """Minimum subwords in a translation before the end of sentence, to which CTranslate2 gives no
     probability earlier."""
     patience = 1
-    """The search ends when beam times this many translations have ended."""
+    """The search ends when beam × patience translations have ended."""
     suppresses_unknown = False
     """Whether `<unk>` is never generated."""
 

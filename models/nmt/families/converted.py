@@ -1,5 +1,5 @@
-"""Folders that somebody converted for CTranslate2: taken as given, because the weights say nothing
-about the original."""
+"""Folders that somebody converted for CTranslate2: not compared with the original model, since the
+weights say nothing about it."""
 
 import shutil
 from dataclasses import replace
@@ -19,7 +19,7 @@ _SETTINGS = "config.json"
 class ConvertedModel(NmtModel):
     """`model.bin`, `config.json`, vocabularies, and a tokeniser here or in `tokenizer`.
 
-    The tags in the vocabulary show how sentences are written.
+    The language tags in the vocabulary determine which tokens surround a sentence.
     """
 
     family = "CTranslate2"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
-_ALIKE = 0.8  # the average of unrelated weights has half their squared length
+_ALIKE = 0.8  # least squared length of an average, relative to its models; 0.5 for two unrelated
 _SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
 
 
@@ -117,7 +117,7 @@ class FairseqModel(NmtModel):
         return Loaded(network.float().eval(), source, target, settings, state["model"])
 
     def _dictionary_file(self, language: object) -> Path:
-        """Path of a language's dictionary, as the checkpoint names it; the digest covers it."""
+        """Path of the dictionary for a language in the checkpoint; the digest covers the file."""
         name = f"dict.{one_line(language)[:80]}.txt"
         if name not in self._dictionaries:
             raise UserError(f"{self.path / name}: missing, but the checkpoint names this language")
@@ -163,7 +163,7 @@ def _languages(checkpoint: Path) -> tuple[str, str]:
         for _ in range(4):  # in an older form, three pickles come first
             operations = pickletools.genops(settings)
             values += [value for kind, value, _ in operations if not kind.name.endswith("PUT")]
-    # A key, and its value after it; between them is the key's memo index.
+    # A key's value follows it; memo indices between them were left out above.
     found = {key: value for key, value in pairwise(values) if type(key) is type(value) is str}
     return found.get("source_lang", ""), found.get("target_lang", "")
 
@@ -182,7 +182,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
     refused = f"{path}: refused, it is damaged, or holds code or objects"
     meters = [f"fairseq.meters.{name}Meter" for name in ("Average", "Stopwatch", "Time")]
-    known = ["argparse.Namespace", *meters]  # meters before 2020
+    known = ["argparse.Namespace", *meters]  # meters in checkpoints from before 2020
     with in_one_line(refused), safe_globals([(argparse.Namespace, name) for name in known]):
         state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
@@ -198,7 +198,7 @@ def _settings(state: dict[str, Any]) -> argparse.Namespace:
     values = {**task, **_values(given)}
     if import_fairseq().models.ARCH_MODEL_NAME_REGISTRY.get(values["arch"]) != "transformer":
         raise ValueError(f"its architecture is {values['arch']}")
-    # Paths on the training machine; the checkpoint has the weights.
+    # These are paths on the training machine; the checkpoint has the weights.
     values |= {"encoder_embed_path": None, "decoder_embed_path": None, "task": "translation"}
     for key in ("max_source_positions", "max_target_positions"):
         values[key] = int(values.get(key) or POSITIONS)

@@ -23,7 +23,7 @@ def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
 
 
 def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
-    """Find a model's tag for a language in any standard; `tags` are by the model's own codes.
+    """Find a model's tag for a language in any standard; `tags` maps the model's codes to tags.
 
     >>> find_tag("key", "cs", {"ces_Latn": "ces_Latn", "slk_Latn": "slk_Latn"})
     'ces_Latn'

@@ -1,7 +1,7 @@
 """Marian's own models: weights in NumPy's format, with SentencePiece models or lists of subwords.
 
-CTranslate2's converter gets what it needs from this module: settings that older versions of Marian
-lack, and the positions, since it computes other wavelengths than Marian.
+This module adds what CTranslate2's converter needs: settings that older versions of Marian lack,
+and position embeddings, since the converter computes other wavelengths than Marian.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OLDER: dict[str, Any] = {  # settings that older versions lack
     "transformer-guided-alignment-layer": "last", "transformer-no-projection": False,
     "transformer-postprocess-emb": "d",
 }  # fmt: skip
-_ONLY: dict[str, Any] = {  # what these must be, if a model has them: no SSRU ("rnn"), no factors
+_ONLY: dict[str, Any] = {  # required values, if a model has a setting: no SSRU ("rnn"), no factors
     "type": "transformer", "transformer-decoder-autoreg": "self-attention",
     "transformer-attention-mask": "default", "transformer-disable-position-embeddings": False,
     "transformer-ffn-depth": 2, "transformer-rnn-projection": False, "transformer-tied-layers": [],
@@ -160,7 +160,7 @@ def _names(given: dict[str, Any], key: str) -> list[str]:
 
 
 def _sinusoids(dim: int) -> Any:
-    """Marian's positions; CTranslate2 divides by half the width where Marian subtracts 1."""
+    """Marian's positions: it divides by half the width minus 1, CTranslate2 by half the width."""
     rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
     angles = np.arange(POSITIONS)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

@@ -11,7 +11,7 @@ _CUT = "@@"  # a subword that does not end a word
 
 
 class MosesBpe:
-    """BPE codes of subword-nmt or fastBPE, after Moses' tokenizer; as fairseq's hub interface."""
+    """BPE codes of subword-nmt or fastBPE after Moses' tokenizer, as in fairseq's hub interface."""
 
     name = "Moses and BPE codes"
 
@@ -36,7 +36,7 @@ class MosesBpe:
         return str(self._detokenizer.detokenize(words))
 
     def _split(self, word: str) -> list[str]:
-        """Apply the code of the lowest rank until there is none."""
+        """Merge the pair with the lowest rank, until no code fits."""
         parts = [*word[:-1], word[-1] + self._end[0], *self._end[1:]]
         while pairs := set(itertools.pairwise(parts)) & self._ranks.keys():
             first, second = min(pairs, key=self._ranks.__getitem__)
@@ -49,7 +49,7 @@ class MosesBpe:
 
 
 def _read_codes(path: Path) -> tuple[dict[tuple[str, str], int], tuple[str, ...]]:
-    """Ranks of pairs; and what ends a word: part of its last letter, or a letter of its own."""
+    """Read ranks of pairs, and the mark that ends a word: part of its last letter, or separate."""
     with in_one_line(f"{path}: not BPE codes, which have two subwords a line"):
         lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
         version = lines.pop(0).split()[-1] if lines[0].startswith("#version:") else ""

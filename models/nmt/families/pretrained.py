@@ -38,14 +38,14 @@ _LARGEST = {
     r"d_model|hidden_size|n_positions|max_position_embeddings": 1 << 14,
     r"d_kv|d_ff|.*_dim|.*heads|.*_buckets": 1 << 16,
 }
-_NEVER = -1e4  # a logit without probability, also in float16
+_NEVER = -1e4  # a logit that gives no probability, and fits float16
 
 
 class PretrainedModel(NmtModel):
     """A Transformers model, from a family in `table`.
 
     Attributes:
-        tokens: the encoder's vocabulary by id, as long as the embeddings.
+        tokens: the encoder's vocabulary by id, one token per embedding.
         target_tokens: the decoder's vocabulary; differs in Marian with `separate_vocabs`.
     """
 
@@ -153,7 +153,7 @@ class PretrainedModel(NmtModel):
             setattr(network.config, key, value)
         if self._family in ALL_T5:
             # transformers 5 reports tied embeddings for every T5; the converter would then scale
-            # the logits of T5 1.1, mT5 and MADLAD, which do not.
+            # the logits of T5 1.1, mT5 and MADLAD, which do not scale theirs.
             scaled = getattr(network.config, "scale_decoder_outputs", self._family is not MT5)
             network.config.tie_word_embeddings = scaled
             if network.lm_head.weight.shape[0] != len(self.tokens):

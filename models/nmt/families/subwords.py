@@ -73,8 +73,8 @@ Subwords = SentencePieces | TokenizerJson | MosesBpe
 def open_subwords(
     folder: Path, names: Sequence[str], languages: tuple[str, str] = ("", "")
 ) -> Subwords:
-    """Open a subword model, or the first of these in a folder; `source.spm` needs `target.spm`
-    beside it, and BPE codes the languages of the two sides."""
+    """Open a subword model, or the first of `names` in a folder; `source.spm` needs `target.spm`
+    beside it, and BPE codes need the languages of the two sides."""
     paths = [folder, *(folder / name for name in names)]
     path = next(filter(Path.is_file, paths), None)
     if path is None:

@@ -34,7 +34,7 @@ class Family:
     before: tuple[str, ...] = (SOURCE,)  # tokens before the source
     after: tuple[str, ...] = ("</s>",)  # tokens after the source
     forced: tuple[str, ...] = (TARGET,)  # first tokens of every translation
-    start: str | None = "</s>"  # the decoder's first input; None if `forced` is
+    start: str | None = "</s>"  # the decoder's first input; None if `forced` comes first
     barred: tuple[str, ...] = ()  # tokens that are never generated
 
     def layout(
@@ -143,8 +143,8 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
 
 
 def prompt(config: Mapping[str, Any], languages: Languages) -> str:
-    """Text that a T5 has before each source, from the tasks in its config.json; empty if none is a
-    translation."""
+    """Text that a T5 model expects before each source, from the tasks in its config.json; empty if
+    no task is a translation."""
     tasks = config.get("task_specific_params") or {}
     prompts = {name: task["prefix"] for name, task in tasks.items() if name[:12] == "translation_"}
     sides = (short_code(of or "?") for of in (languages.source, languages.target))
@@ -158,7 +158,7 @@ def prompt(config: Mapping[str, Any], languages: Languages) -> str:
 
 
 def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size: int) -> list[str]:
-    """Encoder tokens by id; may be fewer than `size`, the embeddings."""
+    """Encoder tokens by id; they may be fewer than `size`, the number of embeddings."""
     if family is MARIAN:
         return read_vocabulary(folder / "vocab.json")
     if (folder / "tokenizer.json").is_file():
@@ -172,7 +172,7 @@ def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size
         extra = any(token.startswith("<extra_id_") for token in pieces)
         missing = 0 if extra else max(min(size - len(pieces), 100), 0)
         return [*pieces, *(f"<extra_id_{number}>" for number in reversed(range(missing)))]
-    # fairseq trained the model: its special tokens come first.
+    # fairseq trained the model: fairseq's special tokens come first.
     return ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], *_codes(family), "<mask>"]
 
 
