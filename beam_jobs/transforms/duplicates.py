@@ -124,7 +124,7 @@ class WithDuplicates(beam.PTransform):
     """Finds duplicates: units in; (unit, sorted duplicate rows, int64) out. Further input is kept.
 
     The first of equal rows, by unit and row, is no duplicate. Hashes go through files, because
-    Beam's local runner keeps in memory what it shuffles; only 8 bytes per duplicate are shuffled.
+    Beam's local runner keeps in memory what it shuffles; only 16 bytes per duplicate are shuffled.
 
     Args:
         hashes: reads a unit's hashes, in blocks of any size; None if there is nothing to find.
