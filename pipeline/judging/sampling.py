@@ -21,10 +21,10 @@ from paraloom.beam_jobs.transforms.criteria import Criteria, near_misses
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, PairName
-from paraloom.pipeline.pages.describe import resolve_auto
 from paraloom.pipeline.run.folder import check_current, current, finished_corpus, shards_of, started
 from paraloom.pipeline.run.records import BucketRecord, RunRecord
 from paraloom.pipeline.stages import RANKED
+from paraloom.pipeline.stages.selection import resolve_auto
 
 _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)

@@ -8,7 +8,6 @@ from paraloom.beam_jobs.transforms.exclusion import RULES, excluded
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config.selection import SelectOptions
-from paraloom.pipeline.judging.cuts import JudgedRecord
 from paraloom.pipeline.judging.describe import deciles_in_words, labelled_in_words
 from paraloom.pipeline.run.records import (
     AutoSelectRecord,
@@ -20,7 +19,6 @@ from paraloom.pipeline.run.records import (
     RunRecord,
     ScorerRecord,
 )
-from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 NEAR_COPIES = 0.8
@@ -166,22 +164,6 @@ def verdict(record: RunRecord) -> str:
         f"Round {loop.best} of {all_rounds} is best: {best:.2f} on the labelled pairs, "
         f"against {scores} (Pearson × 100, {over} with {labelled_in_words(best, loop.pairs)})"
     )
-
-
-def resolve_auto(record: RunRecord | Run) -> SelectOptions:
-    """The section `select` in effect: with the score and the deciles that `by: auto` or `by:
-    judged` chose, and with `per_source: all` if each source has one translation."""
-    select = record.config.select
-    found, judged = record.find(AutoSelectRecord), record.find(JudgedRecord)
-    if record.config.nmt.candidates == 1 and not record.config.generators:
-        select = select.model_copy(update={"per_source": "all"})
-    if select.by == "auto" and found:
-        chosen = {"by": found.chosen.scorer, "deciles": list(found.chosen.deciles)}
-        return select.model_copy(update=chosen)
-    if select.by == "judged" and judged:
-        cut = {"by": judged.chosen.score, "deciles": judged.chosen.deciles}
-        return select.model_copy(update=cut)
-    return select
 
 
 def selection_lines(result: AutoSelectRecord) -> list[str]:

@@ -24,6 +24,7 @@ from paraloom.models.printing import visible
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.judging import describe as judged
 from paraloom.pipeline.pages import describe, plots, shown
+from paraloom.pipeline.stages.selection import resolve_auto
 
 _WORD = re.compile(r"(\w+|[^\w\s])")
 _CHARACTER = re.compile(r"([A-Za-z0-9]+|\S)")
@@ -66,7 +67,7 @@ def _environment(*, html: bool) -> Environment:
         for name, function in vars(module).items()
         if getattr(function, "__module__", "") == module.__name__ and callable(function)
     }
-    functions |= {"language_name": language_name, "short_code": short_code}
+    functions |= {f.__name__: f for f in (language_name, resolve_auto, short_code)}
     made.globals |= {**functions, "RULES": RULES, "ENCODER": ENCODER, "zip": zip}
     made.globals["WIDTH"] = plots.WIDTH
     made.filters |= {**functions, "get": dict.get, "markdown": Markdown, "mean": fmean}

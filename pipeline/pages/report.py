@@ -9,7 +9,7 @@ from typing import Any
 from paraloom.beam_jobs.engine import schema
 from paraloom.pipeline.judging.agreement import corpus_precisions
 from paraloom.pipeline.judging.judgments import read_judgments
-from paraloom.pipeline.pages.describe import resolve_auto, score
+from paraloom.pipeline.pages.describe import score
 from paraloom.pipeline.pages.generators import SAMPLE, compare_generators
 from paraloom.pipeline.pages.plots import axes, density, histogram
 from paraloom.pipeline.pages.render import as_yaml, render_html
@@ -18,6 +18,7 @@ from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GenerateRecord
+from paraloom.pipeline.stages.selection import resolve_auto
 
 _CORPUS, _SCORED, _MISSED = 200, 300, 10  # largest numbers of pairs in the page
 

@@ -22,11 +22,12 @@ from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
-from paraloom.pipeline.pages.describe import resolve_auto
+from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.run.records import PairsRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import first_rows, pairs_record, shards_are_valid
 from paraloom.pipeline.stages import RANKED
+from paraloom.pipeline.stages.selection import resolve_auto
 
 version = VERSIONS["select"]
 
@@ -34,6 +35,7 @@ version = VERSIONS["select"]
 def criteria(run: Run) -> Criteria:
     """The configuration's criteria; with `by: auto` or `by: judged`, with the chosen deciles."""
     chosen = resolve_auto(run)
+    assert chosen.by not in CHOSEN, f"select.by: {chosen.by} has chosen no deciles yet"
     return run.criteria(chosen.by, chosen.deciles)
 
 

@@ -16,10 +16,11 @@ from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, argument, write_json
-from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
+from paraloom.pipeline.pages.describe import selection_in_words
 from paraloom.pipeline.run.folder import as_made, finished, outdated
 from paraloom.pipeline.run.records import IngestRecord, RunRecord
 from paraloom.pipeline.stages import PAIR_STAGES, folder_of
+from paraloom.pipeline.stages.selection import resolve_auto
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from paraloom.pipeline.judging.cuts import ENOUGH
 from paraloom.pipeline.judging.describe import good_of
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.pages.describe import resolve_auto, selection_in_words
+from paraloom.pipeline.pages.describe import selection_in_words
 from paraloom.pipeline.pages.tradeoffs import PAIRS, Sample
 from paraloom.pipeline.run.records import BucketRecord
+from paraloom.pipeline.stages.selection import resolve_auto
 
 
 def command(run: RunFolder, json: JsonFile = None) -> None:

@@ -1,1 +1,22 @@
 """Stages that choose deciles for `select.by`, and read the sentences of `select.exclude`."""
+
+from paraloom.pipeline.config.selection import SelectOptions
+from paraloom.pipeline.judging.cuts import JudgedRecord
+from paraloom.pipeline.run.records import AutoSelectRecord, RunRecord
+from paraloom.pipeline.run.run import Run
+
+
+def resolve_auto(record: RunRecord | Run) -> SelectOptions:
+    """The section `select` in effect: with the score and the deciles that `by: auto` or `by:
+    judged` chose, and with `per_source: all` if each source has one translation."""
+    select = record.config.select
+    found, judged = record.find(AutoSelectRecord), record.find(JudgedRecord)
+    if record.config.nmt.candidates == 1 and not record.config.generators:
+        select = select.model_copy(update={"per_source": "all"})
+    if select.by == "auto" and found:
+        chosen = {"by": found.chosen.scorer, "deciles": list(found.chosen.deciles)}
+        return select.model_copy(update=chosen)
+    if select.by == "judged" and judged:
+        cut = {"by": judged.chosen.score, "deciles": judged.chosen.deciles}
+        return select.model_copy(update=cut)
+    return select
