@@ -52,7 +52,7 @@ SHORT = (
     "tests/models/embeddings/training/test_trainer.py",
     "tests/models/scorers/test_scorers.py",
     "tests/papers/encoders",
-    "tests/papers/heads",
+    "tests/papers/test_heads.py",
     "tests/papers/tasks",
 )
 """Tests that compare numbers closely, or train within seconds."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests import everything
+from tests import everything, portable
 from tests.everything import ROOT, TARGETS, Target
 from tests.run_helpers import Capsys
 
@@ -27,6 +27,10 @@ class Fake(Target):
 
     def command(self) -> list[str]:
         return [sys.executable, "-c", f"print({self.said!r}); raise SystemExit({self.code})"]
+
+
+def test_the_short_pass_names_tests_that_are_there() -> None:
+    assert [name for name in portable.SHORT if not (ROOT / name).exists()] == []
 
 
 def test_every_target_that_tests_is_in_the_list_and_in_ci_or_named_by_contributing() -> None:
