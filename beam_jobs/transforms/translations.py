@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.models.nmt import gpu
+from paraloom.models.nmt.convert import adopt
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.gpu_processes import GpuProcesses
 from paraloom.models.nmt.options import NmtOptions
@@ -53,6 +55,7 @@ class TranslatorFactory(NamedTuple):
     model: str
     options: NmtOptions
     languages: Languages | None = None
+    conversion: tuple[str, str] | None = None  # folder in a store, and its digest
 
     def open(
         self, threads: int | None, accelerator: str | None = None, only: int | None = None
@@ -61,7 +64,7 @@ class TranslatorFactory(NamedTuple):
         the GPU with this number. If `threads` is None, the translator uses all cores."""
         from paraloom.models.nmt.translate import Translator
 
-        options, model = self._options(accelerator), localise(self.model)
+        options, model = self._options(accelerator), self._fetch()
         return Translator(model, options, languages=self.languages, threads=threads, only=only)
 
     def open_each(self, threads: int | None, accelerator: str | None) -> Any:
@@ -69,8 +72,15 @@ class TranslatorFactory(NamedTuple):
         gpus = gpu.chosen(self._options(accelerator))
         if len(gpus) < 2:
             return self.open(threads, accelerator)
-        here = self._replace(model=localise(self.model))  # other processes lack stores' options
+        # Other processes lack stores' options.
+        here = self._replace(model=self._fetch(), conversion=None)
         return GpuProcesses(partial(here.open, threads, accelerator), gpus)
+
+    def _fetch(self) -> str:
+        """Copy the model, and its conversion if there is one, from a store to this machine."""
+        if self.conversion:
+            adopt(Path(localise(self.conversion[0])), self.conversion[1])
+        return localise(self.model)
 
     def _options(self, accelerator: str | None) -> NmtOptions:
         if self.options.device == "auto" and gpu.required(accelerator):

@@ -1,6 +1,8 @@
 """Cached conversion of models to CTranslate2's format."""
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +61,16 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
             record = {name: value for name, value in vars(found).items() if name != "path"}
             (out / RECORD).write_text(json.dumps(record))
         return found
+
+
+def adopt(folder: Path, digest: str) -> None:
+    """Link another machine's conversion into this user's cache if its files have this `digest`;
+    else `convert_once` makes it. The folder's name is that of the cached one, as for `publish`."""
+    path = user_cache() / "nmt" / folder.name
+    with locked(path.with_name(f".{path.name}.lock")):
+        if not _open(path) and (found := _open(folder)) and found.digest == digest:
+            with atomic_folder(path) as out:
+                shutil.copytree(folder, out, copy_function=os.link, dirs_exist_ok=True)
 
 
 def _open(path: Path) -> Conversion | None:

@@ -80,7 +80,7 @@ def make(run: Run, key: str) -> GenerateRecord:
         generators=[(of, of.template()) for of in config.chats],
         first=config.nmt.candidates if config.translates else 0,
         nmt=config.nmt_name,
-        model=model and model.factory,
+        model=model and model.factory(run),
         languages=(languages.source or "", languages.target or ""),
         accelerator=config.accelerator,
         limit=Limit(share=config.max_rejected, question="is the server the right one?"),

@@ -92,7 +92,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         }
         resources |= run.config.score.resources
         digests = {of.name: run.digest(of.name) for of in made}
-        resources |= {name: of.factory for name, of in translation_models(run).items()}
+        resources |= {name: of.factory(run) for name, of in translation_models(run).items()}
         resources |= model_names(run.config)
     key = content_key("score", VERSIONS["score"], fingerprint(run), digests)
     scoring = score.Scoring(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paraloom.beam_jobs import VERSIONS, storage
+from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.beam_jobs.storage import remote
 from paraloom.beam_jobs.transforms.translations import Direction, TranslatorFactory
@@ -13,6 +14,7 @@ from paraloom.models import hub
 from paraloom.models.errors import UserError
 from paraloom.models.files import CARD, digest
 from paraloom.models.nmt import NmtOptions
+from paraloom.models.nmt.convert import RECORD
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
 from paraloom.models.structured import front_matter
@@ -24,6 +26,8 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record
 from paraloom.pipeline.stages import pairs_before
 
+CONVERSIONS = "_conversions"
+"""Folder of converted models in a run in a store."""
 ENGINE = "ctranslate2"
 """The only inference engine; keys contain it, because earlier versions had others."""
 
@@ -53,10 +57,20 @@ class Model(NamedTuple):
         """Open its files, except the weights."""
         return open_model(self.folder, self.languages, self.options.tokenizer)
 
-    @property
-    def factory(self) -> TranslatorFactory:
-        """Opens the model on workers, which fetch the same commit from the Hub."""
-        return TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
+    def factory(self, run: Run) -> TranslatorFactory:
+        """Opens the model on workers, which fetch the same commit from the Hub. For workers on
+        other machines, a run in a store gets the conversion, so that one machine converts."""
+        factory = TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
+        if not storage.is_remote(run.config.run) or threads_here(run.arguments):
+            return factory
+        made = self.open().converted()
+        place = storage.join(run.config.run, CONVERSIONS, made.path.name)
+        record = storage.join(place, RECORD)
+        files = sorted(made.path.iterdir(), key=lambda file: file.name == RECORD)  # last
+        if not storage.exists(record) or storage.read_bytes(record) != files[-1].read_bytes():
+            for file in files:
+                storage.copy(str(file), storage.join(place, file.name))
+        return factory._replace(conversion=(place, made.digest))
 
     def record(self) -> TranslationModel:
         """Its entry in the manifest."""
@@ -132,7 +146,7 @@ def translate(
     # No reuse: sampling depends on the shard; runs on a sample measure, or have other sentences.
     other = None if run.forced or run.base else run.config.nmt.reuse
     job = back_translate.TranslationJob(
-        model=model.factory,
+        model=model.factory(run),
         accelerator=run.config.accelerator,
         seed=run.config.seed,
         distinct=shares_translations(run.config),

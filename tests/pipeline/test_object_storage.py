@@ -7,14 +7,19 @@ import os
 import re
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.storage import remote
+from paraloom.models.nmt.families.fairseq import FairseqModel
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import folder_of
+from paraloom.pipeline.stages.translation import backward
 from tests.google_store import BUCKET
 from tests.object_store import KEYS
 from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, one_line, part_file, popen, ran
@@ -46,6 +51,33 @@ def config(
 def select(config: Path, options: list[str], *more: str) -> int:
     beam = ["--", "--direct_num_workers", "1", *options]
     return main(["select", "--config", str(config), *more, *beam])
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_workers_elsewhere_take_the_conversion_that_the_launcher_made(
+    config: Path, stored: Stored, tmp_path: Path, monkeypatch: Patch, damaged: bool
+) -> None:
+    bucket, options = stored
+    run = Run.open(read_config(config), [*options, "--runner=FlinkRunner"])
+    factory = backward(run).factory(run)
+    assert factory.conversion and factory.conversion[0].startswith(f"{bucket}/run/_conversions/")
+    local = replace(run, arguments=options)
+    assert backward(local).factory(local).conversion is None
+
+    if damaged:
+        storage.write_bytes(f"{factory.conversion[0]}/model.bin", b"another model")
+    converted = []
+    convert_really = FairseqModel.convert
+
+    def convert(self: FairseqModel, out: Path) -> tuple[int, int]:
+        converted.append(out)
+        return convert_really(self, out)
+
+    monkeypatch.setattr(FairseqModel, "convert", convert)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "worker"))
+    rows, _ = factory.open(1).translate(["Muž vidí dům."])
+    assert rows["translation"][0].is_valid
+    assert len(converted) == damaged
 
 
 @pytest.mark.parametrize("stored", ["s3"], indirect=True)  # gs:// below
