@@ -6,10 +6,7 @@ With `direction=PIVOT`, the job translates the references of plain text to make 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.shared import Shared
-from apache_beam.utils.windowed_value import WindowedValue
 from pydantic import Field
 
 from paraloom.beam_jobs.engine import crash_recovery
@@ -27,10 +22,9 @@ from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.options import threads_here
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, Unit, read_shard
-from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.engine.unit_dofn import OverlappingDoFn
 from paraloom.beam_jobs.reuse import Block, WithKept, earlier, read_kept, spread
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.transforms.duplicates import unit_of
 from paraloom.beam_jobs.transforms.translations import (
     BACK,
     Direction,
@@ -98,11 +92,8 @@ def run(
     return result
 
 
-_AT_ONCE = 256  # units in flight, at most
-
-
 @dataclass(eq=False)
-class _Translate(UnitDoFn):
+class _Translate(OverlappingDoFn):
     """Translates shards, several at once on GPUs; all instances in a process share a translator.
 
     While the GPU decodes one shard, others are read and written. The last batches of a shard are
@@ -114,43 +105,20 @@ class _Translate(UnitDoFn):
     shared: Shared = field(default_factory=Shared)
 
     def setup(self) -> None:
+        super().setup()
         loading = partial(self.job.model.open_each, self.threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
-        self.pool = ThreadPoolExecutor(_AT_ONCE)
         self.counters: dict[str, Counters] = {}  # finished units' counters, by name
-        self.ended = {"last": 0.0}  # when the latest unit finished
+        self.latest = {"ended": 0.0}  # when the latest unit finished
 
-    def start_bundle(self) -> None:
-        self.under_way = deque[tuple[int, Future[Receipt]]]()  # rows, and the future receipt
+    def room(self, unit: Unit) -> int:
+        most = self.translator.under_way
+        alone = not most or crash_recovery.deaths(self.output, unit.name)
+        return 0 if alone else max(most - unit.rows, 1)
 
-    def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
-        unit = unit_of(element)
-        alone = not self.translator.under_way or crash_recovery.deaths(self.output, unit.name)
-        yield from self._done(0 if alone else self.translator.under_way - unit.rows)
-        mine = copy(self)  # copied, since each unit has its own clock
-        done = self.pool.submit(lambda: next(UnitDoFn.process(mine, element)))
-        self.under_way.append((unit.rows, done))
-        if alone:
-            yield from self._done(0)
-
-    def finish_bundle(self) -> Iterator[WindowedValue]:
-        window = GlobalWindow()
-        for receipt in self._done(0):
-            yield WindowedValue(receipt, window.max_timestamp(), [window])
-
-    def teardown(self) -> None:
-        self.pool.shutdown(cancel_futures=True)
-
-    def _done(self, rows: int) -> Iterator[Receipt]:
-        """Yield receipts until at most `rows` rows or, if `rows` is not 0, one unit are in flight.
-        Counters are updated here, because Beam's counters work in no other thread."""
-        while len(self.under_way) > (rows != 0) and (
-            len(self.under_way) == _AT_ONCE or sum(of for of, _ in self.under_way) > rows
-        ):
-            receipt = self.under_way.popleft()[1].result()
-            if made := self.counters.pop(receipt.name, None):
-                count(made)
-            yield receipt
+    def ended(self, receipt: Receipt) -> None:
+        if made := self.counters.pop(receipt.name, None):
+            count(made)
 
     def make(self, unit: Unit, kept: Sequence[Block] = ()) -> Receipt:
         table, job = read_shard(unit.shard), self.job
@@ -178,9 +146,9 @@ class _Translate(UnitDoFn):
             numbers["saved"] = {"nmt.reuse" if kept else "input.unique": self._saved(spared)}
         parts = with_translations(table, made, unit.candidates, job.direction)
         # Units overlap: each is charged the time since the previous one finished.
-        started, pieces = max(self._started, self.ended["last"]), [(unit.name, *parts)]
+        started, pieces = max(self._started, self.latest["ended"]), [(unit.name, *parts)]
         receipt = self.commit(unit.rows, pieces, Translated(**numbers), started=started)
-        self.ended["last"] = time.monotonic()
+        self.latest["ended"] = time.monotonic()
         attempt.over()
         return receipt
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import apache_beam as beam
@@ -36,7 +37,7 @@ from paraloom.beam_jobs.engine.shards import (
     read_shard,
     read_whole,
 )
-from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.engine.unit_dofn import OverlappingDoFn
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.storage import MissingError
 from paraloom.beam_jobs.storage.remote import localise
@@ -199,17 +200,28 @@ def run(
 
 
 @dataclass(eq=False)
-class _Score(UnitDoFn):
+class _Score(OverlappingDoFn):
     scoring: Scoring
     keys: dict[str, str]
-    scorer: PairScorer | None = None
+
+    def setup(self) -> None:
+        super().setup()
+        self.opened: list[PairScorer] = []
+        self.opening = Lock()
+
+    def room(self, unit: Unit) -> int:
+        """One other shard: a model scores it while the other scorers score this one."""
+        return 1 if self.scoring.models else 0
 
     def make(self, unit: Unit) -> Receipt:
         data = read_whole(unit.shard)
         table = decode(data)
         scorers = self.scoring.scorers
-        if self.scorer is None:  # all units have the same columns
-            self.scorer = self.scoring.open([n for n in scorers if n not in table.column_names])
+        with self.opening:
+            if not self.opened:  # all units have the same columns
+                lacking = [n for n in scorers if n not in table.column_names]
+                self.opened.append(self.scoring.open(lacking))
+        (scorer,) = self.opened
         keys = {name: content_key(key, unit.shard.digest) for name, key in self.keys.items()}
         known, columns = self._computed_before(unit, table, keys)
         sides = pa.chunked_array([*table["reference"].chunks, *table["translation"].chunks])
@@ -220,12 +232,12 @@ class _Score(UnitDoFn):
             done += batch
             self.tell(unit, len(table) * min(done / texts, 1))
 
-        listeners.append(listen)
+        listeners.insert(0, listen)  # the last one is of the shard that began first
         try:
-            parts = [score_table(table.filter(known), self.scorer, scorers, columns)]
+            parts = [score_table(table.filter(known), scorer, scorers, columns)]
             if columns is not None and len(columns) < len(table):
                 new = table.filter(pc.invert(known))
-                parts.append(score_table(new, self.scorer, scorers))
+                parts.append(score_table(new, scorer, scorers))
         except UserError as error:
             if error.__cause__:  # a plug-in's error, for the log
                 traceback.print_exception(error.__cause__)

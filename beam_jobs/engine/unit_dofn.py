@@ -1,15 +1,20 @@
-"""The base class of the jobs' DoFns."""
+"""The base classes of the jobs' DoFns."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import apache_beam as beam
 import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindow
+from apache_beam.utils.windowed_value import WindowedValue
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.launch import WorkUnit
@@ -53,3 +58,63 @@ class UnitDoFn(beam.DoFn):
             self._told = time.monotonic()
             path = storage.join(self.output, UNDER_WAY, unit.name)
             storage.write_bytes(path, str(round(rows)).encode())
+
+
+_AT_ONCE = 256  # units in flight, at most
+
+
+class OverlappingDoFn(UnitDoFn):
+    """Base class of a DoFn that makes several units at once, in threads of one process, so that
+    some are read, prepared or written while a model computes others.
+
+    Subclasses implement `room`. `make` runs on a copy of the instance, because each unit has its
+    own clock; what `setup` opens is shared.
+    """
+
+    def setup(self) -> None:
+        """Prepare the threads."""
+        super().setup()
+        self.pool = ThreadPoolExecutor(_AT_ONCE)
+
+    def start_bundle(self) -> None:
+        """Begin without units."""
+        self.in_flight = deque[tuple[int, Future[Receipt]]]()  # rows, and the future receipt
+
+    def room(self, unit: Any) -> int:
+        """Return how many rows of other units may be in flight beside a unit; 0: make it alone."""
+        raise NotImplementedError
+
+    def ended(self, receipt: Receipt) -> None:
+        """Called for each receipt, in Beam's thread: its counters work in no other."""
+
+    def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
+        """Begin a unit; yield receipts of units that had to end before, in order."""
+        unit = element[0] if isinstance(element, tuple) else element
+        room = self.room(unit)
+        yield from self._done(room)
+        if room:
+            done = self.pool.submit(lambda: next(UnitDoFn.process(copy(self), element, side_input)))
+            self.in_flight.append((unit.rows, done))
+        else:
+            for receipt in super().process(element, side_input):
+                self.ended(receipt)
+                yield receipt
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield the receipts of all other units."""
+        window = GlobalWindow()
+        for receipt in self._done(0):
+            yield WindowedValue(receipt, window.max_timestamp(), [window])
+
+    def teardown(self) -> None:
+        """Stop the threads."""
+        self.pool.shutdown(cancel_futures=True)
+
+    def _done(self, rows: int) -> Iterator[Receipt]:
+        """Yield receipts until at most `rows` rows are in flight, or one unit if `rows` > 0."""
+        while len(self.in_flight) > (rows != 0) and (
+            len(self.in_flight) == _AT_ONCE or sum(of for of, _ in self.in_flight) > rows
+        ):
+            receipt = self.in_flight.popleft()[1].result()
+            self.ended(receipt)
+            yield receipt

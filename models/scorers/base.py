@@ -19,8 +19,8 @@ class Resource:
     remedy: str  # ends the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads it with 8-bit weights, on a CPU
     is_model: bool = False
-    """Whether it is a neural model that uses all cores or the GPU: it is loaded once per process.
-    Other resources are opened once per scoring thread."""
+    """Whether it is a neural model that uses all cores or the GPU: it is loaded once per process,
+    and works while the other scorers score the next shard."""
 
 
 class Outcome(NamedTuple):

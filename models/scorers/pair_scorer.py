@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -43,7 +44,8 @@ class PairScorer:
 
     `sources` provide scorers that are not in `SCORERS`. Resources are passed by the names in
     `Resource`: as a path, already open, or as a `functools.partial` that opens the resource on
-    first use.
+    first use. If several threads call `score`, models work for one thread and the other scorers
+    for another: neither need be safe for threads.
     """
 
     def __init__(
@@ -59,7 +61,8 @@ class PairScorer:
         self._plugins = {source.name for source in sources}
         known = SCORERS | {source.name: source.load() for source in sources}
         self.scorers: dict[str, Scorer] = {}
-        self._resources: dict[str, Any] = {}  # by name; shared with copies
+        self._resources: dict[str, Any] = {}  # by name; shared with copies, as are the locks
+        self._locks = Lock(), Lock()  # for scorers without and with a model
         for name in self.names:
             if name not in known:
                 raise UserError(f"scorer {name!r} is unknown: choose from {', '.join(known)}")
@@ -102,20 +105,22 @@ class PairScorer:
         whole = PairText(*columns, language=self.language)
         blocks = [whole[at : at + _ROWS] for at in range(0, max(len(whole), 1), _ROWS)]
         scores = Scores()
-        if self._counts:
-            for name, side in zip(TOKEN_COUNTS, ("reference", "translation"), strict=True):
-                lengths = np.concatenate([getattr(block, side).lengths for block in blocks])
-                if (most := lengths.max(initial=0)) > _MOST_TOKENS:
-                    limit = f"at most {_MOST_TOKENS:,} can be scored"
-                    raise UserError(f"a text of {most:,} tokens: {limit}")
-                scores[name] = lengths.astype(np.int16)
-        for name in self.names:
-            parts = [whole] if self.scorers[name].whole_shard else blocks
-            values, reasons = zip(*(self._scored(name, part) for part in parts), strict=True)
-            scores[name] = np.concatenate(values)
-            if any(map(np.any, reasons)):  # any text that is not empty
-                scores.reasons[name] = np.concatenate(reasons)
+        for have_model, lock in enumerate(self._locks):
+            with lock:
+                if self._counts and not have_model:
+                    scores |= _token_counts(blocks)
+                for name in self.names:
+                    resource = self.scorers[name].resource
+                    if have_model == (resource is not None and resource.is_model):
+                        parts = [whole] if self.scorers[name].whole_shard else blocks
+                        self._add(scores, name, parts)
         return scores
+
+    def _add(self, scores: Scores, name: str, parts: Sequence[PairText]) -> None:
+        values, reasons = zip(*(self._scored(name, part) for part in parts), strict=True)
+        scores[name] = np.concatenate(values)
+        if any(map(np.any, reasons)):  # any text that is not empty
+            scores.reasons[name] = np.concatenate(reasons)
 
     def _scored(self, name: str, pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
         """Values of a scorer, float32 [n], and reasons for missing ones, text [n]."""
@@ -143,6 +148,16 @@ class PairScorer:
         if isinstance(opening := self._resources[name], partial):
             self._resources[name] = opening()
         return {name: self._resources[name]}
+
+
+def _token_counts(blocks: Sequence[PairText]) -> dict[str, np.ndarray]:
+    counts = {}
+    for name, side in zip(TOKEN_COUNTS, ("reference", "translation"), strict=True):
+        lengths = np.concatenate([getattr(block, side).lengths for block in blocks])
+        if (most := lengths.max(initial=0)) > _MOST_TOKENS:
+            raise UserError(f"a text of {most:,} tokens: at most {_MOST_TOKENS:,} can be scored")
+        counts[name] = lengths.astype(np.int16)
+    return counts
 
 
 def outside(values: np.ndarray, scorer: Scorer) -> np.ndarray:

@@ -182,6 +182,49 @@ def test_the_job_takes_the_tokens_of_its_language(tmp_path: Path) -> None:
         assert found["unigram_f1"].to_pylist() == pytest.approx([2 * shared / (2 + 1)])
 
 
+BESIDE = """
+import time
+from pathlib import Path
+from paraloom.models.scorers import Resource, Scorer
+
+class Network:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, pairs):
+        (shard,) = set(pairs.translation_text.to_pylist())
+        (self.folder / shard).touch()
+        return [int(shard) / 9] * len(pairs)
+
+def model(pairs, network):
+    values, deadline = network(pairs), time.monotonic() + 30
+    following = Path("PLACE", str(round(9 * values[0]) + 1))
+    while following.name != "3" and not following.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return values
+
+network = Resource(name="network", open=Network, remedy="", is_model=True)
+plain = Scorer(function=Network(Path("PLACE")), meaning="", unit="")
+model = Scorer(function=model, meaning="", unit="", resource=network)
+"""
+
+
+def test_other_scorers_score_a_shard_while_a_model_scores_the_one_before(tmp_path: Path) -> None:
+    """The model waits until the other scorer has scored the next shard."""
+    text = BESIDE.replace("PLACE", str(tmp_path))
+    sources = [FileScorer(name, "beside.py", text) for name in ("plain", "model")]
+    tables = [table([("a", str(i))] * 3) for i in range(3)]
+    shards = [write_shard(f"{tmp_path}/in/part-{i}.parquet", rows) for i, rows in enumerate(tables)]
+    scoring = Scoring(["model", "plain"], {"network": f"{tmp_path}/in"}, sources=sources)
+    result = score.run(units(shards, "k"), str(tmp_path / "out"), scoring, ONE)
+    for i, receipt in enumerate(result.receipts):
+        found = pq.read_table(receipt.shards[0].path)
+        assert (
+            found["plain"].to_pylist() == found["model"].to_pylist() == pytest.approx([i / 9] * 3)
+        )
+
+
 @pytest.mark.parametrize("int8", [False, True])
 def test_progress_moves_with_the_batches_of_a_model(
     tmp_path: Path, monkeypatch: Patch, int8: bool
