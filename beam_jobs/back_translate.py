@@ -49,6 +49,7 @@ class Translated(Measurements):
     """Rows that were not translated, by the configuration key that avoided it."""
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
+    gpus: int = 0  # GPUs that the worker process used
     made_by: str = ""  # `TranslationJob.key`
 
 
@@ -135,6 +136,8 @@ class _Translate(OverlappingDoFn):
         self.counters[unit.name] = counts
         numbers = asdict(counts) | {"attempts": attempt.number, "made_by": job.key}
         numbers |= {n: getattr(self.translator, n) for n in ("converted", "compute_type")}
+        if self.translator.gpus:
+            numbers["gpus"] = self.translator.gpus
         if kept:
             made = pa.concat_tables([pa.table(made).cast(known.schema), known])
             made = made.take(pa.array(spread(np.argsort(np.r_[new, rows]), unit.candidates)))

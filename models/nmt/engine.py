@@ -69,6 +69,7 @@ class Engine:
     Attributes:
         device: cpu or cuda.
         compute_type: number type of the loaded weights.
+        gpus: number of GPUs that it uses; 0 on a CPU.
         parallel: number of batches decoded in parallel.
         batch_tokens: default source subwords per batch, including padding.
         batch_rows: maximum sentences per batch.
@@ -115,6 +116,7 @@ class Engine:
             "return_scores": True,
             "return_end_token": True,
         }
+        self.gpus = len(gpus)
         self._translator = self._load(gpus or 0, gpu.STREAMS if gpus else threads)
         self._idle: SimpleQueue[int] = SimpleQueue()
         for device in gpus or [0]:

@@ -43,7 +43,7 @@ class GpuProcesses:
             found = _result(*_received(gpu.control))
         self.compute_type, self.converted, under_way = found
         self._most = 2 * under_way
-        self.under_way = self._most * len(gpus)
+        self.under_way, self.gpus = self._most * len(gpus), len(gpus)
 
     def translate(
         self, sentences: pa.Array, hints: RetryHints | None = None, *, seed: int = 1

@@ -60,7 +60,8 @@ class Translator:
     """A translation model; `translate` may be called from several threads at once.
 
     Threads share only the engine, which has one queue for all batches. Calls that sample use one
-    GPU each; on a CPU they take turns. `device`, `compute_type` and `converted` are as in `Engine`.
+    GPU each; on a CPU they take turns. `device`, `gpus`, `compute_type` and `converted` are as in
+    `Engine`.
     `under_way` is the number of sentences, over concurrent calls, that keeps all GPUs busy while
     others are read and written; 0 on a CPU, where one call suffices.
 
@@ -94,7 +95,7 @@ class Translator:
         self._engine = Engine(self._model, self.options, threads, only)
         self._engine.check()
         self.device, self.compute_type = self._engine.device, self._engine.compute_type
-        self.converted = self._engine.converted
+        self.converted, self.gpus = self._engine.converted, self._engine.gpus
         self._budget = self.options.batch_tokens or self._engine.batch_tokens
         one_by_one = self.device == "cpu" or self.options.sampling is not None
         self.under_way = 0 if one_by_one else 2 * self._engine.parallel * self._engine.batch_rows

@@ -51,7 +51,7 @@ class Reversing:
     seen: ClassVar[Counter[str]] = Counter()
 
     converted = compute_type = None
-    under_way = 0
+    gpus = under_way = 0
 
     def __init__(self, model: str, options: NmtOptions, **_: Any) -> None:
         Reversing.opened += 1
@@ -211,6 +211,7 @@ def test_gpus_that_answer_in_any_order_give_the_rows_of_one(
     Slow.rows.clear()
     at_once = run(work, tmp_path / "out")
     assert serving == [*range(gpus)]
+    assert {of.numbers.get("gpus") for of in at_once.receipts} == {gpus if gpus > 1 else None}
     assert tables(at_once) == tables(alone)
     assert at_once.metrics == alone.metrics
     assert 6 < max(Slow.rows) <= gpus * max(2 * streams, 6)

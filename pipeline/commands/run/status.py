@@ -35,6 +35,7 @@ class StageStatus(BaseModel):
     seconds: float | None = None
     """Wall-clock time; for a stage under way, since it was started or resumed."""
     rate: float | None = None  # rows a second
+    gpus: int = 0  # GPUs of the workers of a translation under way
     remaining: float | None = None  # seconds to the end at this rate
     jobs: list[RemoteJob] = []  # jobs on a service
 
@@ -71,6 +72,9 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
         table.add_row(stage.name, stage.state, _progress(*stage.rows), rejected, rate, *times)
     out.print(table)
     for stage in stages:
+        if stage.gpus and stage.rate:
+            each = f"GPUs: {stage.gpus}, {stage.rate / stage.gpus:,.0f} rows/s each"
+            out.print(f"{stage.name}: {each}", highlight=False)
         for job in stage.jobs[-1:]:
             out.print(f"{stage.name}: {job.address}", highlight=False, soft_wrap=True)
     for name, used in asked.items():
@@ -132,7 +136,9 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
     done = receipts(storage.join(folder, folder_of(name)))
     rows, total = sum(receipt.rows_in for receipt in done), _to_make(name, record)
     shown.rows, shown.rejected = (rows, total), rejected_rows(done)
-    made = sum(receipt.rows_in for receipt in done if receipt.ended >= start)
+    recent = [receipt for receipt in done if receipt.ended >= start]
+    shown.gpus = sum({of.worker: of.numbers.get("gpus", 0) for of in recent}.values())
+    made = sum(receipt.rows_in for receipt in recent)
     if made and shown.seconds:
         shown.rate = made / shown.seconds
         shown.remaining = None if total is None else (total - rows) / shown.rate

@@ -1,5 +1,6 @@
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from paraloom.beam_jobs.engine.shards import expand, receipts, write_receipt
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.run.folder import locked
-from tests.run_helpers import STAGES, Capsys, changed_manifest, manifest
+from tests.run_helpers import STAGES, Capsys, Patch, changed_manifest, manifest
 
 NOW = 1_900_000_000.0
 
@@ -35,18 +36,21 @@ def under_way(a_run: Path) -> Path:
     found = receipts(str(run / "back_translate"))
     ended = [NOW - 500, NOW - 400, NOW - 30, NOW - 10]
     for receipt, when in zip(found, ended, strict=False):
-        changed = receipt.model_copy(update={"ended": when})
+        numbers = receipt.numbers | {"gpus": 4}
+        changed = receipt.model_copy(update={"ended": when, "numbers": numbers})
         write_receipt(str(run / "back_translate"), changed)
     for receipt in found[4:]:
         (run / "back_translate" / "_receipts" / f"{receipt.name}.json").unlink()
     return a_run
 
 
-def test_a_stage_under_way(under_way: Path, capsys: Capsys) -> None:
+def test_a_stage_under_way(under_way: Path, capsys: Capsys, monkeypatch: Patch) -> None:
     run = str(under_way / "run")
     with locked(run):
         _, stage, *later = found = status(run, NOW)
-        out = told(under_way, capsys)
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda: NOW)
+            out = told(under_way, capsys)
         back = status(run, NOW - 3600)[1]  # the clock was set back
     states = ["finished", "under way", "waiting", "waiting", "waiting"]
     assert [each.state for each in found] == states
@@ -54,6 +58,8 @@ def test_a_stage_under_way(under_way: Path, capsys: Capsys) -> None:
     assert stage.seconds == 60
     assert stage.rate == pytest.approx(40 / 60)  # of this time alone
     assert stage.remaining == pytest.approx(40 / (40 / 60))
+    assert f"back_translate: GPUs: {stage.gpus}, 0 rows/s each" in out
+    assert stage.gpus % 4 == 0 < stage.gpus
     assert all(each.remaining is None and each.rows == (None, None) for each in later)
     assert "run: under way" in out
     assert f"│ under way │ 79 of 119 │ {sum(stage.rejected.values())} │" in out
