@@ -31,9 +31,9 @@ class InputOptions(Options):
     """Files or globs; for moses `{source: …, reference: …}`; for hub data sets (`owner/name`,
     `owner/name@revision`) or folders like one; for opus names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
-    """Names that the columns `source`, `reference` and `id` have in parquet, jsonl and hub, if they
-    differ; a nested column is named `translation.cs`. Without id here, a column `id` (in TMX
-    `tuid`) is used if there is one; a row without an id gets one that is made from its texts."""
+    """Names of the columns `source`, `reference` and `id` in parquet, jsonl, csv and hub, if they
+    differ; a nested column is named `translation.cs`. If `id` is not set, a column `id` (in
+    TMX `tuid`) is used if it exists; a row without an id gets one that is made from its texts."""
     keep: list[str] = Field(default=[])
     """Further columns (text, numbers, true or false) to copy into corpus and release; `where` and
     `select.where` may name them."""

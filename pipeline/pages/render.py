@@ -86,7 +86,7 @@ def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[
     a <mark>big</mark> dog runs.
     """
     token = _CHARACTER if is_unspaced(language) else _WORD
-    parts = [token.split(text) for text in (first, second)]  # words are at odd places
+    parts = [token.split(text) for text in (first, second)]  # words have odd indices
     words = [[part.lower() for part in of[1::2]] for of in parts]
     html, done = [escape(of[0]) for of in parts], [0, 0]
     for block in LCSseq.opcodes(*words).as_matching_blocks():  # the last one is empty

@@ -94,7 +94,7 @@ def recorded_config(values: dict[str, Any]) -> Config:
 
 
 def settled(stages: dict[str, StageRecord], record: RunRecord) -> dict[str, StageRecord]:
-    """The stages, without the one under way and those made from a result that has changed since."""
+    """Leave out the stage under way, and stages made from a result that has changed since."""
     left = {record.under_way.stage} if record.under_way else set()
     before = -1
     while before < len(left):
@@ -169,8 +169,8 @@ def locked(folder: str) -> AbstractContextManager[None]:
 
 
 def with_selections(config: Config) -> Config:
-    """Add to the configuration the run's named selections from earlier commands, except those
-    that it sets to null."""
+    """Add to the configuration the run's named selections from earlier commands, except
+    selections that `config` sets to null."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config
@@ -188,7 +188,7 @@ def with_selections(config: Config) -> Config:
 
 
 def started(folder: str) -> RunRecord:
-    """The record of a run that has begun, for commands that follow it; else a UserError."""
+    """The record of a run, for commands that follow it; a UserError if no run has begun."""
     if not is_run(folder):
         read_run(folder)
         raise UserError(f"{folder}: no run here: it has no {HEADER}")
@@ -196,8 +196,7 @@ def started(folder: str) -> RunRecord:
 
 
 def finished(folder: str) -> RunRecord:
-    """The record of a run that has finished a stage, for commands that show results; else a
-    UserError."""
+    """The record of a run, for commands that show results; a UserError if no stage is finished."""
     record = read_run(folder)
     if not record.stages:
         raise UserError(f"{folder}: no run here that has finished a stage")

@@ -35,7 +35,7 @@ class PlannedStage(NamedTuple):
         return self.run.path(self.stage.name)
 
     def reads(self) -> dict[str, tuple[Run, str]]:
-        """The run and the name of each stage that it reads, by the stage's name in the key."""
+        """The run and name of each stage that this stage reads, by its name in the key."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
         own = {name: (self.run.owner(name), name) for name in there}
@@ -139,11 +139,11 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """Copy a result with the same key, so that it is not made again; returns its record, or None
-    without such a result.
+    """Copy a result with the same key, so that it is not made again. Return its record; None if no
+    such result exists.
 
     A first round and a run with one round have the same keys, but different folders. So after a
-    change of `loop.rounds`, results may be there in the other folder.
+    change of `loop.rounds`, results may exist in the other folder.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None

@@ -170,7 +170,7 @@ class Run:
         return (self.find(ScoreRecord) or ScoreRecord()).scorers
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
-        """The criteria of `select`, for these deciles of the score `by`; None selects all."""
+        """The criteria of `select`, for these deciles of the score `by`; None: all deciles."""
         options = self.config.select
         return replace(
             options.criteria(),

@@ -88,6 +88,6 @@ def make(run: Run, key: str) -> ExcludeRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the model is there."""
+    """Check that the model exists."""
     if (name := excluding_model(config)) and not storage.is_remote(name):
         _model(config)
