@@ -83,7 +83,7 @@ class RawRows:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowBlock:
-    """Consecutive lines of a bitext; `pairs` and `rejected` together hold every row."""
+    """Consecutive lines of a bitext; each row is in `pairs` or in `rejected`."""
 
     pairs: pa.RecordBatch  # valid rows (`schema.INGEST`, and kept columns)
     rejected: pa.RecordBatch
@@ -147,7 +147,7 @@ def _checked(
 ) -> tuple[pa.StringArray, dict[int, str]]:
     """Clean and check the texts of a column: invalid texts become null, with a fault each.
 
-    `strict` texts are stripped and may hold no control characters. Sides and ids may not be empty.
+    `strict` texts are stripped and may have no control characters. Sides and ids may not be empty.
     """
     faults: dict[int, str] = {}
 

@@ -92,7 +92,7 @@ ROW = ("id", CANDIDATE.name)
 
 
 def has_candidates(table: pa.Table) -> bool:
-    """Whether a table holds several translations per source."""
+    """Whether a table has several translations per source."""
     return CANDIDATE.name in table.column_names
 
 

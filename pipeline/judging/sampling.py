@@ -166,8 +166,9 @@ def _in_order(
 ) -> list[int]:
     """Row numbers in the order of the sample, without repeated texts.
 
-    The next row comes from the cell with the fewest chosen rows so far. Among this cell's first
-    waiting rows, the one whose cells have the fewest chosen rows, over all columns, is taken.
+    The next row comes from the cell with the fewest chosen rows so far, relative to a cell's share
+    of its column. It is the row, among this cell's first waiting rows, whose cells have the fewest
+    chosen rows over all columns.
     """
     waiting = {cell: rows.tolist() for cell, rows in cells.items()}
     parts = Counter(name for name, _ in cells)  # cells per column; fewer cells have more rows each

@@ -47,7 +47,7 @@ def make_release(
 ) -> dict[str, int]:
     """Make the release of a run's corpus, or of a named selection, in the folder `out`.
 
-    It replaces an earlier release. Returns the rows of each split.
+    It replaces an earlier release. Returns the number of rows of each split.
     """
     found = read_run(run)
     record, out = finished_corpus(run, found, selection), out.resolve()

@@ -2,7 +2,7 @@
 
 A stage is finished if its folder has a `_stage.json`, which is written last; readers of data sets
 skip files that begin with an underscore. run.json has the run's configuration and the stages that
-the last command wanted. manifest.json, made from the records, has them all in one file for readers.
+the last command wanted. manifest.json combines all these records in one file for readers.
 """
 
 import json
@@ -162,7 +162,7 @@ def locked(folder: str) -> AbstractContextManager[None]:
 
     Object stores have no locks. Two machines that work on one run there do the same work twice with
     the same result, or, with different configurations, remove each other's receipts until one of
-    them gives up. Results are never mixed up, because each has its key.
+    them gives up. Results are never mixed up, because each result has its key.
     """
     here = remote.local_workdir(folder) / ".lock"
     return files.locked(here, f"{folder}: another paraloom is at work on this run")
@@ -224,7 +224,7 @@ def outdated(record: RunRecord) -> list[str]:
 
 def as_made(record: RunRecord) -> RunRecord:
     """The record with the configuration, versions and stages that made its corpus, even if they are
-    outdated; use it to describe this corpus. The same as `current` if the run has no corpus."""
+    outdated; use it to describe this corpus. The same as `current` if no corpus is outdated."""
     made = record.stages.get("select")
     if made is None or "select" not in record.outdated:
         return current(record)

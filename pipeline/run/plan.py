@@ -2,9 +2,9 @@
 
 With `loop.rounds`, selection and training are repeated, and the best round is the result. The first
 round's scores, deciles and automatic selection are in the run's own folders, as in a run with one
-round; its other stages, and the later rounds, are derived runs in `rounds/<n>/`. A round after the
-first ranks pairs by similarity according to the previous round's encoder (ParaNMT, footnote 2), and
-trains its own encoder from scratch, with the same options and seed.
+round. Derived runs in `rounds/<n>/` make the other stages of the first round, and the later rounds.
+A round after the first ranks pairs by similarity according to the previous round's encoder
+(ParaNMT, footnote 2), and trains its own encoder from scratch, with the same options and seed.
 
 After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. The run's own
 `select`, `embeddings` and `evaluate` are then copies from the best round.

@@ -31,7 +31,7 @@ from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 class Run:
     """A run that makes stages; code that only reads a run folder uses `RunRecord`.
 
-    A derived run has a base, and takes from it the stages that it does not make itself.
+    A derived run has a base, which has made the stages that the derived run does not make itself.
     A round or a named selection has a place below its base's folder. A preview has its own folder
     and input, and takes the trained models from its base.
     """

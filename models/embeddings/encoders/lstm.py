@@ -26,7 +26,7 @@ class LSTM(nn.Module):
     same component of the cell: the input and forget gates on cₜ₋₁, the output gate on cₜ.
 
     On a GPU, cuDNN computes torch's cell; everything else is computed here, on tries that share the
-    states of common prefixes. An `nn.LSTM` always holds the weights.
+    states of common prefixes. An `nn.LSTM` always has the weights.
     """
 
     def __init__(
