@@ -46,7 +46,7 @@ class Bitext:
     kept: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """Columns that stay with the pairs."""
     clean: tuple[str, ...] = ()  # how source and reference are cleaned (`CLEANERS`)
-    sha256: tuple[str, ...] = ()  # expected checksums; reading a file with another one fails
+    sha256: tuple[str, ...] = ()  # expected checksums; reading fails if one differs
     ids_found: bool = False
     """`input.columns` names no id column: a missing or repeated id is no reason to reject a row."""
 

@@ -82,7 +82,7 @@ def bucketed(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
 
 
 def extended(given: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """Columns of a table, including the user's kept ones, and then new columns of `target`."""
+    """Columns of a table, including the user's kept columns, and then new columns of `target`."""
     fields = {of.name: of for of in (*given, *target)}
     return pa.schema(fields.values())
 

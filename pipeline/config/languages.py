@@ -63,8 +63,8 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
     there are none), and whether the mistake is certain.
 
     It is not certain if there are few rows, if the identifier does not know the configured language
-    or confuses it with the one found, or if both sides are in one language: the beginning may be
-    untranslated.
+    or confuses it with the language found, or if both sides are in one language: the beginning may
+    be untranslated.
     """
     wrong = {
         side: of

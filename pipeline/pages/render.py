@@ -1,7 +1,7 @@
 """Templates as HTML, for the report, and as Markdown, for the cards.
 
-Values are escaped: in HTML unless they are `Markup`, in Markdown to plain text on one line unless
-they are `Markdown`.
+Values are escaped. In HTML, only `Markup` stays as it is. In Markdown, only `Markdown` stays; other
+values become plain text on one line.
 """
 
 import re

@@ -121,7 +121,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def push(folder: Path, repo: str) -> str:
-    """Send a release to the data set `repo`; a new one is private. Returns its address.
+    """Send a release to the data set `repo`, which is private if it is new; return its address.
 
     Files of an earlier release are replaced; other files in the repository stay.
     """

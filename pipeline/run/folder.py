@@ -51,7 +51,7 @@ def is_run(folder: str) -> bool:
 
 
 def read_run(folder: str) -> RunRecord:
-    """The record of the run in a folder; an empty one if no run has begun there."""
+    """The record of the run in a folder; an empty record if no run has begun there."""
     path = storage.join(folder, HEADER)
     if not storage.exists(path):
         if storage.exists(storage.join(folder, "manifest.json")):

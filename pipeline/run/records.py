@@ -70,7 +70,7 @@ class PairsRecord(StageRecord, stage="select"):
     cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind
     unigram_f1: float | None = None  # for a corpus: the median over up to about 10,000 pairs
     text: str = ""  # for a corpus: `tsv_state` of its text form
-    earlier: int | None = None  # number of pairs in the corpus that this one replaced, if any
+    earlier: int | None = None  # number of pairs in the replaced corpus, if any
     still: int | None = None  # how many of those pairs are in this corpus, too, by id
 
 

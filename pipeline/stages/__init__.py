@@ -152,7 +152,7 @@ RANKED = "bucket"
 """The stage whose pairs selection, judging and the report read."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages that every derived run makes for itself; the run copies the best round's, if any."""
+"""The stages that every derived run makes for itself; a run with rounds copies the best round's."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
     "corpus": tuple(TABLE)[list(TABLE).index("select") :],

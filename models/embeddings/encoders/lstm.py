@@ -20,7 +20,7 @@ _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 
 
 class LSTM(nn.Module):
-    """An LSTM over sentences in one direction: torch's cell, or the one with peepholes.
+    """An LSTM over sentences in one direction: torch's cell, or a cell with peepholes.
 
     With peepholes (Gers et al. 2003; used by W&G 2017) each component of a gate also depends on the
     same component of the cell: the input and forget gates on cₜ₋₁, the output gate on cₜ.
