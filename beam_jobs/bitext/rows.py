@@ -56,7 +56,7 @@ class Bitext:
 
     @property
     def ids(self) -> Literal["given", "found", "made"]:
-        """Where ids come from: a column with all ids ("given") or some ("found"), or the texts."""
+        """Where ids come from: a column of all ids ("given") or some ("found"); texts ("made")."""
         return ("found" if self.ids_found else "given") if "id" in self.columns else "made"
 
 

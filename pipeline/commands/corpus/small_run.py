@@ -92,7 +92,7 @@ def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any
 
 
 def scorers_at_hand(run: Run) -> list[str]:
-    """The scorers whose resource the configuration names, or the run has made."""
+    """The scorers without a resource, or with one that the configuration names or the run made."""
     given, there = run.config.score, {None, "translation_model", *run.records}
     if run.config.nmt.forward_model or "forward_nmt" in run.records:
         there.add("forward_model")
